@@ -9,7 +9,8 @@ import pytest
 from psycopg2 import errors, sql
 from pyspark.sql import SparkSession
 
-from replicator.errors import TargetRefused
+from replicator import failpoints
+from replicator.errors import TargetMoved, TargetRefused
 from replicator.sinks.postgres import PostgresSink, ddl, ledger
 from replicator.sinks.postgres.types import parse_type
 from replicator.spec import Applied, Model, ModelColumn, Progress
@@ -37,6 +38,7 @@ WIDENINGS = [
     ("time(0)", "time", "24:00:00"),
     ("integer[]", "bigint[]", "{1,NULL}"),
 ]
+COARSE_AND_FINE = ("timestamp(0)", "timestamp")
 VIEW = """
     SELECT pg_get_viewdef(c.oid), c.reloptions, pg_get_userbyid(c.relowner), obj_description(c.oid, 'pg_class'),
         (SELECT array_agg(a::text ORDER BY a::text) FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a),
@@ -62,6 +64,12 @@ def evolved(served: Served, of: Model) -> None:
     """The model's table altered in one transaction."""
     with closing(served.connection.open()) as session, session, session.cursor() as cursor:
         ddl.evolve_target(cursor, of)
+
+
+def published(served: Served, of: Model) -> None:
+    """The ledger row of a model that was published."""
+    with closing(served.connection.open()) as session, session, session.cursor() as cursor:
+        ledger.write(cursor, ddl.target_of(of), of, Progress("gold-1", 1))
 
 
 def types(served: Served, table: str) -> dict[str, str]:
@@ -169,6 +177,31 @@ def test_what_cannot_be_made_again_is_named_and_stays(postgres: Served, made: st
     assert types(postgres, "dim_customers")["name"] == "character varying(10)"
 
 
+def test_a_view_of_somebody_elses_is_named_with_its_owner(postgres: Served, admin: Served) -> None:
+    """Who may not be its owner cannot make it again, and Postgres' words for that name the role alone."""
+    prepared(postgres, customers(postgres.schema))
+    execute(admin, "CREATE VIEW $.theirs AS SELECT name FROM $.dim_customers")
+    with pytest.raises(
+        TargetRefused, match="theirs reads a column that must become wider, and is postgres's"
+    ) as caught:
+        evolved(postgres, wider_name(customers(postgres.schema)))
+    assert str(caught.value.mend).startswith("Have postgres drop it")
+
+
+def test_what_the_owner_of_a_table_has_to_alter_is_said(postgres: Served, admin: Served) -> None:
+    """Of a table that is somebody else's: in his words, and there is nothing left to do once he has run them."""
+    of = customers(postgres.schema)
+    prepared(postgres, of)
+    execute(admin, "ALTER TABLE $.dim_customers OWNER TO postgres")
+    grown = replace(of, columns=(of.columns[0], ModelColumn("name", "text"), ModelColumn("at", "date")))
+    with pytest.raises(TargetRefused, match=r"table \S+\.dim_customers is another role's, and lacks what") as caught:
+        evolved(postgres, grown)
+    statement = str(caught.value.mend).partition(": ")[2]
+    assert statement.endswith('ADD COLUMN "at" date, ALTER COLUMN "name" TYPE text, ALTER COLUMN "name" DROP NOT NULL')
+    execute(admin, statement.replace(f'"{postgres.schema}"', "$"))
+    evolved(postgres, grown)
+
+
 @pytest.mark.parametrize(
     ("altered", "told"),
     [
@@ -183,9 +216,10 @@ def test_what_cannot_be_made_again_is_named_and_stays(postgres: Served, made: st
         ),
         ("ALTER TABLE $.dim_customers ADD COLUMN mine integer NOT NULL", "mine.*no default"),
         ("ALTER TABLE $.dim_customers DROP CONSTRAINT dim_customers_pkey", "no unique key on id"),
+        ("ALTER TABLE $.dim_customers RENAME id TO former", "no unique key on id"),
         ("ALTER TABLE $.dim_customers RENAME TO t; CREATE VIEW $.dim_customers AS SELECT * FROM $.t", "is no table"),
     ],
-    ids=["wider", "text", "domain", "stranger", "key", "view"],
+    ids=["wider", "text", "domain", "stranger", "key", "renamed key", "view"],
 )
 def test_a_table_that_cannot_become_the_models_is_refused(postgres: Served, altered: str, told: str) -> None:
     """The column and both types are named; nothing is changed."""
@@ -334,8 +368,57 @@ def test_a_table_that_somebody_made_anew_is_sent_whole(spark: SparkSession, post
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(
+    "anew",
+    [
+        "DROP TABLE $.dim_customers; CREATE TABLE $.dim_customers (id integer PRIMARY KEY, name text, credit numeric)",
+        "ALTER TABLE $.dim_customers DROP credit; ALTER TABLE $.dim_customers ADD credit numeric",
+        "ALTER TABLE $.dim_customers DROP credit",
+    ],
+    ids=["table", "column", "dropped"],
+)
+def test_what_is_made_anew_while_rows_are_staged_gets_no_part_of_them(
+    spark: SparkSession, postgres: Served, anew: str
+) -> None:
+    """A part is for what was there when it was asked for: the next publication sends all."""
+    of = model(postgres.schema, "dim_customers", {"id": "integer", "name": "text", "credit": "numeric"})
+    postgres.sink.publish([difference(spark, of, [ann(), ann(key=2)], CUSTOMERS, 5, complete=True)])
+
+    def somebody(point: str) -> None:
+        if point == "publish.all_staged":
+            failpoints.arm(None)
+            execute(postgres, anew)
+
+    with failpoints.watched(somebody), pytest.raises(TargetRefused) as caught:
+        postgres.sink.publish([difference(spark, of, [ann("Bea")], CUSTOMERS, 6)])
+    assert isinstance(caught.value.refused[of.name], TargetMoved)
+    assert postgres.sink.progress(of) is None
+    whole = [ann("Bea"), ann(key=2)]
+    postgres.sink.publish([difference(spark, of, whole, CUSTOMERS, 6, complete=True)])
+    assert [row[1:] for row in postgres.rows(of)] == [(row[1], row[2]) for row in whole]
+
+
+@pytest.mark.parametrize(
+    "altered",
+    ["ALTER at TYPE timestamp", "DROP at; ALTER TABLE $.visits ADD at timestamp"],
+    ids=["of another type", "anew"],
+)
+def test_a_column_that_somebody_altered_or_made_anew_is_sent_whole(postgres: Served, altered: str) -> None:
+    """It has rounded values, or none, though table and ledger are there and the column is as its model wants it."""
+    coarse, fine = (model(postgres.schema, "visits", {"id": "integer", "at": kind}) for kind in COARSE_AND_FINE)
+    prepared(postgres, coarse)
+    published(postgres, coarse)
+    execute(postgres, f"ALTER TABLE $.visits {altered}")
+    assert postgres.sink.progress(fine) is None
+    published(postgres, fine)
+    assert postgres.sink.progress(fine) == Progress("gold-1", 1)
+
+
+@pytest.mark.spark
 def test_a_table_that_somebody_made_of_partitions_is_published_to(spark: SparkSession, postgres: Served) -> None:
-    """Inserted, updated and deleted rows are told apart there too, also where a partition has its columns otherwise."""
+    """Inserted, updated and deleted rows are told apart there too, also where a partition has its columns otherwise; of
+    a row without a partition is said what is amiss.
+    """
     of = customers(postgres.schema)
     execute(
         postgres,
@@ -357,3 +440,5 @@ def test_a_table_that_somebody_made_of_partitions_is_published_to(spark: SparkSe
         done = postgres.sink.publish([difference(spark, of, rows, CUSTOMERS, version, complete=version == 1)])
         assert done == {of.name: told}
     assert [row[:2] for row in postgres.rows(of)] == [(1, "Ann"), (12, "Bea"), (13, "Cid")]
+    with pytest.raises(TargetRefused, match="23514 - no partition of table dim_customers takes a row"):
+        postgres.sink.publish([difference(spark, of, [ann(key=20)], CUSTOMERS, 3)])

@@ -205,6 +205,45 @@ def test_a_right_and_a_character_that_a_database_lacks_are_said(
     assert western.rows(other) == [(1, "Zoë")]
 
 
+def test_a_right_that_a_role_lacks_is_to_be_granted(postgres: Served, admin: Served) -> None:
+    """Of a ledger that somebody else has made, say."""
+    execute(postgres, "CREATE SCHEMA $")
+    execute(admin, "CREATE TABLE $._replicator_ledger (table_name text, input text, version bigint)")
+    with pytest.raises(TargetRefused, match=r"refuses the ledger: .* permission denied for table") as refused:
+        postgres.sink.progress(customers(postgres.schema))
+    assert str(refused.value.mend).startswith("Grant it to the target's user")
+
+
+@pytest.mark.parametrize(
+    ("body", "told", "mend"),
+    [
+        (
+            "RAISE EXCEPTION 'secret %', NEW.name;",
+            r"raise exception, SQLSTATE P0001 - in function \S+\.f\(\)\.",
+            "Mend",
+        ),
+        ("INSERT INTO audit VALUES (1);", r'"audit" does not exist, in function \S+\.f\(\)\.', "SET search_path"),
+    ],
+    ids=["raises", "finds no name"],
+)
+def test_a_function_of_the_table_that_fails_is_named(
+    spark: SparkSession, postgres: Served, body: str, told: str, mend: str
+) -> None:
+    """What it says itself may hold values; names without a schema it finds by a search path of its own only."""
+    of, quoted = customers(postgres.schema), body.replace("'", "''")
+    postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    execute(
+        postgres,
+        f"CREATE TABLE $.audit (n integer); CREATE FUNCTION $.f() RETURNS trigger LANGUAGE plpgsql AS "
+        f"'BEGIN {quoted} RETURN NEW; END'; "
+        "CREATE TRIGGER t AFTER UPDATE ON $.dim_customers FOR EACH ROW EXECUTE FUNCTION $.f()",
+    )
+    with pytest.raises(TargetRefused, match=told) as refused:
+        postgres.sink.publish([difference(spark, of, [ann("Bea")], CUSTOMERS, 2)])
+    assert mend in str(refused.value.mend)
+    assert "secret" not in str(refused.value)
+
+
 def test_a_policy_that_hides_rows_from_the_publisher_stops_its_model(
     spark: SparkSession, postgres: Served, admin: Served
 ) -> None:

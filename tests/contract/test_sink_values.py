@@ -130,6 +130,14 @@ def test_a_text_that_is_a_key_is_found_again_with_its_blanks(
     assert postgres.rows(of) == [("abcde", 1)]
 
 
+def test_two_keys_that_are_one_in_postgres_are_said(spark: SparkSession, postgres: Served) -> None:
+    """Its own words for that speak of a statement that nobody here has written."""
+    of = model(postgres.schema, "keyed", {"id": "char(5)", "n": "integer"})
+    both = [("ab", 1, "upsert"), ("ab ", 2, "upsert")]
+    with pytest.raises(TargetRefused, match="21000 - two keys of the model are one in the table"):
+        postgres.sink.publish([difference(spark, of, both, KEYS, 1, complete=True)])
+
+
 @pytest.mark.parametrize("kind", ["char(2)", "varchar(2)"])
 def test_a_key_that_is_too_long_is_nobody_elses(spark: SparkSession, postgres: Served, kind: str) -> None:
     """It was never in the target, so its delete finds nothing; cut, it would be another row's."""
@@ -137,6 +145,52 @@ def test_a_key_that_is_too_long_is_nobody_elses(spark: SparkSession, postgres: S
     postgres.sink.publish([difference(spark, of, [("ab", 1, "upsert")], KEYS, 1, complete=True)])
     gone = difference(spark, of, [("abc", None, "delete")], KEYS, 2)
     assert postgres.sink.publish([gone]) == {of.name: Applied(0, 0, 0, 2)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("timestamp", "TIMESTAMP_NTZ'2026-01-01 00:00:00.00{}'"),
+        ("timestamptz", "timestamp_micros({})"),
+        ("time", "{}L"),
+    ],
+)
+def test_a_moment_that_is_a_key_is_not_rounded(spark: SparkSession, postgres: Served, kind: str, value: str) -> None:
+    """Two rows of gold would be one, whose delete would take the other along; with more digits both are published."""
+    of, fine = (model(postgres.schema, "k", {"v": "text", "at": each}, key=("at",)) for each in (f"{kind}(3)", kind))
+    one, other = (spark.sql(f"SELECT '{n}' AS v, {value.format(n)} AS at, 'upsert' AS _op") for n in (1000, 1001))
+    postgres.sink.publish([Difference(of, one, Progress("g", 1), complete=True)])
+    with pytest.raises(TargetRefused, match=r"column at of model k is part of its key, which time.* would round"):
+        postgres.sink.publish([Difference(of, other, Progress("g", 2))])
+    postgres.sink.publish([Difference(fine, one.union(other), Progress("g", 2), complete=True)])
+    assert [row[0] for row in postgres.rows(fine)] == ["1000", "1001"]
+
+
+def test_the_last_moment_of_all_stays_in_its_year(spark: SparkSession, postgres: Served) -> None:
+    """It stands for `infinity`: rounded it would be in the year 10000, which many clients cannot read."""
+    of = model(
+        postgres.schema,
+        "last",
+        {"id": "integer", "wall": "timestamp(3)", "at": "timestamptz(0)", "of": "timestamp(0)[]"},
+    )
+    rows = spark.sql(
+        "SELECT id, wall, at, IF(id = 1, array(wall), NULL) AS of, 'upsert' AS _op FROM VALUES "
+        "(1, TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', TIMESTAMP'9999-12-31 23:59:59.999999Z'), "
+        "(2, TIMESTAMP_NTZ'2026-12-31 23:59:59.999999', TIMESTAMP'2026-12-31 23:59:59.999999Z'), "
+        "(3, NULL, NULL) AS t (id, wall, at)"
+    )
+    postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+    table = sql.Identifier(postgres.schema, "last")
+    held = postgres.run(sql.SQL("SELECT wall::text, at::text, of::text FROM {} ORDER BY id").format(table))
+    assert held == [
+        ("9999-12-31 23:59:59.999", "9999-12-31 23:59:59+00", '{"9999-12-31 23:59:59"}'),
+        ("2027-01-01 00:00:00", "2027-01-01 00:00:00+00", None),
+        (None, None, None),
+    ]
+    with postgres.sink.look(of) as looked:
+        wall, at = (each.value.cast("string") for each in looked.shown(rows) if each.name in ("wall", "at"))
+    shown = [tuple(row) for row in rows.orderBy("id").select(wall, at).collect()]
+    assert shown == [(each[0], each[1] and each[1].removesuffix("+00")) for each in held]
 
 
 @pytest.mark.parametrize("target", ["text", "varchar(10)", "char(10)"])

@@ -19,7 +19,7 @@ import pytest
 
 from replicator.catalog.store import Store
 from replicator.catalog.stored import StoredFacts
-from replicator.errors import BronzeReplaced, ReplicatorError, Unreachable
+from replicator.errors import BronzeReplaced, ReplicatorError, TargetRefused, Unreachable
 from replicator.lake import Lake
 from replicator.operate.where.direct import DirectSurvey, standings
 from replicator.operate.where.standing import Standing
@@ -146,19 +146,24 @@ def test_a_target_that_is_silent_is_waited_for_once(tmp_path: Path) -> None:
     assert len(asked) == 1
 
 
-def test_a_target_that_is_not_behind_its_gold_table_has_no_lag(tmp_path: Path) -> None:
+def test_a_target_that_is_not_behind_its_gold_table_has_no_lag(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A gold table that was made anew, or copied back, has other versions than the ledger tells of: nobody can say. Nor
     how far it is behind an input that was. Where the ledger does not count, all is to be sent, published before or not.
+    One that refuses to tell hides nothing of gold.
     """
 
     class Recorded:
         def progress(self, model: Model) -> Progress | None:
-            version = {"behind": 0, "ahead": 5, "anew": 5, "grown": None}[model.name]
+            version = {"behind": 0, "ahead": 5, "anew": 5, "grown": None, "mute": -1}[model.name]
+            if version == -1:
+                raise TargetRefused("permission denied for table _replicator_ledger")
             if version is None:
                 return None
             return Progress("another" if model.name == "anew" else str(at.identity(at.lake.gold(model.name))), version)
 
-    inputs, names = {"t": "s/d.t"}, ("behind", "ahead", "anew", "grown")
+    inputs, names = {"t": "s/d.t"}, ("behind", "ahead", "anew", "grown", "mute")
     models = [Model(n, "", inputs, ("id",), (), target=Target("warehouse", "star", n)) for n in names]
     sinks: Any = {"warehouse": Recorded()}
     at = replace(written(tmp_path), models=models, sinks=sinks)
@@ -173,7 +178,9 @@ def test_a_target_that_is_not_behind_its_gold_table_has_no_lag(tmp_path: Path) -
         "star.ahead": ("gold version 5", None),
         "star.anew": ("version 5 of another gold table", None),
         "star.grown": ("to be sent whole", None),
+        "star.mute": ("refuses to tell", None),
     }
+    assert "target_refused table=star.mute reason=TARGET_REFUSED: permission denied" in caplog.text
 
 
 def test_a_bronze_that_is_older_than_silver_is_told(tmp_path: Path) -> None:

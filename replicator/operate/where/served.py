@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from replicator.errors import LoginRefused, Unreachable
+from replicator.errors import LoginRefused, TargetRefused, Unreachable
 from replicator.operate.where.standing import Standing
 
 if TYPE_CHECKING:
     from replicator.protocols import Sink
     from replicator.spec import Model, Progress, Target
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -59,6 +62,9 @@ class Served:
             return Standing("publish", where, None, "out of reach")
         except LoginRefused:
             return Standing("publish", where, None, "lets nobody in")
+        except TargetRefused as error:
+            LOG.warning("target_refused table=%s reason=%s", where, error)
+            return Standing("publish", where, None, "refuses to tell")
         if ledger is None:
             return Standing("publish", where, None, "to be sent whole")
         if ledger.input != identity:

@@ -50,6 +50,11 @@ class Carried:
     form: Form
 
 
+def _last(digits: int) -> str:
+    """The last moment that all clients can read, to so many digits of a second."""
+    return f"9999-12-31 23:59:59.{'9' * digits}".rstrip(".")
+
+
 def carry(model: Model, schema: T.StructType) -> tuple[Carried, ...]:
     """How each declared column of a model travels from rows of this schema, in the model's order.
 
@@ -130,9 +135,9 @@ def _travelling(value: Column, gold: T.DataType, target: PostgresType) -> tuple[
 
 def _text(value: Column, gold: T.DataType, target: PostgresType) -> Column:
     if isinstance(gold, T.TimestampType):
-        return _instant(value)
+        return _instant(_in_year(value, "TIMESTAMP_LTZ", target))
     if isinstance(gold, T.TimestampNTZType) and not target.is_text:
-        return _in_utc(value)
+        return _in_utc(_in_year(value, "TIMESTAMP_NTZ", target))
     if isinstance(gold, _NESTED):
         return in_json(value, gold)
     return value.cast("string")
@@ -143,6 +148,17 @@ def _element_text(value: Column, gold: T.DataType, target: PostgresType) -> Colu
     if isinstance(gold, T.BinaryType):
         return F.concat(F.lit("\\x"), F.hex(value))
     return _travelling(value, gold, target)[0].cast("string")
+
+
+def _in_year(value: Column, kind: str, target: PostgresType) -> Column:
+    """The last moments of the year 9999, one of which stands for infinity, as the last one that the target has in it:
+    rounded they would be in a year that many clients cannot read.
+    """
+    if not target.is_coarse:
+        return value
+    zone = "Z" if kind == "TIMESTAMP_LTZ" else ""
+    last = F.expr(f"{kind}'{_last(target.arguments[0])}{zone}'")
+    return F.when(value > last, last).otherwise(value)
 
 
 def _instant(value: Column) -> Column:

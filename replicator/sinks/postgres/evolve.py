@@ -48,10 +48,10 @@ def changes(model: Model, target: Target, present: Present) -> Changes:
         raise TargetRefused(f"{place} is no table.", where=model.name, mend="Give the model a table of its own.")
     _refuse_hidden(model, target, present)
     widened = tuple(column for column in model.columns if _is_widened(model, column, place, present))
-    _refuse_strangers(model, place, present)
     if frozenset(model.key) not in present.unique:
         what = f"table {place} has no unique key on {', '.join(model.key)}, the key of model {model.name}."
         raise TargetRefused(what, where=model.name, mend="Drop the table: the next publish makes it anew.")
+    _refuse_strangers(model, place, present)
     return Changes(
         tuple(column for column in model.columns if column.name not in present.columns),
         widened,
@@ -69,10 +69,14 @@ def apply(cursor: Cursor, model: Model, target: Target, present: Present) -> tup
     parts = list(_alterations(present, wanted))
     if not parts:
         return ()
-    table = sql.Identifier(target.schema, target.table)
+    altered = sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(target.schema, target.table), _COMMA.join(parts))
+    if not present.owned:
+        what = f"table {target.schema}.{target.table} is another role's, and lacks what model {model.name} has."
+        mend = f"Have its owner run this, then publish again: {altered.as_string(cursor)}"
+        raise TargetRefused(what, where=model.name, mend=mend)
     numbers = [present.columns[column.name].number for column in wanted.widened]
     with views.aside(cursor, model.name, present.oid, numbers):
-        cursor.execute(sql.SQL("ALTER TABLE {} {}").format(table, _COMMA.join(parts)))
+        cursor.execute(altered)
     return tuple(column.name for column in wanted.added if not column.nullable)
 
 

@@ -2,8 +2,8 @@
 lake last, written in the transaction of the rows.
 
 Column ``input`` has, with blanks between them, the gold table's id, which commit made that version, the oid of the
-table that the rows went to, and the columns that they had, as JSON (decision 0092). Rows of earlier checkouts have the
-first one or two of these.
+table that the rows went to, and the columns that they had, as JSON: by name the number and the type of each in the
+table (decision 0092). Rows of earlier checkouts have the first one or two of these, or names alone.
 """
 
 from __future__ import annotations
@@ -27,15 +27,22 @@ _CREATE = sql.SQL(
     "CREATE TABLE IF NOT EXISTS {} (table_name text PRIMARY KEY, model text NOT NULL, input text NOT NULL, "
     "version bigint NOT NULL, published_at timestamptz NOT NULL DEFAULT clock_timestamp())"
 )
-_OID = sql.SQL(
-    "(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-    "WHERE n.nspname = {} AND c.relname = {})"
+# of table c; values as literals: with parameters a percent sign in the schema's name would be one, too
+_COLUMNS = sql.SQL(
+    "(SELECT json_object_agg(a.attname, json_build_array(a.attnum, format_type(a.atttypid, a.atttypmod))) "
+    "FROM pg_attribute a WHERE a.attrelid = c.oid AND {})"
 )
-# values as literals: with parameters a percent sign in the schema's name would be one, too
-_READ = sql.SQL("SELECT table_name, input, version, {} FROM {} l WHERE table_name = ANY ({}) ORDER BY table_name")
+_PRESENT = _COLUMNS.format(sql.SQL("a.attnum > 0"))
+_AMONG = sql.SQL("a.attname = ANY ({})")
+_READ = sql.SQL(
+    "SELECT table_name, input, version, c.oid::text, {} FROM {} l LEFT JOIN "
+    "(pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = {}) ON c.relname = l.table_name "
+    "WHERE table_name = ANY ({}) ORDER BY table_name"
+)
 _FORGET = sql.SQL("DELETE FROM {} WHERE table_name = {}")
 _WRITE = sql.SQL(
-    "INSERT INTO {} (table_name, model, input, version) VALUES ({}, {}, concat_ws(' ', {}, {}, {}), {}) "
+    "INSERT INTO {} (table_name, model, input, version) SELECT c.relname, {}, concat_ws(' ', {}, c.oid, {}), {} "
+    "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = {} AND c.relname = {} "
     "ON CONFLICT (table_name) DO UPDATE "
     "SET model = EXCLUDED.model, input = EXCLUDED.input, version = EXCLUDED.version, published_at = clock_timestamp()"
 )
@@ -72,7 +79,8 @@ def read(cursor: Cursor, schema: str, models: Mapping[str, Model], *, lock: bool
     """What the ledger says about the tables of these models, which are by table: progress by model; with ``lock`` held
     until the transaction ends. Of a table that another model was published to, or of a model that had another table
     meanwhile, it says how that table stands. Left out are those without a row, those of which another table has the
-    name now, and those that lack a column of their model: it may be there with old values.
+    name now, and those of which a column of their model was not published, or has been made anew or altered since: it
+    may be there with old values, or none.
     """
     rows = _rows(cursor, schema, list(models), lock=lock)
     return {models[each.table].name: each.progress for each in rows if each.is_of(models[each.table])}
@@ -85,11 +93,11 @@ def last(cursor: Cursor, target: Target) -> Progress | None:
 
 def write(cursor: Cursor, target: Target, model: Model, progress: Progress) -> None:
     """Record that a model's table stands at ``progress`` once this transaction commits."""
-    place, table = sql.Literal(target.schema), sql.Literal(target.table)
     told = sql.Literal(f"{progress.input} {progress.commit or ''}")
-    columns = sql.Literal(json.dumps([column.name for column in model.columns], ensure_ascii=True))
-    values = (table, sql.Literal(model.name), told, _OID.format(place, table), columns, sql.Literal(progress.version))
-    cursor.execute(_WRITE.format(sql.Identifier(target.schema, TABLE), *values))
+    columns = _COLUMNS.format(_AMONG.format(sql.Literal([column.name for column in model.columns])))
+    values = (sql.Literal(model.name), told, columns, sql.Literal(progress.version))
+    where = (sql.Literal(target.schema), sql.Literal(target.table))
+    cursor.execute(_WRITE.format(sql.Identifier(target.schema, TABLE), *values, *where))
 
 
 def forgetting(target: Target) -> sql.Composed:
@@ -104,27 +112,33 @@ def covers(recorded: Progress | None, wanted: Progress) -> bool:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the ledger. ``is_same``: the table is the one that it tells of; None where nobody said which that is,
-    as of its ``columns``.
+    """A row of the ledger. ``is_same``: the table is the one that it tells of; None where nobody said which that is.
+    ``columns``: number and type of those that were published (None where nobody said), by name, None where nobody said
+    which these are; ``present``: those that are there.
     """
 
     table: str
     progress: Progress
     is_same: bool | None
-    columns: frozenset[str] | None
+    columns: Mapping[str, object] | None
+    present: Mapping[str, object]
 
     def is_of(self, model: Model) -> bool:
         """Whether the table has all columns of the model as they were published."""
-        wanted = {column.name for column in model.columns}
-        return self.is_same is not False and (self.columns is None or wanted <= self.columns)
+        return self.is_same is not False and all(self._has(column.name) for column in model.columns)
+
+    def _has(self, column: str) -> bool:
+        if self.columns is None:
+            return True
+        return column in self.columns and self.columns[column] in (None, self.present.get(column))
 
 
 def _rows(cursor: Cursor, schema: str, tables: list[str], *, lock: bool = False) -> Iterator[_Row]:
-    oid = _OID.format(sql.Literal(schema), sql.Identifier("l", "table_name"))
-    query = _READ.format(oid, sql.Identifier(schema, TABLE), sql.Literal(tables))
+    query = _READ.format(_PRESENT, sql.Identifier(schema, TABLE), sql.Literal(schema), sql.Literal(tables))
     cursor.execute(query + sql.SQL(" FOR UPDATE OF l") if lock else query)
-    for table, told, version, present in cursor.fetchall():
+    for table, told, version, oid, present in cursor.fetchall():
         identity, commit, oid_then, columns = (*told.split(" ", 3), *[""] * 3)[:4]
-        is_same = oid_then == str(present) if oid_then else None
-        known = frozenset(json.loads(columns)) if columns else None
-        yield _Row(table, Progress(identity, version, commit or None), is_same, known)
+        is_same = oid_then == oid if oid_then else None
+        known = json.loads(columns) if columns else None
+        published = dict.fromkeys(known) if isinstance(known, list) else known
+        yield _Row(table, Progress(identity, version, commit or None), is_same, published, present or {})

@@ -21,6 +21,9 @@ from replicator.spec import Model, Progress
 _OF_ITS_OWN = ("inet", "cidr", "macaddr", "macaddr8", "interval", "time with time zone")
 """Types whose values Postgres writes in its own way, whatever was sent."""
 
+_END = 253_402_300_799_999_999
+"""The last microsecond of the year 9999."""
+
 
 @dataclass(frozen=True)
 class PostgresLook:
@@ -71,12 +74,24 @@ def _shown(rows: DataFrame, column: Carried, type_: str) -> tuple[Column, T.Data
 def _moment(value: Column, kind: T.DataType, type_: str) -> tuple[Column, T.DataType]:
     """A time to as many digits as the target keeps."""
     if isinstance(kind, T.TimestampType):
-        return F.timestamp_micros(_rounded(F.unix_micros(value), type_)), kind
+        return F.timestamp_micros(_in_year(F.unix_micros(value), type_)), kind
     micros = F.unix_micros(value.cast("timestamp"))  # the session's zone is UTC (types.md Y5), and so is the way back
-    return F.timestamp_micros(_rounded(micros, type_)).cast("timestamp_ntz"), T.TimestampNTZType()
+    return F.timestamp_micros(_in_year(micros, type_)).cast("timestamp_ntz"), T.TimestampNTZType()
+
+
+def _in_year(micros: Column, type_: str) -> Column:
+    """Rounded as Postgres does, but for the last moments of the year 9999 (``columns.py``)."""
+    unit, rounded = _unit(type_), _rounded(micros, type_)
+    last = _END // unit * unit
+    return F.when(rounded > last, F.lit(last)).otherwise(rounded)
 
 
 def _rounded(micros: Column, type_: str) -> Column:
-    digits = re.match(r"\w+\((\d)\)", type_)
-    unit = 10 ** (6 - int(digits.group(1) if digits else 6))
+    unit = _unit(type_)
     return micros if unit == 1 else (F.floor((micros + F.lit(unit // 2)) / F.lit(unit)) * unit).cast("bigint")
+
+
+def _unit(type_: str) -> int:
+    """Of what the target keeps of a second, in microseconds."""
+    digits = re.match(r"\w+\((\d)\)", type_)
+    return int(10 ** (6 - int(digits.group(1) if digits else 6)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,11 @@ R = TypeVar("R")
 # a transaction that the server ended because it lasted
 _RETRY = ("08", "53", "57P0", "58", "40001", "40P01", "55P03", "57014", "25006", "25P03", "25P04")
 _ONLY_NAMES = ("0A", "2B", "42")
+_UNKNOWN_NAMES = (errorcodes.UNDEFINED_TABLE, errorcodes.UNDEFINED_FUNCTION, errorcodes.UNDEFINED_OBJECT)
+_FUNCTION = re.compile(r"^PL/pgSQL function (.+\)) line \d+", re.MULTILINE)
+
+OF_ALL = ("the batch", "the ledger")
+"""What is translated that is no model's."""
 
 
 def is_retryable(sqlstate: str | None) -> bool:
@@ -67,26 +73,50 @@ def translated(model: str, place: str) -> Iterator[None]:
     except psycopg2.Error as error:
         if error.pgcode is None and not isinstance(error, (psycopg2.OperationalError, psycopg2.InterfaceError)):
             raise
-        named = error.diag.column_name, error.diag.constraint_name
-        raise verdict(error.pgcode, model, place, named, error.diag.message_primary) from None
+        raise verdict(error.pgcode, model, place, *_told(error), function=_function(error)) from None
 
 
 def verdict(
-    state: str | None, model: str, place: str, named: tuple[str | None, str | None], message: str | None = None
+    state: str | None, model: str, place: str, *details: str, function: str | None = None
 ) -> Unreachable | TargetRefused:
-    """The error for one SQLSTATE; ``named`` are the column and the constraint that it is about, where they are known.
-    Only the message of a class that speaks in identifiers alone is passed on.
-    """
+    """The error for one SQLSTATE, with ``details`` that hold no value of a row, raised in this ``function``."""
     condition = _condition(state)
     if is_retryable(state):
         mend = "Run again once Postgres is well: nothing of the batch is visible."
         return Unreachable(f"Postgres broke off while publishing {model} ({condition}).", where=place, mend=mend)
-    column, constraint = named
-    parts = [f"column {column}" if column else "", f"constraint {constraint}" if constraint else ""]
-    parts.append(message or "" if state and state.startswith(_ONLY_NAMES) else "")
-    detail = ", ".join(part for part in parts if part)
-    what = f"Postgres refuses model {model}: {condition}{' - ' + detail if detail else ''}."
-    return TargetRefused(what, where=model, mend="Mend the model or the table and run publish again.")
+    detail = ", ".join(part for part in (*details, f"in function {function}" if function else "") if part)
+    whom = model if model in OF_ALL else f"model {model}"
+    what = f"Postgres refuses {whom}: {condition}{' - ' + detail if detail else ''}."
+    return TargetRefused(what, where=model, mend=_mend(state, function))
+
+
+def _mend(state: str | None, function: str | None) -> str:
+    if state == errorcodes.INSUFFICIENT_PRIVILEGE:
+        return "Grant it to the target's user, or have the owner do it, and run publish again."
+    if state in _UNKNOWN_NAMES and function:
+        return f"It is run without a search path, so give it its own: ALTER FUNCTION {function} SET search_path = ..."
+    return "Mend the model or the table and run publish again."
+
+
+def _told(error: psycopg2.Error) -> Iterator[str]:
+    """Names that Postgres gives: its message only where its class speaks in identifiers alone."""
+    diag, state = error.diag, error.pgcode or ""
+    if diag.column_name:
+        yield f"column {diag.column_name}"
+    if diag.constraint_name:
+        yield f"constraint {diag.constraint_name}"
+    elif state == errorcodes.CHECK_VIOLATION and diag.table_name:
+        yield f"no partition of table {diag.table_name} takes a row"
+    elif state == errorcodes.CARDINALITY_VIOLATION and not diag.context:
+        yield "two keys of the model are one in the table"
+    if state.startswith(_ONLY_NAMES) and diag.message_primary:
+        yield diag.message_primary
+
+
+def _function(error: psycopg2.Error) -> str | None:
+    """In which one of somebody's own it was raised, as a trigger runs it."""
+    found = _FUNCTION.search(error.diag.context or "")
+    return found.group(1) if found else None
 
 
 def _condition(state: str | None) -> str:

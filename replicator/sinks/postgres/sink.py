@@ -10,13 +10,13 @@ import psycopg2
 from psycopg2 import errors
 
 from replicator import failpoints
-from replicator.errors import ConfigError, TargetMoved, TargetRefused, Unreachable
+from replicator.errors import ConfigError, TargetRefused, Unreachable
 from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
 from replicator.sinks.postgres import alone, ddl, ledger, rights, wakeful
 from replicator.sinks.postgres.connection import PostgresConnection
 from replicator.sinks.postgres.retry import Backoff, translated, verdict
-from replicator.sinks.postgres.transaction import Transaction
+from replicator.sinks.postgres.transaction import Transaction, refuse_without_footing
 from replicator.sinks.refusals import Refusals
 from replicator.spec import Applied, Model, Progress
 
@@ -159,7 +159,8 @@ class PostgresSink:
             staged.write(session, limit)
         except psycopg2.DataError as error:
             column = staged.unreadable(session, limit)
-            raise verdict(error.pgcode, staged.model, self._connection.where, (column, None)) from None
+            named = f"column {column}" if column else ""
+            raise verdict(error.pgcode, staged.model, self._connection.where, named) from None
 
     def _commit_what_is_taken(
         self, session: Session, staged: Sequence[Staged], refusals: Refusals
@@ -221,15 +222,14 @@ class PostgresSink:
 
 
 def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
-    """Make what is missing; what the ledger says. Raises TargetRefused when the difference has no footing there."""
+    """Make what is missing; what the ledger says. Raises TargetRefused, and TargetMoved when the difference has
+    no footing there.
+    """
     model = difference.model
     target = ddl.target_of(model)
     ddl.create_schema(cursor, target.schema)
     ledger.create(cursor, target.schema)
     behind = ddl.prepare_target(cursor, model, complete=difference.complete)
     recorded = None if behind else ledger.read(cursor, target.schema, {target.table: model}).get(model.name)
-    if not difference.has_footing(recorded):
-        there = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
-        what = f"the ledger has {there} for model {model.name}, so a part of its rows cannot be published."
-        raise TargetMoved(what, where=model.name, mend="Run publish again: it sends all that is missing then.")
+    refuse_without_footing(difference, recorded)
     return recorded

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import psycopg2
 from psycopg2 import sql
 from pyspark.sql import functions as F
 
+from replicator.errors import TargetRefused
 from replicator.jvm import gateway
 from replicator.protocols import Difference
 from replicator.sinks.postgres import copytext
@@ -44,6 +45,7 @@ _UPSERT = sql.SQL(
     "ORDER BY {key_values} ON CONFLICT ({keys}) {action} RETURNING {inserted} AS inserted) "
     "SELECT count(*) FILTER (WHERE inserted), count(*) FILTER (WHERE NOT inserted) FROM written"
 )
+_ROUNDED = sql.SQL("SELECT EXISTS (SELECT FROM {staging} s WHERE s._op = 'upsert' AND {rounded} <> {exact})")
 # an array travels as JSON of texts, so that its elements are read as Postgres reads any text of their type
 _ELEMENTS = sql.SQL(
     "CASE WHEN {0} IS NOT NULL THEN ARRAY(SELECT each.element FROM jsonb_array_elements_text(CAST({0} AS jsonb)) "
@@ -108,8 +110,12 @@ class Staged:
         return cursor.rowcount
 
     def upsert(self, cursor: Cursor) -> tuple[int, int]:
-        """Insert or update, in the order of the key. Returns rows inserted and rows that really changed."""
+        """Insert or update, in the order of the key. Returns rows inserted and rows that really changed. Raises
+        TargetRefused where a key would be rounded.
+        """
         keys = self._keys()
+        for each in keys:
+            self._refuse_rounded(cursor, each)
         statement = _UPSERT.format(
             **self._places(),
             columns=_COMMA.join(sql.Identifier(each.name) for each in self.columns),
@@ -148,6 +154,16 @@ class Staged:
             cursor.execute("ROLLBACK TO SAVEPOINT fits")
             return False
         return cursor.fetchone() == (0,)
+
+    def _refuse_rounded(self, cursor: Cursor, key: Carried) -> None:
+        """Rounded, it may be another row's."""
+        if not key.type.is_coarse:
+            return
+        exact = replace(key, type=replace(key.type, arguments=()))
+        cursor.execute(_ROUNDED.format(**self._places(), rounded=self._value(key), exact=self._value(exact)))
+        if cursor.fetchone() == (True,):
+            what = f"column {key.name} of model {self.model} is part of its key, which {key.type} would round."
+            raise TargetRefused(what, where=self.model, mend=f"Declare it as {exact.type}: its table follows.")
 
     def _keys(self) -> Sequence[Carried]:
         by_name = {each.name: each for each in self.columns}

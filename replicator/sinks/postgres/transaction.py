@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import psycopg2
 
-from replicator.errors import StaleWriter, TargetRefused
-from replicator.protocols import Fence
+from replicator.errors import StaleWriter, TargetMoved, TargetRefused
+from replicator.protocols import Difference, Fence
 from replicator.sinks.postgres import blame, ddl, evolve, ledger
 from replicator.sinks.postgres.retry import translated
 from replicator.spec import Applied, Progress
@@ -104,14 +104,28 @@ class Transaction:
         return translated(model, self.where)
 
 
+def refuse_without_footing(difference: Difference, recorded: Progress | None) -> None:
+    """Raises TargetMoved where what the ledger has is not what the difference was made for."""
+    if not difference.has_footing(recorded):
+        there = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
+        model = difference.model.name
+        what = f"the ledger has {there} for model {model}, so a part of its rows cannot be published."
+        raise TargetMoved(what, where=model, mend="Run publish again: it sends all that is missing then.")
+
+
 def _lock_ledger(cursor: Cursor, staged: Sequence[Staged]) -> list[Staged]:
-    """Hold the ledger rows until the transaction ends; those whose progress, or table, is not there yet."""
+    """Hold the ledger rows until the transaction ends; those whose progress, or table, is not there yet. Raises
+    TargetMoved where a table, or a column, was made anew while rows were staged that are a part of their model.
+    """
     recorded: dict[str, Progress] = {}
     for schema, names in ddl.by_schema(each.difference.model for each in staged).items():
         recorded |= ledger.read(cursor, schema, names, lock=True)
-    return [
+    fresh = [
         each
         for each in staged
         if not ledger.covers(recorded.get(each.model), each.difference.progress)
         or ddl.lags(cursor, each.difference.model)
     ]
+    for each in fresh:
+        refuse_without_footing(each.difference, recorded.get(each.model))
+    return fresh

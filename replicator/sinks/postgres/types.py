@@ -84,8 +84,12 @@ class PostgresType:
     @property
     def alters_values(self) -> bool:
         """Whether what is written here may read otherwise: rounded times and floats, texts filled up with blanks."""
-        is_coarse = self.name.startswith(_TIMES) and bool(self.arguments) and self.arguments[0] < _MICROSECONDS
-        return is_coarse or self.name in ("real", "character{}")
+        return self.is_coarse or self.name in ("real", "character{}")
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether it is of times and rounds some of those that gold has."""
+        return self.name.startswith(_TIMES) and bool(self.arguments) and self.arguments[0] < _MICROSECONDS
 
     def holds(self, other: PostgresType) -> bool:
         """Whether each value of *other* is one of this type too, so that a column can be altered in place (types.md

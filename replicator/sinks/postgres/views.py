@@ -28,9 +28,10 @@ _DEPENDENTS = """
         JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
         WHERE r.ev_class <> dependent.oid AND dependent.depth < 50
     )
-    SELECT c.oid, format('%%I.%%I', n.nspname, c.relname), c.relkind::text, c.relpersistence::text
+    SELECT c.oid, format('%%I.%%I', n.nspname, c.relname), c.relkind::text, c.relpersistence::text,
+        CASE WHEN NOT pg_has_role(c.relowner, 'USAGE') THEN pg_get_userbyid(c.relowner) END
     FROM dependent JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace
-    GROUP BY 1, 2, 3, 4 ORDER BY max(dependent.depth), 2
+    GROUP BY 1, 2, 3, 4, 5 ORDER BY max(dependent.depth), 2
 """
 _OWNER = "ALTER VIEW {name} OWNER TO {owner}"
 # every statement that a view needs after CREATE VIEW, its rights apart, in an order that works
@@ -86,7 +87,8 @@ def aside(cursor: Cursor, model: str, table: int, columns: Sequence[int]) -> Ite
     """While this lasts no view reads these columns (numbers of the catalog): those that did are made again afterwards
     with definition, options, owner, rights, comments, defaults, rules and triggers.
 
-    Raises TargetRefused, about *model*, for what cannot be made again without more: materialized views, temporary ones.
+    Raises TargetRefused, about *model*, for what cannot be made again without more: materialized views, temporary ones,
+    those of an owner that this role may not be.
     """
     found = [_kept(cursor, *each) for each in _dependents(cursor, model, table, columns)] if columns else []
     for view in reversed(found):
@@ -103,12 +105,18 @@ def _dependents(cursor: Cursor, model: str, table: int, columns: Sequence[int]) 
     """Views that read the columns, directly or through others: oid and quoted name, each after those that it reads."""
     cursor.execute(_DEPENDENTS, {"table": table, "columns": list(columns)})
     found = cursor.fetchall()
-    for _, name, kind, persistence in found:
+    for _, name, kind, persistence, owner in found:
         if kind != "v" or persistence == "t":
             what = f"{name} reads a column that must become wider, and is no view that can be made again."
             mend = "Drop it (a materialized view, a temporary view, a table's rule), publish, and make it again."
             raise TargetRefused(what, where=model, mend=mend)
-    return [(oid, name) for oid, name, _, _ in found]
+        if owner is not None:
+            what = f"{name} reads a column that must become wider, and is {owner}'s, so that it cannot be made again."
+            mend = (
+                f"Have {owner} drop it, publish, and have it made again; or make the target's user a member of {owner}."
+            )
+            raise TargetRefused(what, where=model, mend=mend)
+    return [(oid, name) for oid, name, *_ in found]
 
 
 def _kept(cursor: Cursor, oid: int, name: str) -> _View:
