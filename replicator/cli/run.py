@@ -65,8 +65,13 @@ def run(
             raise ConfigError("recorded files have an end: --continuous is for sources", mend="Leave it out.")
         files = _files([*recorded, *(stages or [])])
         _run_recorded(options.settings(env, conf, lake), files, declare, told, wait=wait, debug=debug)
+    elif lake is not None:
+        raise ConfigError(
+            "neither a source nor a model is configured: with --lake no configuration is read",
+            mend=f"Say `lake: {{root: {lake}}}` in one, and leave --lake out; or give --recorded FILE.",
+        )
     else:
-        _run(options.settings(env, conf, lake), stages or [], told, once=once, wait=wait, debug=debug)
+        _run(options.settings(env, conf), stages or [], told, once=once, wait=wait, debug=debug)
     told.show(options.flags(env, conf, lake))
     if code := exit_code(told.errors()):
         raise typer.Exit(code)

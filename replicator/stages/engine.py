@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from replicator import damage
 from replicator.errors import TableStopped, Unreachable
 from replicator.jvm import gateway
 
@@ -18,15 +19,18 @@ def failure(error: Exception, table: str) -> TableStopped:
     silent = out_of_reach(error, table)
     if silent is not None:
         raise silent from error
-    stopped = TableStopped(f"the engine failed: {gateway.shortened(error)}", where=table, mend=room(str(error)))
+    stopped = TableStopped(f"the engine failed: {gateway.shortened(error)}", where=table, mend=mend(str(error)))
     stopped.__cause__ = error
     return stopped
 
 
-def room(told: str) -> str | None:
-    """How to mend a failure of that text, where a disk was full: Java says so in words that name none."""
+def mend(told: str) -> str | None:
+    """How to mend a failure of that text, where a disk was full, of which Java's words name none, or a table has lost a
+    file; None of any other.
+    """
     is_full = _NO_ROOM.search(told) is not None
-    return "Make room where the lake and Spark's temporary files are, then run again." if is_full else None
+    full = "Make room where the lake and Spark's temporary files are, then run again."
+    return full if is_full else damage.mend(told)
 
 
 def unreadable(error: Exception, table: str) -> TableStopped:

@@ -9,11 +9,12 @@ from queue import SimpleQueue
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import failpoints
+from replicator import failpoints, names
 from replicator.errors import ReplicatorError
 from replicator.jvm import gateway
+from replicator.jvm.failures import FAILURES
 from replicator.spec import BY_POSITION, BY_TIME
-from replicator.stages import side_by_side, tuning
+from replicator.stages import engine, side_by_side, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import dead_letters, gone, history_table, regained
@@ -47,7 +48,13 @@ def refined(spark: SparkSession, at: Refinement, ends: Callable[[], bool] = lamb
     """
     before: Before | None = Before()
     while before is not None:
-        accounts, behind = _ticked(spark, at, before)
+        try:
+            accounts, behind = _ticked(spark, at, before)
+        except FAILURES:
+            accounts = _unreadable(spark, at, before)
+            if not accounts:
+                raise
+            behind = replace(before, stopped=before.stopped.union(_stopped_in(at, accounts)))
         if any(isinstance(account.error, ReadAnew) for account in accounts):
             yield from (account for account in accounts if not isinstance(account.error, ReadAnew))
             accounts, behind = _ticked(spark, at, before)
@@ -69,6 +76,22 @@ def _ticked(spark: SparkSession, at: Refinement, before: Before) -> tuple[list[A
         upto, newest = tick.watch.news.upto, tick.newest if before.newest is None else before.newest
         behind = Before(upto, before.stopped.union(_stopped_in(at, accounts)), newest)
         return accounts, behind if upto < newest else None
+
+
+def _unreadable(spark: SparkSession, at: Refinement, before: Before) -> list[Account]:
+    """An account of each table of which not even its log can be read, so that nobody can tell how far it is; none of
+    those that stopped ``before``.
+    """
+    broken = dict[str, ReplicatorError]()
+    bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
+    for folder in at.silver.tables(spark, at.lake.silver_root(at.source.name)):
+        name = names.decode_table(folder)
+        try:
+            if name not in before.stopped:
+                routing.progress_of_tables(spark, at.silver, at.lake, at.source, bronze, only=[name])
+        except FAILURES as error:
+            broken[name] = engine.failure(error, at.lake.silver(at.source.name, name).name)
+    return [Account(at.lake.silver(at.source.name, name).name, error=error) for name, error in broken.items()]
 
 
 def _let_through(tick: Tick, stood: Standing, stands: Standing) -> list[Account]:

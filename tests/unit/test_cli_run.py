@@ -50,7 +50,7 @@ def test_what_is_no_file_here_may_be_long(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--lake", "lake"], "neither a source nor a model is configured"),
+        (["gold", "--lake", "lake", "--conf", "conf"], "neither a source .*: with --lake no configuration is read"),
         (["--recorded", "e.jsonl", "--lake", "lake", "--continuous"], "recorded files have an end"),
         (["silver", "--recorded", "e.jsonl", "--lake", "lake"], "silver is a stage, not a file"),
         (["--recorded", "", "--lake", "lake"], "a file without a name"),

@@ -502,7 +502,7 @@ def test_a_model_in_delta_is_followed_as_one_in_memory(spark: SparkSession, tmp_
 def test_silver_or_gold_that_was_copied_back_goes_on_to_the_target(spark: SparkSession, tmp_path: Path) -> None:
     """F-C5: whether its versions then come to the number that was read, by another commit, or pass it, also where so
     little is always computed in full; rows of earlier checkouts, which do not say which commit it was, stay as they
-    are.
+    are. A model that lost its files says which folder has to go, and is then built and sent anew.
     """
     model = replace(FACT, columns=(FACT.columns[0], ModelColumn("pieces", "integer")), target=Target("t", "s", "fact"))
     shop, sink, lake = Shop(tuning.session_for(spark, 0)), MemorySink(), Lake(str(tmp_path / "lake"))
@@ -564,6 +564,9 @@ def test_silver_or_gold_that_was_copied_back_goes_on_to_the_target(spark: SparkS
         assert step() == ([action], ["fact"])
         commits = [place[2] for place in _inputs(shop, fact)[1]["inputs"].values()]
         assert None not in (*commits, sink.ledger["fact"].commit)
+    shop.take("lines", (1, 10, 8))
+    _lost(shop, model, fact)
+    assert step() == (["first build"], ["fact"])
 
 
 def _set_back(table: Table, copy: Path) -> None:
@@ -583,6 +586,15 @@ def _restored(shop: Shop, table: Table, step: Callable[[], tuple[list[str], list
     assert step() == (["full"], ["fact"])
     shop.spark.sql(f"{restore} {version + 1}")
     assert step()[1] == ["fact"]
+
+
+def _lost(shop: Shop, model: Model, fact: Table) -> None:
+    """The fact without its files, and then without its folder, as its error says."""
+    for file in Path(fact.location).glob("*.parquet"):
+        file.unlink()
+    [stopped] = shop.refresh(model)
+    assert f"remove the folder {fact.location}: the next run" in str(stopped.error)
+    shutil.rmtree(fact.location)
 
 
 def _forget_commits(shop: Shop, fact: Table) -> None:

@@ -35,7 +35,7 @@ from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.pipeline import Pipeline
 from tests.builders import Record, envelope, record
 from tests.unit.test_bronze_stream import Folder
-from tests.unit.test_order_stops import ORDERS, Silver
+from tests.unit.test_order_stops import Silver
 
 pytestmark = pytest.mark.spark
 
@@ -248,8 +248,9 @@ def test_a_topic_with_another_id_is_another_topic(bronze: Bronze) -> None:
     assert bronze.count() == 20
 
 
-def made(offset: int) -> Record:
-    return record(ORDERS, offset, {"id": offset}, envelope("c", {"id": offset, "v": 1}, pos=1000 + offset))
+def made(offset: int, table: str = "shop.orders") -> Record:
+    change = envelope("c", {"id": offset, "v": 1}, pos=1000 + offset, table=table)
+    return record(f"s.{table}", offset, {"id": offset}, change)
 
 
 def test_a_bronze_that_is_older_than_silver_stops_its_source(exact: SparkSession, tmp_path: Path) -> None:
@@ -335,7 +336,7 @@ def test_a_silver_table_that_was_restored_reads_what_it_had_read_since(
     restore = f"RESTORE TABLE delta.`{lake.at.lake.silver('s', 'shop.orders').location}` TO VERSION AS OF 1"
     for number in range(3):
         lake.take(made(number))
-    lake.take(record(ORDERS, 3, {"id": 0}, envelope("d", None, {"id": 0, "v": 1}, pos=1003)))
+    lake.take(record("s.shop.orders", 3, {"id": 0}, envelope("d", None, {"id": 0, "v": 1}, pos=1003)))
     assert purge(exact, lake.at, "shop.orders", 0).purged == 1
     exact.sql(restore)
     if is_new:
@@ -347,3 +348,27 @@ def test_a_silver_table_that_was_restored_reads_what_it_had_read_since(
     assert lake.take(made(4))["s/shop.orders"].applied == 3
     assert sorted(lake.rows()) == [1, 2, 4]
     assert lake.take() == {}
+
+
+def test_a_table_whose_log_is_damaged_stops_alone_and_is_made_anew(exact: SparkSession, tmp_path: Path) -> None:
+    """Nobody can tell how far it is: its error names the folder that is to be removed, and the others go on."""
+    Silver(exact, tmp_path / "lake", format=DeltaFormat()).take(made(0), made(0, "shop.items"))
+    shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+    lake = Silver(exact, tmp_path / "copy", format=DeltaFormat())
+    place = Path(lake.at.lake.silver("s", "shop.orders").location)
+    (place / f"_delta_log/{0:020}.json").write_text("{")
+    (place / f"_delta_log/.{0:020}.json.crc").unlink()
+    for number in (1, 2):
+        accounts = lake.take(made(number), made(number, "shop.items"))
+        assert {table: account.error is None for table, account in accounts.items()} == {
+            "s/shop.orders": False,
+            "s/shop.items": True,
+        }
+        assert "`replicator status` names the table" in str(accounts["s/shop.orders"].error)
+    assert sorted(lake.rows("shop.items")) == [0, 1, 2]
+    (place / f"_delta_log/{0:020}.json").rename(place / f"_delta_log/{1:020}.json")
+    lake.restart()
+    assert f"remove the folder {place}: the next run" in str(lake.error(made(3)))
+    shutil.rmtree(place)
+    lake.take()
+    assert (sorted(lake.rows()), sorted(lake.rows("shop.items"))) == ([0, 1, 2, 3], [0, 1, 2])

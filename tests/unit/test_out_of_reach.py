@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pyspark.errors import StreamingQueryException
 
@@ -61,6 +63,21 @@ def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
     stopped = engine.failure(full, "shop/shop.orders")
     failed = bronze_stream.translate(StreamingQueryException("java.io.IOException: No space left on device"), "shop")
     assert all(str(error.mend).startswith("Make room") for error in (stopped, failed))
+
+
+@pytest.mark.parametrize(("file", "mend"), [
+    ("file:/my lake/gold/fact/part-0.c000.zstd.parquet", "remove the folder /my lake/gold/fact: .* of its inputs"),
+    ("s3a://b/gold/silver/s/d.t/c=1/d=/x.parquet", "remove the folder s3a://b/gold/silver/s/d.t: .* from bronze"),
+    ("file:/lake/history/s/d.t/_change_data/cdc-0.parquet", "remove the folder /lake/history/s/d.t: .* from bronze"),
+    ("file:/lake/silver/s/d.t/_delta_log/00000000000000000001.json", "remove the folder /lake/silver/s/d.t: "),
+    ("file:/lake/twins/hudi/s/d.t/x.parquet", "remove the folder /lake/twins/hudi/s/d.t: .* of its table"),
+    ("file:/lake/bronze/s/topic=s.d.t/part-0.parquet", "from a copy of the lake; without one docs/operate.md"),
+    ("/local/blockmgr-1/0c/part-0.parquet", "^None$"),
+])  # fmt: skip
+def test_a_table_that_lost_a_file_is_told_with_what_makes_it_anew(file: str, mend: str) -> None:
+    """By the file's place in the lake: bronze alone is made of nothing that the lake has."""
+    stopped = engine.failure(RuntimeError(f"java.io.FileNotFoundException: File {file} does not exist"), "a model")
+    assert re.search(mend, str(stopped.mend))
 
 
 def test_of_a_trace_of_pythons_the_last_line_tells_what_happened() -> None:

@@ -118,7 +118,7 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
         return silent
     said = text if cause is None else gateway.shortened(cause)  # of a batch Spark tells that Python raised something
     first = next((line for line in said.splitlines() if line.strip()), "nobody knows why")
-    mend = engine.room(said) or "`--debug` shows the trace."
+    mend = engine.mend(said) or "`--debug` shows the trace."
     return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend=mend)
 
 

@@ -45,12 +45,14 @@ def news(
     upto: int,
     paused: Mapping[str, int],
     came: Sequence[Arrival] | None,
+    stopped: Collection[str] = (),
 ) -> tuple[dict[str, int], News]:
     """What is to be read, and how far tables are that may have to: those of topics that got records since a tick found
-    that there was nothing else (``came``); of every table where that is not known. Idle tables cost nothing.
+    that there was nothing else (``came``); of every table where that is not known. Idle tables cost nothing. Of those
+    that ``stopped``, which are among the paused ones, nobody asks it: their log may be what cannot be read.
     """
     bronze, known = at.lake.bronze(at.source.name), at.reached.settled
-    ask = partial(routing.progress_of_tables, spark, at.silver, at.lake, at.source, routes.bronze)
+    ask = partial(routing.progress_of_tables, spark, at.silver, at.lake, at.source, routes.bronze, without=stopped)
     look = partial(arrivals.news, spark, at.bronze, bronze, routes, upto=upto, paused=paused)
     if known is None or came is None:
         progress = ask()

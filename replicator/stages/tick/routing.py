@@ -177,16 +177,18 @@ def progress_of_tables(
     source: SourceSpec,
     bronze: str,
     only: Collection[str] | None = None,
+    without: Collection[str] = (),
 ) -> dict[str, int]:
     """Bronze version that each silver table of the source, or each of some, has applied, and its history where it keeps
-    one. Raises BronzeReplaced (F-C6).
+    one; nobody looks at those ``without``. Raises BronzeReplaced (F-C6).
     """
     if only is None:
         tables = [names.decode_table(folder) for folder in silver.tables(spark, lake.silver_root(source.name))]
     else:
-        tables = [name for name in sorted(only) if silver.version(spark, lake.silver(source.name, name)) is not None]
+        asked = sorted(set(only).difference(without))
+        tables = [name for name in asked if silver.version(spark, lake.silver(source.name, name)) is not None]
     found = {}
-    for name in tables:
+    for name in (each for each in tables if each not in without):
         found[name] = progress_of(spark, silver, lake.silver(source.name, name), bronze)
         if source.declaration(name).has_history:
             found[name] = min(found[name], progress_of_history(spark, silver, lake.history(source.name, name), bronze))

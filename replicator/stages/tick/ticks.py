@@ -107,10 +107,11 @@ def _fresh(spark: SparkSession, at: Refinement, before: Before | None) -> _Fresh
     is_first = stood is not None and stood.version == routing.BEGINNING
     came = None if is_first or moved else backlog.came(spark, at, identity, upto)
     commits = 0 if at.reached.settled is None else upto - at.reached.settled.version
-    left = {*paused, *rests.resting(spark, at, routes, came, commits, paused), *(before.stopped if before else ())}
+    stopped = before.stopped if before else frozenset[str]()
+    left = {*paused, *rests.resting(spark, at, routes, came, commits, paused), *stopped}
     # the cut counts the records of paused tables that came since it was drawn
     seen = dict.fromkeys(left, upto if stood is None else stood.version)
-    progress, news = backlog.news(spark, at, routes, upto, seen, came)
+    progress, news = backlog.news(spark, at, routes, upto, seen, came, stopped)
     if not news.after and (stood is None or cut.is_settled(at, stood, left)):
         at.reached.settle(identity, upto, topics_of(routes, left), progress)
         return None

@@ -1,0 +1,46 @@
+"""Files of a table that are gone or damaged: told by the words of Spark and of the formats, with the way out.
+
+All layers but bronze are made of the one before, so a table of theirs may go as a whole. Nothing else has bronze's
+records but Kafka.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SIGNS = re.compile(
+    "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_FOUND|is not a Parquet file|ChecksumException|"
+    "TRUNCATED_TRANSACTION_LOG|VERSIONS_NOT_CONTIGUOUS|STATE_RECOVER|MISSING_PART_FILES"
+)
+_TORN = re.compile(r"JsonEOFException|JsonParseException")
+_OF_DELTA = "org.apache.spark.sql.delta."
+_PLACE = re.compile(
+    r"(?P<folder>(?:[a-z0-9]+:)?/[^\n'\"]*/(?P<layer>bronze|gold|silver|history|twins)(?P<names>(?:/[^/\n=]+){1,3}?))"
+    r"/(?:_delta_log/|_change_data/|[^/\n]+=[^/\n]*/)*[^/\s]+[.](?:parquet|json|bin)\b"
+)
+_DEPTH = {"bronze": 1, "gold": 1, "silver": 2, "history": 2, "twins": 3}
+_MADE_OF = {"gold": "of its inputs", "silver": "from bronze", "history": "from bronze", "twins": "of its table"}
+_GUIDE = "docs/operate.md tells what to do (When a table lost files)."
+
+
+def mend(told: str) -> str | None:
+    """The way out of a failure of that text where it is that of a table which lost a file; None of any other."""
+    place = next((each for each in _PLACE.finditer(told) if _is_table(each)), None)
+    if place is not None and _SIGNS.search(told) is not None:
+        return _way_out(place["layer"], place["folder"].removeprefix("file:"))
+    if _OF_DELTA in told and (_TORN.search(told) or _SIGNS.search(told)):
+        return f"A file of a table's log is gone or damaged: `replicator status` names the table, and {_GUIDE}"
+    return None
+
+
+def _is_table(place: re.Match[str]) -> bool:
+    return place["names"].count("/") == _DEPTH[place["layer"]]
+
+
+def _way_out(layer: str, folder: str) -> str:
+    if layer == "bronze":
+        return f"Put that file back from a copy of the lake; without one {_GUIDE}"
+    return (
+        f"Put that file back from a copy of the lake, or stop all drivers and remove the folder {folder}: "
+        f"the next run makes the table anew {_MADE_OF[layer]}."
+    )
