@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from replicator.lake import DEPTHS
+
 _SIGNS = re.compile(
     "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_FOUND|is not a Parquet file|ChecksumException|"
     "TRUNCATED_TRANSACTION_LOG|VERSIONS_NOT_CONTIGUOUS|STATE_RECOVER|MISSING_PART_FILES"
@@ -15,10 +17,9 @@ _SIGNS = re.compile(
 _TORN = re.compile(r"JsonEOFException|JsonParseException")
 _OF_DELTA = "org.apache.spark.sql.delta."
 _PLACE = re.compile(
-    r"(?P<folder>(?:[a-z0-9]+:)?/[^\n'\"]*/(?P<layer>bronze|gold|silver|history|twins)(?P<names>(?:/[^/\n=]+){1,3}?))"
+    rf"(?P<folder>(?:[a-z0-9]+:)?/[^\n'\"]*/(?P<layer>{'|'.join(DEPTHS)})(?P<names>(?:/[^/\n=]+){{1,3}}?))"
     r"/(?:_delta_log/|_change_data/|[^/\n]+=[^/\n]*/)*[^/\s]+[.](?:parquet|json|bin)\b"
 )
-_DEPTH = {"bronze": 1, "gold": 1, "silver": 2, "history": 2, "twins": 3}
 _MADE_OF = {"gold": "of its inputs", "silver": "from bronze", "history": "from bronze", "twins": "of its table"}
 _GUIDE = "docs/operate.md tells what to do (When a table lost files)."
 
@@ -34,7 +35,7 @@ def mend(told: str) -> str | None:
 
 
 def _is_table(place: re.Match[str]) -> bool:
-    return place["names"].count("/") == _DEPTH[place["layer"]]
+    return place["names"].count("/") == DEPTHS[place["layer"]]
 
 
 def _way_out(layer: str, folder: str) -> str:

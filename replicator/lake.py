@@ -12,6 +12,9 @@ from replicator.spec import Table
 HISTORY = "__history"
 """What the name of a history table ends with, behind its table's."""
 
+DEPTHS = {"bronze": 1, "gold": 1, "silver": 2, "history": 2, "twins": 3}
+"""How many folders deep each table of a layer lies in the folder of its layer."""
+
 _SHADOWS = ("silver", "history", "dead_letters")
 
 TWINS = ("delta", "hudi")

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from replicator import __version__, damage, environment, failpoints
+from replicator import __version__, environment, failpoints
 from replicator.cli import stdout
 from replicator.cli.console import narrate, print_text
 from replicator.cli.verbs import Verbs
@@ -88,8 +88,9 @@ def _main() -> None:
         if told is not None:
             _explain(f"error: {told}", error, debug=invocation.debug)
             sys.exit(told.exit_code)
-        way_out = damage.mend(str(error))
-        hint = way_out or ("" if invocation.debug else "Add --debug for the whole trace.")
+        from replicator import damage
+
+        hint = damage.mend(str(error)) or ("" if invocation.debug else "Add --debug for the whole trace.")
         _explain(f"error: {gateway.shortened(error)}. {hint}".rstrip(), error, debug=invocation.debug)
         sys.exit(1)
 

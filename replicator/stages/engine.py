@@ -28,9 +28,9 @@ def mend(told: str) -> str | None:
     """How to mend a failure of that text, where a disk was full, of which Java's words name none, or a table has lost a
     file; None of any other.
     """
-    is_full = _NO_ROOM.search(told) is not None
-    full = "Make room where the lake and Spark's temporary files are, then run again."
-    return full if is_full else damage.mend(told)
+    if _NO_ROOM.search(told):
+        return "Make room where the lake and Spark's temporary files are, then run again."
+    return damage.mend(told)
 
 
 def unreadable(error: Exception, table: str) -> TableStopped:

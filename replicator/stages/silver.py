@@ -82,16 +82,20 @@ def _unreadable(spark: SparkSession, at: Refinement, before: Before) -> list[Acc
     """An account of each table of which not even its log can be read, so that nobody can tell how far it is; none of
     those that stopped ``before``.
     """
-    broken = dict[str, ReplicatorError]()
     bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
-    for folder in at.silver.tables(spark, at.lake.silver_root(at.source.name)):
-        name = names.decode_table(folder)
-        try:
-            if name not in before.stopped:
-                routing.progress_of_tables(spark, at.silver, at.lake, at.source, bronze, only=[name])
-        except FAILURES as error:
-            broken[name] = engine.failure(error, at.lake.silver(at.source.name, name).name)
-    return [Account(at.lake.silver(at.source.name, name).name, error=error) for name, error in broken.items()]
+    folders = at.silver.tables(spark, at.lake.silver_root(at.source.name))
+    tables = set(map(names.decode_table, folders)).difference(before.stopped)
+    looks = (_unread(spark, at, bronze, name) for name in sorted(tables))
+    return [account for account in looks if account is not None]
+
+
+def _unread(spark: SparkSession, at: Refinement, bronze: str, name: str) -> Account | None:
+    try:
+        routing.progress_of_tables(spark, at.silver, at.lake, at.source, bronze, only=[name])
+    except FAILURES as error:
+        table = at.lake.silver(at.source.name, name).name
+        return Account(table, error=engine.failure(error, table))
+    return None
 
 
 def _let_through(tick: Tick, stood: Standing, stands: Standing) -> list[Account]:

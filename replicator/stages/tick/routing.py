@@ -183,12 +183,13 @@ def progress_of_tables(
     one; nobody looks at those ``without``. Raises BronzeReplaced (F-C6).
     """
     if only is None:
-        tables = [names.decode_table(folder) for folder in silver.tables(spark, lake.silver_root(source.name))]
+        folders = silver.tables(spark, lake.silver_root(source.name))
+        tables = [name for name in map(names.decode_table, folders) if name not in without]
     else:
         asked = sorted(set(only).difference(without))
         tables = [name for name in asked if silver.version(spark, lake.silver(source.name, name)) is not None]
     found = {}
-    for name in (each for each in tables if each not in without):
+    for name in tables:
         found[name] = progress_of(spark, silver, lake.silver(source.name, name), bronze)
         if source.declaration(name).has_history:
             found[name] = min(found[name], progress_of_history(spark, silver, lake.history(source.name, name), bronze))
