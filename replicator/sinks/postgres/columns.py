@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 from replicator import names
 from replicator.errors import TargetRefused
 from replicator.sinks.postgres.copytext import Form
-from replicator.sinks.postgres.types import PostgresType, parse_type
+from replicator.sinks.postgres.types import PostgresType, last_moment, parse_type
 from replicator.spec import Model
 from replicator.transforms.in_json import in_json
 
@@ -48,11 +48,6 @@ class Carried:
     type: PostgresType
     value: Column
     form: Form
-
-
-def _last(digits: int) -> str:
-    """The last moment that all clients can read, to so many digits of a second."""
-    return f"9999-12-31 23:59:59.{'9' * digits}".rstrip(".")
 
 
 def carry(model: Model, schema: T.StructType) -> tuple[Carried, ...]:
@@ -157,7 +152,7 @@ def _in_year(value: Column, kind: str, target: PostgresType) -> Column:
     if not target.is_coarse:
         return value
     zone = "Z" if kind == "TIMESTAMP_LTZ" else ""
-    last = F.expr(f"{kind}'{_last(target.arguments[0])}{zone}'")
+    last = F.expr(f"{kind}'{last_moment(target.arguments[0])}{zone}'")
     return F.when(value > last, last).otherwise(value)
 
 

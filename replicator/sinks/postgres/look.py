@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,13 +17,11 @@ from replicator.databases.postgresql import PostgresGlance
 from replicator.glances import Shown
 from replicator.sinks.postgres.columns import Carried, carry
 from replicator.sinks.postgres.ddl import target_of
+from replicator.sinks.postgres.types import last_moment
 from replicator.spec import Model, Progress
 
 _OF_ITS_OWN = ("inet", "cidr", "macaddr", "macaddr8", "interval", "time with time zone")
 """Types whose values Postgres writes in its own way, whatever was sent."""
-
-_END = 253_402_300_799_999_999
-"""The last microsecond of the year 9999."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +80,17 @@ def _moment(value: Column, kind: T.DataType, type_: str) -> tuple[Column, T.Data
 
 def _in_year(micros: Column, type_: str) -> Column:
     """Rounded as Postgres does, but for the last moments of the year 9999 (``columns.py``)."""
-    unit, rounded = _unit(type_), _rounded(micros, type_)
-    last = _END // unit * unit
+    rounded = _rounded(micros, type_)
+    last = (last_moment(_digits(type_)) - datetime(1970, 1, 1)) // timedelta(microseconds=1)  # noqa: DTZ001 - a wall time
     return F.when(rounded > last, F.lit(last)).otherwise(rounded)
 
 
 def _rounded(micros: Column, type_: str) -> Column:
-    unit = _unit(type_)
+    unit = 10 ** (6 - _digits(type_))
     return micros if unit == 1 else (F.floor((micros + F.lit(unit // 2)) / F.lit(unit)) * unit).cast("bigint")
 
 
-def _unit(type_: str) -> int:
-    """Of what the target keeps of a second, in microseconds."""
+def _digits(type_: str) -> int:
+    """How many of a second the target keeps."""
     digits = re.match(r"\w+\((\d)\)", type_)
-    return int(10 ** (6 - int(digits.group(1) if digits else 6)))
+    return int(digits.group(1)) if digits else 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from replicator.errors import ConfigError
 
@@ -54,6 +55,12 @@ _WRITTEN = re.compile(
 _WHOLE_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
 _TIMES = ("time{} without", "time{} with", "timestamp{} without", "timestamp{} with")
 _MICROSECONDS = 6
+
+
+def last_moment(digits: int) -> datetime:
+    """The last one that all clients can read, to so many digits of a second: of the year 9999."""
+    unit = 10 ** (_MICROSECONDS - digits)
+    return datetime(9999, 12, 31, 23, 59, 59, 999_999 // unit * unit)  # noqa: DTZ001 - a wall time
 
 
 @dataclass(frozen=True)
