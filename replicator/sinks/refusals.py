@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
-
 from replicator.errors import TargetRefused, Unreachable
 from replicator.jvm import gateway
 from replicator.protocols import Difference
@@ -18,11 +16,11 @@ def computing(model: str) -> Iterator[None]:
     """Of what Spark raises while it computes the rows of a model: TargetRefused of that model, the others go on;
     Unreachable where the lake does not answer.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - to ask the ledger needs no pyspark
+    from replicator.jvm.failures import ALL_FAILURES  # noqa: PLC0415 - to ask the ledger needs no pyspark
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except ALL_FAILURES as error:
         what = f"the rows of model {model} were not handed over: {gateway.shortened(error)}."
         if gateway.is_out_of_reach(error):
             raise Unreachable(what, where=model, mend="Run again once it is well.") from error

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from replicator.errors import ReplicatorError, Unreachable
 from replicator.jvm import gateway
+from replicator.jvm.failures import ALL_FAILURES
 from replicator.stages import engine
 
 Found = TypeVar("Found")
@@ -38,7 +36,7 @@ class Attempts:
             raise
         except ReplicatorError as error:
             self.troubles.setdefault(table, Trouble(table, str(error)))
-        except (PySparkException, Py4JError) as error:
+        except ALL_FAILURES as error:
             silent = engine.out_of_reach(error, table)
             if silent is not None:
                 raise silent from error
