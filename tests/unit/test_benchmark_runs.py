@@ -142,6 +142,10 @@ def test_a_copy_of_tables_shares_the_data_files_and_nothing_that_grows(tmp_path:
 def test_a_system_that_does_not_answer_is_ended_and_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process is waited for as long as a command may take, then ended; it has no runs."""
     [case] = plans.cases(PLAN, [APPLY], tmp_path, lambda _: None)
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\nexec sleep 60\n")
+    silent.chmod(0o755)
+    monkeypatch.setattr(systems, "python", lambda _: str(silent))
     monkeypatch.setattr(runner, "PATIENCE", 0.2)
     told = list(runner.measured([case], ["B5"], PLAN, tmp_path / "work", "1g", lambda _: None))
     assert isinstance(told[0], runner.Begun)
