@@ -20,9 +20,10 @@ from replicator.lake import Lake
 from replicator.leases.objects import refuse_unconditional
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from replicator.config.settingkeys import S3Keys, TargetKeys
+    from replicator.spec import Model
 
 _SECONDS = 5.0
 _PYTHONS = (3, 10), (3, 12)
@@ -87,11 +88,11 @@ def connect(url: str, login: tuple[str, str] | None) -> str:
     return f"connectors: {', '.join(names) if names else 'none'}"
 
 
-def target(name: str, keys: TargetKeys) -> str:
-    """What serves the star answers, and lets this login publish."""
+def target(name: str, keys: TargetKeys, models: Sequence[Model]) -> str:
+    """What serves the star answers, and lets this login publish these models."""
     from replicator import targets
 
-    return targets.sink(name, keys).answers()
+    return targets.sink(name, keys).answers(models)
 
 
 def objects(root: str, s3: S3Keys | None) -> str:

@@ -216,10 +216,14 @@ def test_what_the_owner_of_a_table_has_to_alter_is_said(postgres: Served, admin:
         ),
         ("ALTER TABLE $.dim_customers ADD COLUMN mine integer NOT NULL", "mine.*no default"),
         ("ALTER TABLE $.dim_customers DROP CONSTRAINT dim_customers_pkey", "no unique key on id"),
+        (
+            "ALTER TABLE $.dim_customers DROP CONSTRAINT dim_customers_pkey, ADD PRIMARY KEY (id) DEFERRABLE",
+            "on id is DEFERRABLE",
+        ),
         ("ALTER TABLE $.dim_customers RENAME id TO former", "no unique key on id"),
         ("ALTER TABLE $.dim_customers RENAME TO t; CREATE VIEW $.dim_customers AS SELECT * FROM $.t", "is no table"),
     ],
-    ids=["wider", "text", "domain", "stranger", "key", "renamed key", "view"],
+    ids=["wider", "text", "domain", "stranger", "key", "deferrable key", "renamed key", "view"],
 )
 def test_a_table_that_cannot_become_the_models_is_refused(postgres: Served, altered: str, told: str) -> None:
     """The column and both types are named; nothing is changed."""

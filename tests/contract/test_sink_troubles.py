@@ -205,6 +205,31 @@ def test_a_right_and_a_character_that_a_database_lacks_are_said(
     assert western.rows(other) == [(1, "Zoë")]
 
 
+def test_rights_that_publishing_models_takes_are_asked_for_before(
+    spark: SparkSession, postgres: Served, admin: Served, western: Served
+) -> None:
+    """A schema that nobody may make, and in one of others' what is lacking: each is said with the statement by which a
+    publication then goes through.
+    """
+    of = customers(western.schema)
+    _alone(admin, f"GRANT TEMPORARY ON DATABASE {western.connection.database} TO PUBLIC")
+    owner = replace(admin, connection=replace(admin.connection, database=western.connection.database))
+    assert western.sink.answers([of]).startswith("PostgreSQL ")
+    _alone(admin, f"REVOKE CREATE ON DATABASE {western.connection.database} FROM {western.connection.user}")
+    with pytest.raises(ConfigError, match=f"may not make schema {western.schema}, which is not there") as refused:
+        western.sink.answers([of])
+    assert f'CREATE SCHEMA "{western.schema}" AUTHORIZATION' in str(refused.value.mend)
+    columns = "id integer PRIMARY KEY, name varchar(10), credit numeric(10,2)"
+    execute(owner, f"CREATE SCHEMA $; CREATE TABLE $.dim_customers ({columns})")
+    told = r"use schema .*, make tables in schema .*, SELECT and INSERT and UPDATE and DELETE in .*\.dim_customers"
+    with pytest.raises(ConfigError, match=told) as lacking:
+        western.sink.answers([of])
+    owner.run(sql.SQL(str(lacking.value.mend).partition(": ")[2]))
+    assert western.sink.answers([of]).startswith("PostgreSQL ")
+    western.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    assert [row[0] for row in western.rows(of)] == [1]
+
+
 def test_a_right_that_a_role_lacks_is_to_be_granted(postgres: Served, admin: Served) -> None:
     """Of a ledger that somebody else has made, say."""
     execute(postgres, "CREATE SCHEMA $")

@@ -48,9 +48,7 @@ def changes(model: Model, target: Target, present: Present) -> Changes:
         raise TargetRefused(f"{place} is no table.", where=model.name, mend="Give the model a table of its own.")
     _refuse_hidden(model, target, present)
     widened = tuple(column for column in model.columns if _is_widened(model, column, place, present))
-    if frozenset(model.key) not in present.unique:
-        what = f"table {place} has no unique key on {', '.join(model.key)}, the key of model {model.name}."
-        raise TargetRefused(what, where=model.name, mend="Drop the table: the next publish makes it anew.")
+    _refuse_without_key(model, place, present)
     _refuse_strangers(model, place, present)
     return Changes(
         tuple(column for column in model.columns if column.name not in present.columns),
@@ -133,6 +131,19 @@ def _holds(wanted: PostgresType, there: str) -> bool:
 def _is_looser(model: Model, column: ModelColumn, present: Present) -> bool:
     held = present.columns.get(column.name)
     return held is not None and not held.nullable and column.nullable and column.name not in model.key
+
+
+def _refuse_without_key(model: Model, place: str, present: Present) -> None:
+    """Rows are written by ON CONFLICT, which takes a unique key that is checked at once."""
+    key, columns = frozenset(model.key), ", ".join(model.key)
+    if key in present.unique:
+        return
+    mend = "Drop the table: the next publish makes it anew."
+    if key in present.deferrable:
+        what = f"the unique key of table {place} on {columns} is DEFERRABLE: rows cannot be written by it."
+        raise TargetRefused(what, where=model.name, mend=f"Make it NOT DEFERRABLE. Or: {mend[0].lower()}{mend[1:]}")
+    what = f"table {place} has no unique key on {columns}, the key of model {model.name}."
+    raise TargetRefused(what, where=model.name, mend=mend)
 
 
 def _refuse_strangers(model: Model, place: str, present: Present) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TABLE = "_replicator_ledger"
 _WRITERS = "_replicator_writers"
+TABLES = (TABLE, _WRITERS)
 
 _CREATE = sql.SQL(
     "CREATE TABLE IF NOT EXISTS {} (table_name text PRIMARY KEY, model text NOT NULL, input text NOT NULL, "

@@ -68,7 +68,8 @@ class Held:
 class Present:
     """A relation that is there. ``owned``: the session's role may alter it. ``unique``: sets of columns that ON
     CONFLICT can name. ``strict``: unique and foreign keys that are checked row by row, by name, with the columns of a
-    plain unique one. ``hidden_from``: the session's role, where policies may keep rows from it.
+    plain unique one. ``hidden_from``: the session's role, where policies may keep rows from it. ``deferrable``: sets
+    of columns that are unique by the end of a transaction, which ON CONFLICT cannot name.
     """
 
     oid: int
@@ -79,6 +80,7 @@ class Present:
     unique: tuple[frozenset[str], ...]
     strict: Mapping[str, frozenset[str] | None]
     hidden_from: str | None = None
+    deferrable: tuple[frozenset[str], ...] = ()
 
 
 def look(cursor: Cursor, target: Target) -> Present | None:
@@ -92,4 +94,5 @@ def look(cursor: Cursor, target: Target) -> Present | None:
     indexes = [(name, at_once, frozenset(keys) if keys else None) for name, at_once, keys in indexed or ()]
     strict = {name: keys for name, at_once, keys in indexes if at_once} | dict.fromkeys(foreign or ())
     unique = tuple(keys for _, at_once, keys in indexes if at_once and keys)
-    return Present(oid, is_table, owned, comment, columns, unique, strict, hidden_from)
+    deferrable = tuple(keys for _, at_once, keys in indexes if keys and not at_once)
+    return Present(oid, is_table, owned, comment, columns, unique, strict, hidden_from, deferrable)

@@ -1,7 +1,8 @@
-"""What a role must be allowed in the database beside its own tables."""
+"""What a role must be allowed in the database: to stage, and what publishing some models takes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from replicator import names
@@ -10,6 +11,24 @@ if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
 _MAY_STAGE = "SELECT has_database_privilege(current_database(), 'TEMP'), current_database(), current_user"
+
+# of a schema that is not there no right is lacking, but that to make it; a right to some columns counts for a table's,
+# since these may be all that are written
+_IN_SCHEMA = """
+    SELECT n.oid IS NULL, has_database_privilege(current_database(), 'CREATE'),
+        ARRAY(SELECT of FROM unnest(ARRAY['USAGE', 'CREATE']) AS each(of) WHERE NOT has_schema_privilege(n.oid, of)),
+        (
+            SELECT json_object_agg(c.relname, ARRAY(
+                SELECT of FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS each(of)
+                WHERE NOT CASE of WHEN 'DELETE' THEN has_table_privilege(c.oid, of)
+                    ELSE has_any_column_privilege(c.oid, of) END
+            ))
+            FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname = ANY (%(tables)s)
+                AND c.relkind IN ('r', 'p')
+        ),
+        current_user
+    FROM (SELECT %(schema)s AS name) AS wanted LEFT JOIN pg_namespace n ON n.nspname = wanted.name
+"""
 
 
 def lacking(cursor: Cursor) -> tuple[str, str] | None:
@@ -23,3 +42,43 @@ def lacking(cursor: Cursor) -> tuple[str, str] | None:
     grant = f"GRANT TEMPORARY ON DATABASE {names.postgres(database)} TO {names.postgres(role)};"
     what = f"role {role} may not make temporary tables in database {database}, by which rows arrive."
     return what, f"As the owner of the database run: {grant}"
+
+
+def lacking_in(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[str, str] | None:
+    """What is amiss and how to mend it, where this role may not make these tables of a schema, those that are missing,
+    or write to the others; None where it may.
+    """
+    cursor.execute(_IN_SCHEMA, {"schema": schema, "tables": list(tables)})
+    is_missing, may_make, on_schema, on_tables, role = cursor.fetchone() or (False, True, [], None, "")
+    user, place = names.postgres(role), names.postgres(schema)
+    if is_missing:
+        what = f"role {role} may not make schema {schema}, which is not there."
+        return (
+            None
+            if may_make
+            else (what, f"As the owner of the database run: CREATE SCHEMA {place} AUTHORIZATION {user};")
+        )
+    held: Mapping[str, Sequence[str]] = on_tables or {}
+    if held.keys() >= set(tables):
+        on_schema = [right for right in on_schema if right != "CREATE"]
+    lacks = list(_lacks(place, on_schema, held))
+    if not lacks:
+        return None
+    what = f"role {role} may not {_what(schema, on_schema, held)}."
+    return what, f"As their owner run: {' '.join(f'GRANT {each} TO {user};' for each in lacks)}"
+
+
+def _lacks(place: str, on_schema: Sequence[str], on_tables: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """``<rights> ON <what>`` for each object."""
+    if on_schema:
+        yield f"{', '.join(on_schema)} ON SCHEMA {place}"
+    for table, rights in sorted(on_tables.items()):
+        if rights:
+            yield f"{', '.join(rights)} ON {place}.{names.postgres(table)}"
+
+
+def _what(schema: str, on_schema: Iterable[str], on_tables: Mapping[str, Sequence[str]]) -> str:
+    deeds = {"USAGE": f"use schema {schema}", "CREATE": f"make tables in schema {schema}"}
+    told = [deeds[right] for right in on_schema]
+    told += [f"{' and '.join(rights)} in {schema}.{table}" for table, rights in sorted(on_tables.items()) if rights]
+    return ", ".join(told)

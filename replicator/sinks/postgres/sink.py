@@ -57,13 +57,17 @@ class PostgresSink:
         """The sink of a target, by the fields of :class:`PostgresConnection`."""
         return cls(PostgresConnection(**keys), fence=fence)
 
-    def answers(self) -> str:
+    @staticmethod
+    def check(model: Model) -> None:
+        """Raise ConfigError for names that Postgres would cut, or that are the sink's own."""
+        ddl.target_of(model)
+
+    def answers(self, models: Sequence[Model] = ()) -> str:
         """Server and version, from a session of its own. Raises Unreachable, and ConfigError where the role may not
-        make the tables by which rows arrive.
+        make the tables by which rows arrive, nor make and write the tables of these models.
         """
         with closing(self._connection.open()) as session, self._translated("the batch"), session.cursor() as cursor:
-            missing = rights.lacking(cursor)
-            if missing is not None:
+            for missing in self._lacking(cursor, models):
                 raise ConfigError(missing[0], where=self._connection.where, mend=missing[1])
             return f"PostgreSQL {session.server_version // 10_000} at {self._connection.where}"
 
@@ -129,6 +133,12 @@ class PostgresSink:
                 session.autocommit = False
             failpoints.hit("publish.all_staged")
             return applied | self._commit_what_is_taken(session, staged, refusals)
+
+    def _lacking(self, cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[str, str]]:
+        found = [rights.lacking(cursor)]
+        for schema, tables in ddl.by_schema(models).items():
+            found.append(rights.lacking_in(cursor, schema, [*ledger.TABLES, *tables]))
+        yield from (each for each in found if each is not None)
 
     def _warn_once(self, cursor: Cursor, model: Model) -> None:
         if model.name not in self._warned:
