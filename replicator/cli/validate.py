@@ -15,7 +15,7 @@ from replicator.errors import ConfigError
 if TYPE_CHECKING:
     from replicator.config.settingkeys import TargetKeys
     from replicator.settings import Settings
-    from replicator.spec import Model, SourceSpec
+    from replicator.spec import SourceSpec
 
 
 def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
@@ -46,27 +46,12 @@ def _unread(source: SourceSpec) -> list[str]:
 
 
 def _check_targets(settings: Settings) -> None:
-    """Raise ConfigError that names each target of an unknown kind where it is said, then each model that its target
-    cannot serve.
-    """
+    """Raise ConfigError that names each target of an unknown kind where it is said."""
     problems = Problems()
     for name, target in settings.targets.items():
         if wrong := _wrong_kind(target):
             problems.add(f"targets.{name}.kind: {wrong}", settings.origins.get(("targets", name, "kind")))
     problems.raise_if_any()
-    for model in settings.models:
-        served_by = None if model.target is None else settings.targets.get(model.target.connection)
-        if served_by and (wrong := _not_served(model, served_by)):
-            problems.add(f"publish: {wrong}", settings.origins.get(("models", model.name)))
-    problems.raise_if_any()
-
-
-def _not_served(model: Model, target: TargetKeys) -> str | None:
-    try:
-        registry.load("sink", target.kind).check(model)
-    except ConfigError as error:
-        return error.what
-    return None
 
 
 def _wrong_kind(target: TargetKeys) -> str | None:

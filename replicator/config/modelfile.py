@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import names
 from replicator.config.checkkeys import ColumnChecks, ModelChecks, checks_of, wrong_checks
@@ -24,7 +24,7 @@ from replicator.config.topicnames import reads
 from replicator.config.yamlfile import Document, KeyPath, Problems, files, needed
 from replicator.errors import ConfigError
 from replicator.lake import HISTORY
-from replicator.spec import Model, ModelColumn, SourceSpec, Target
+from replicator.spec import OWN_TABLES, Model, ModelColumn, SourceSpec, Target
 from replicator.spelling import nearest
 
 if TYPE_CHECKING:
@@ -61,12 +61,18 @@ Columns = Annotated[
 ]
 
 
+def _not_our_own(table: str) -> str:
+    if table.startswith(OWN_TABLES):
+        raise ValueError(f"tables whose names begin with {OWN_TABLES} are for publishing itself")
+    return table
+
+
 class PublishKeys(Strict):
     """The table that serves the model; ``target`` names an entry of ``targets``."""
 
     target: str
     schema_: PostgresName = Field(alias="schema")
-    table: PostgresName
+    table: Annotated[PostgresName, AfterValidator(_not_our_own)]
 
 
 class ModelKeys(Strict):

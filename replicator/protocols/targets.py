@@ -41,10 +41,6 @@ class Sink(Protocol):
     entry of ``targets``, not reached yet. It raises ConfigError for what the kind does not take.
     """
 
-    @staticmethod
-    def check(model: Model) -> None:
-        """Raise ConfigError for a model that no target of this kind can serve, without reaching one."""
-
     def answers(self, models: Sequence[Model] = ()) -> str:
         """In a few words what answers there and where. Raises Unreachable, and ConfigError where a right is lacking
         that every publication needs, or that of these models.

@@ -33,10 +33,6 @@ class MemorySink:
         """A sink of its own, wherever that is said to be: what it holds ends with the process."""
         return cls(fence=fence)
 
-    @staticmethod
-    def check(model: Model) -> None:
-        """It takes every model."""
-
     def answers(self, models: Sequence[Model] = ()) -> str:  # noqa: ARG002
         """It is always there."""
         return "memory of this process"

@@ -2,7 +2,7 @@
 
 from replicator.spec.connectors import Connector, Login
 from replicator.spec.declarations import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Outbox, Transform
-from replicator.spec.models import FULL, INCREMENTAL, Feed, Model, ModelColumn, Target, waiting
+from replicator.spec.models import FULL, INCREMENTAL, OWN_TABLES, Feed, Model, ModelColumn, Target, waiting
 from replicator.spec.sources import BY_GTID, BY_POSITION, BY_TIME, Mask, Reading, SourceSpec
 from replicator.spec.tables import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table, Token
 
@@ -15,6 +15,7 @@ __all__ = [
     "EVENT_ID",
     "FULL",
     "INCREMENTAL",
+    "OWN_TABLES",
     "Applied",
     "Arrival",
     "Column",

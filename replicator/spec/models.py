@@ -18,6 +18,10 @@ class ModelColumn:
     description: str = ""
 
 
+OWN_TABLES = "_replicator_"
+"""How the tables begin that publishing keeps for itself in a target's schema."""
+
+
 @dataclass(frozen=True)
 class Target:
     """A table of the serving database. ``connection`` names an entry of ``targets`` in the configuration."""

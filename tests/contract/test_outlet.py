@@ -37,7 +37,7 @@ class Place:
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.stack)])
-def place(request: pytest.FixtureRequest, spark: Any) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Place]:
     topic = f"outlet.{uuid4().hex}"
     if request.param == "memory":
         yield Place(MemoryOutlet(topic), topic)

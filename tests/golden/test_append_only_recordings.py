@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 COLUMNS = (Column("a", "int"), Column("b", "string"))
 
 
-def run_of(spark: Any, folder: Path, prefix: str, table: str, *, memory: bool = True, **declared: Any) -> Run:
+def run_of(spark: SparkSession, folder: Path, prefix: str, table: str, *, memory: bool = True, **declared: Any) -> Run:
     told = Declaration(table, COLUMNS, append_only=True, **declared)
     return Run(spark, folder, SourceSpec(prefix, f"{prefix}.*", tables=(told,)), memory=memory)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator import settings
 from replicator.formats.memory import MemoryFormat
@@ -25,7 +26,7 @@ SNAPSHOT, STEPS = 829, 834
 
 
 @pytest.fixture(scope="module")
-def told(spark: Any, recorded: Path, tmp_path_factory: Any) -> list[list[dict[str, Any]]]:
+def told(spark: SparkSession, recorded: Path, tmp_path_factory: Any) -> list[list[dict[str, Any]]]:
     """Rows of order_items after the snapshot and after the steps; as configured, but kept in memory."""
     conf = settings.load(CONF, "local", {})
     demo = conf.source("demo")

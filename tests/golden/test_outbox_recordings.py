@@ -25,7 +25,7 @@ def final(recorded: Path) -> dict[str, Any]:
     return dict(json.loads(read_gz(recorded / "northwind.truth.json.gz"))["final"][TABLE])
 
 
-def run_of(spark: Any, folder: Path, recorded: Path, final: dict[str, Any], mode: str) -> Run:
+def run_of(spark: SparkSession, folder: Path, recorded: Path, final: dict[str, Any], mode: str) -> Run:
     columns = tuple(Column(column["name"], column["type"]) for column in final["columns"])
     source = SourceSpec("nwraw", "nwraw.*", tables=(Declaration(TABLE, columns, outbox=Outbox(mode)),))
     run = Run(exact_session(spark), folder, source)

@@ -15,6 +15,7 @@ import psycopg2
 import pymysql
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 
 from infra.sources.classicmodels.load import log_in
 from replicator.connect.rest import Connect
@@ -180,7 +181,7 @@ def flags(sides: list[Side], endpoints: Any, tmp_path: Path) -> Iterator[tuple[s
 
 
 def test_a_snapshot_amid_changes_ends_equal(
-    sides: list[Side], flags: tuple[str, ...], endpoints: Any, spark: Any, tmp_path: Path
+    sides: list[Side], flags: tuple[str, ...], endpoints: Any, spark: SparkSession, tmp_path: Path
 ) -> None:
     """Rows from before the connector come by the snapshot, newer changes of theirs win (debezium.md D5, Q5), and what
     signals and notifications left behind is no row; so do rows go that were deleted while a connector had lost its
@@ -234,7 +235,7 @@ def run(sides: list[Side], flags: tuple[str, ...], endpoints: Any, first: int) -
         said("run", "bronze", "silver", *flags)
 
 
-def silver(spark: Any, lake: Lake, side: Side) -> list[tuple[Any, ...]]:
+def silver(spark: SparkSession, lake: Lake, side: Side) -> list[tuple[Any, ...]]:
     """What silver has of the table."""
     return sorted((row["id"], row["n"]) for row in Source(lake, side.name).rows(spark, side.table))
 

@@ -20,6 +20,7 @@ import psycopg2.errors
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from psycopg2.extras import RealDictCursor
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from infra import northwind_lab
@@ -161,7 +162,7 @@ def unparted(conf: Path) -> None:
     demo.write_text(told.replace("[customer_id, order_id]", "[]"), encoding="utf-8")
 
 
-def look(spark: Any, lake: Path, source: Any, played: Played) -> None:
+def look(spark: SparkSession, lake: Path, source: Any, played: Played) -> None:
     """Bring the lake up to date and compare it with the source."""
     told = json.loads(replicator(COMMANDS[1], lake, "--json"))
     assert [line["error"] for line in told] == [None] * 3
@@ -173,7 +174,7 @@ def look(spark: Any, lake: Path, source: Any, played: Played) -> None:
 
 
 @pytest.fixture(scope="module")
-def played(spark: Any, endpoints: Any, source: Any, tmp_path_factory: Any) -> Played:
+def played(spark: SparkSession, endpoints: Any, source: Any, tmp_path_factory: Any) -> Played:
     """The lab: snapshot, both steps, and the lake brought up to date behind each of the two."""
     lake, seen, connect = tmp_path_factory.mktemp("lake"), Played(), Connect(endpoints.connect)
     unparted(Path(f"{lake}.conf"))

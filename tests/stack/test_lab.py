@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from infra import lab
 from infra.demo import warehouse
@@ -98,7 +99,7 @@ def verify_every_layer(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_every_step_of_the_lab_arrives_although_the_driver_is_killed_between_steps(
-    spark: Any, source: Any, endpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, source: Any, endpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Promises A to C: kill -9 of the driver loses nothing, doubles nothing and undoes nothing.
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from infra.local import Stack
 from replicator.jvm.jvm_options import BRIEF
@@ -107,7 +108,7 @@ class Play:
                     site.run(statement)
             time.sleep(TURN_SECONDS)
 
-    def quiet(self, number: int, spark: Any) -> None:
+    def quiet(self, number: int, spark: SparkSession) -> None:
         """Wait until silver has read everything, then compare it with the databases."""
         for site in self.sites:
             site.mark()
@@ -177,7 +178,9 @@ def crash_told(servers: Stack) -> Iterator[None]:
         raise
 
 
-def test_silver_equals_its_sources_whatever_is_killed(play: Play, spark: Any, capsys: Any, request: Any) -> None:
+def test_silver_equals_its_sources_whatever_is_killed(
+    play: Play, spark: SparkSession, capsys: Any, request: Any
+) -> None:
     """Promises A, B and D: every record is in bronze once, every table equals its source, nothing is a dead letter."""
     rounds = len(play.sites[0].work.rounds)
     with crash_told(play.servers):

@@ -20,6 +20,7 @@ import psycopg2
 import pytest
 import yaml
 from psycopg2 import sql
+from pyspark.sql import SparkSession
 
 from infra.local.endpoints import Endpoints
 from replicator import cli, settings
@@ -152,7 +153,7 @@ def _configuration(world: World) -> dict[str, Any]:
 
 
 @pytest.fixture
-def world(spark: Any, endpoints: Endpoints, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+def world(spark: SparkSession, endpoints: Endpoints, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
     """The JVM of the tests knows the store by the name of its bucket: as a session of the product would."""
     share = request.config.getoption("--s3-faults")
     with S3Proxy(endpoints.s3.endpoint, share, seed=int(share * 1000)) as proxy:
@@ -175,7 +176,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *
     return int(over.value.code or 0), capsys.readouterr().err
 
 
-def equal(spark: Any, world: World, shop: Shop) -> None:
+def equal(spark: SparkSession, world: World, shop: Shop) -> None:
     """Bronze has every record once; silver, gold and Postgres are the source."""
     at = DeltaFormat()
     places = [tuple(row) for row in at.read(spark, world.lake.bronze("busy")).select("partition", "offset").collect()]
@@ -217,7 +218,7 @@ def in_parts(world: World) -> None:
 
 
 def test_a_lake_on_a_busy_store_ends_equal_and_one_that_stays_shut_is_told(
-    spark: Any, world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """503s, 500s, lost answers, cut objects and a stalled connection are survived, uploads in parts and the stream's
     checkpoint among them. 503s that do not end are exit code 3 with one sentence, in bronze's stream and in silver's

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -126,7 +127,7 @@ Sent = list[tuple[dict[str, Any], dict[str, Any]]]
 class World:
     """Two sources with a table each, a model, its target; configured in a folder as a user has it."""
 
-    spark: Any
+    spark: SparkSession
     conf: Path
     schema: str
     pg: Any
@@ -199,7 +200,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(spark: Any, endpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(spark: SparkSession, endpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Everything equal: sources, silver, gold, target."""
     schema, home = f"verify_{uuid4().hex[:8]}", tmp_path_factory.mktemp("verify")
     admin = endpoints.postgres_admin

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from infra.sample_source import connector, wait_delivered
@@ -113,7 +113,7 @@ def configured(home: Path, kafka: str) -> settings.Settings:
 
 
 @contextmanager
-def running(spark: Any, made: pipeline.Pipeline, lines: list[Line]) -> Iterator[threading.Thread]:
+def running(spark: SparkSession, made: pipeline.Pipeline, lines: list[Line]) -> Iterator[threading.Thread]:
     """A continuous run beside the test."""
     stop = threading.Event()
     stages = ("bronze", "silver", "gold")
@@ -126,19 +126,19 @@ def running(spark: Any, made: pipeline.Pipeline, lines: list[Line]) -> Iterator[
         thread.join(PATIENCE_SECONDS)
 
 
-def versions(spark: Any, made: pipeline.Pipeline) -> int:
+def versions(spark: SparkSession, made: pipeline.Pipeline) -> int:
     """How many gold has had."""
     newest = made.warehouse.gold.version(spark, made.warehouse.lake.gold("lines"))
     return 0 if newest is None else newest + 1
 
 
-def is_there(spark: Any, made: pipeline.Pipeline, rows: int) -> bool:
+def is_there(spark: SparkSession, made: pipeline.Pipeline, rows: int) -> bool:
     """Whether gold has so many."""
     return made.warehouse.gold.read(spark, made.warehouse.lake.gold("lines")).count() >= rows
 
 
 def test_gold_shows_whole_orders_while_they_are_written(
-    spark: Any, endpoints: Any, writer: Writer, tmp_path: Path
+    spark: SparkSession, endpoints: Any, writer: Writer, tmp_path: Path
 ) -> None:
     """Promise of decision 0029: every version of gold has all lines of each of its orders, and in the end all orders;
     that transactions had to wait on the way is seen too.

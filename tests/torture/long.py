@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from infra.local import Stack
 from replicator import session, settings
 from replicator.failpoints import POINTS
@@ -71,18 +73,18 @@ class Sweep:
         tables = (*TABLES, PEOPLE) if whole else TABLES
         return World(place, Origin(self.seed, whole=whole, tables=tables), **more)
 
-    def compare(self, spark: Any, world: World, when: str) -> None:
+    def compare(self, spark: SparkSession, world: World, when: str) -> None:
         """Note what differs."""
         self.differences += [f"{when}: {found}" for found in differences(exact_session(spark), world)]
 
-    def look(self, spark: Any, world: World, when: str | None) -> None:
+    def look(self, spark: SparkSession, world: World, when: str | None) -> None:
         """Note transactions that are shown in part behind a death."""
         if when is not None and world.origin.whole:
             [at] = (each for each in world.pipeline(spark).refinements if each.source.whole_transactions)
             found = half_shown(exact_session(spark), at, world.origin.states)
             self.differences += [f"killed at {when}: {each}" for each in found]
 
-    def finish(self, spark: Any, world: World, layers: Sequence[str]) -> None:
+    def finish(self, spark: SparkSession, world: World, layers: Sequence[str]) -> None:
         """Bring what is under way still, and make silver once more of all of bronze."""
         world.rest()
         assert world.run(spark, layers=layers) is None
@@ -90,7 +92,7 @@ class Sweep:
         self.differences += unlike_rebuilt(exact_session(spark), world)
 
 
-def by_number(sweep: Sweep, spark: Any, world: World, layers: Sequence[str]) -> bool:
+def by_number(sweep: Sweep, spark: SparkSession, world: World, layers: Sequence[str]) -> bool:
     """Deaths at the n-th hit of a run, and once more while the next recovers; whether n went beyond the last hit."""
     dice = random.Random(f"{sweep.seed} deaths")
     for number in range(sweep.first, sweep.first + sweep.rounds):
@@ -111,7 +113,7 @@ def by_number(sweep: Sweep, spark: Any, world: World, layers: Sequence[str]) -> 
     return False
 
 
-def rebuilds_by_number(sweep: Sweep, spark: Any, world: World) -> bool:
+def rebuilds_by_number(sweep: Sweep, spark: SparkSession, world: World) -> bool:
     """The same with rebuilds of damaged tables; now and then a run goes on over one that died. One rebuild more finds
     nothing to do.
     """
@@ -139,7 +141,7 @@ def rebuilds_by_number(sweep: Sweep, spark: Any, world: World) -> bool:
     return False
 
 
-def by_sigkill(sweep: Sweep, world: World, spark: Any) -> list[str]:
+def by_sigkill(sweep: Sweep, world: World, spark: SparkSession) -> list[str]:
     """Every point with a batch that makes the tables, and with one that changes them; those that were never come to."""
     every = [name for name in POINTS if not name.startswith((*OF_HUDI, *OF_CHECKPOINTS))]
     points = every[sweep.first - 1 : sweep.first - 1 + sweep.rounds]
@@ -189,7 +191,7 @@ def _in_rebuilds(sweep: Sweep) -> bool:
 
 
 def _told(
-    sweep: Sweep, spark: Any, world: World, layers: Sequence[str], *, is_whole: bool, but: tuple[str, ...]
+    sweep: Sweep, spark: SparkSession, world: World, layers: Sequence[str], *, is_whole: bool, but: tuple[str, ...]
 ) -> bool:
     sweep.finish(spark, world, layers)
     _tell(world.toll.table())

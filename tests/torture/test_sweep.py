@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from infra.local import Stack
 from replicator.failpoints import POINTS
@@ -44,7 +45,7 @@ def world() -> Iterator[World]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def climb(spark: Any, world: World, layers: Iterable[str], spared: Collection[str]) -> int:
+def climb(spark: SparkSession, world: World, layers: Iterable[str], spared: Collection[str]) -> int:
     """Take a batch through all layers, dying once at every other point on the way, all but the first time while
     recovering from the death before; the number of deaths. Layers come one after the other: to find that those before
     have nothing new takes a second each time.
@@ -56,7 +57,7 @@ def climb(spark: Any, world: World, layers: Iterable[str], spared: Collection[st
     return deaths
 
 
-def test_every_layer_equals_the_source_wherever_a_run_died(spark: Any, world: World, capsys: Any) -> None:
+def test_every_layer_equals_the_source_wherever_a_run_died(spark: SparkSession, world: World, capsys: Any) -> None:
     """P3, K-M3: every registered point is hit and killed, in a first batch, which makes the tables, in a second one, or
     while damaged tables are rebuilt; a rebuild more finds nothing to do.
     """
@@ -79,7 +80,7 @@ def test_every_layer_equals_the_source_wherever_a_run_died(spark: Any, world: Wo
     assert all(world.toll.kills[name] for name in world.toll.hits)
 
 
-def test_a_process_group_that_is_killed_leaves_what_the_next_driver_mends(spark: Any, world: World) -> None:
+def test_a_process_group_that_is_killed_leaves_what_the_next_driver_mends(spark: SparkSession, world: World) -> None:
     """The same with SIGKILL of the driver and its JVM, each during the recovery from the one before; the last one is
     mended by the tests' own process.
     """

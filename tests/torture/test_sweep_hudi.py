@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.failpoints import POINTS
 from tests.builders import exact_session
@@ -21,7 +22,7 @@ OF_HUDI = ("hudi.", "twins.")
 OTHERS = tuple(name for name in POINTS if not name.startswith(OF_HUDI))
 
 
-def test_hudi_and_twins_equal_the_source_wherever_a_run_died(spark: Any, tmp_path: Path, capsys: Any) -> None:
+def test_hudi_and_twins_equal_the_source_wherever_a_run_died(spark: SparkSession, tmp_path: Path, capsys: Any) -> None:
     """P3, K-H: the points of Hudi and of twins are hit and killed; all of silver equals the source."""
     world = World(tmp_path, Origin(SEED), mixed=True)
     for layers in (("bronze", "silver"), ("bronze", "silver", "upkeep")):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator import assemble, failpoints, settings
@@ -94,7 +95,7 @@ class World:
             return [(key, value) for key, value, _ in consumed(self.kafka, people.TOPIC)]
         return [(each.key, each.value) for each in self._outlet.topics[people.TOPIC]]
 
-    def pipeline(self, spark: Any) -> Pipeline:
+    def pipeline(self, spark: SparkSession) -> Pipeline:
         """As a new process makes it: it remembers nothing."""
         made = assemble.pipeline(spark, self.settings)
         if self.kafka:
@@ -118,7 +119,7 @@ class World:
         self._grown += 1
         self._write(self._model_files())
 
-    def damage(self, spark: Any) -> None:
+    def damage(self, spark: SparkSession) -> None:
         """Other values in orders, in their history and in the fact if it is rebuilt, behind everybody's back."""
         made = self.pipeline(spark)
         at, gold, lake = self._shop(made), made.warehouse.gold, made.warehouse.lake
@@ -142,7 +143,7 @@ class World:
 
     def run(
         self,
-        spark: Any,
+        spark: SparkSession,
         due: Callable[[str], bool] = lambda _: False,
         layers: Collection[str] = LAYERS,
         *,
@@ -165,7 +166,7 @@ class World:
         assert [str(line.error) for line in lines if line.error is not None] == []
         return reaper.died_at
 
-    def _upkeep(self, spark: Any) -> None:
+    def _upkeep(self, spark: SparkSession) -> None:
         purge.purge(spark, self._shop(self.pipeline(spark)), ORDERS, LATER_MS)
         keeper = assemble.keeper(self.settings)
         for wanted in ("shop.customers", "till.sales") if self.mixed else ("till.sales",):
@@ -173,7 +174,7 @@ class World:
             done = list(maintain.maintain(spark, keeper.tables_of, chosen, 7 * 24 * 3600))
             assert [str(each.error) for each in done if each.error is not None] == []
 
-    def _rebuild(self, spark: Any) -> None:
+    def _rebuild(self, spark: SparkSession) -> None:
         made = self.pipeline(spark)
         what = rebuild_all.chosen(spark, made.refinements, made.models, self.rebuilds)
         self.rebuilt = list(rebuild_all.carry_out(spark, what, made.warehouse, How()))

@@ -8,9 +8,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.errors import Unreachable
 from replicator.sources.kafka import KafkaSource
@@ -51,7 +51,7 @@ def test_kafka_out_of_reach_is_exit_code_3_and_names_the_address(tmp_path: Path)
     assert NOWHERE in one_sentence(done)
 
 
-def test_kafka_that_falls_silent_later_is_out_of_reach_too(spark: Any) -> None:
+def test_kafka_that_falls_silent_later_is_out_of_reach_too(spark: SparkSession) -> None:
     """The JVM's own client finds out, as patiently as its options say."""
     silent = KafkaSource(NOWHERE, ".*", {"default.api.timeout.ms": "1000", "request.timeout.ms": "1000"})
     with pytest.raises(Unreachable, match="Kafka does not answer") as raised:
@@ -66,7 +66,7 @@ def test_a_lake_out_of_reach_is_exit_code_3() -> None:
     assert "does not answer" in one_sentence(done)
 
 
-def test_status_of_an_empty_lake_says_so(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_of_an_empty_lake_says_so(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is no error. In the JVM of the tests."""
     assert spark
     monkeypatch.chdir(REPOSITORY)
@@ -82,7 +82,9 @@ def test_an_unknown_stage_is_exit_code_2() -> None:
     assert "there is no stage 'sliver'" in one_sentence(done)
 
 
-def test_malformed_json_and_a_missing_key_are_dead_letters_and_the_rest_goes_on(spark: Any, tmp_path: Path) -> None:
+def test_malformed_json_and_a_missing_key_are_dead_letters_and_the_rest_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Poison never blocks other keys and never vanishes (debezium.md R4). In the JVM of the tests."""
     assert spark
     source = {"connector": "mysql", "name": "shop", "db": "s", "table": "t", "file": "b.000001", "pos": 7, "row": 0}

@@ -42,7 +42,7 @@ OF_SILVER = replace(
 class World:
     """A lake and a topic in memory."""
 
-    spark: Any
+    spark: SparkSession
     feed: Feed = OF_GOLD
     tables: Any = field(default_factory=MemoryFormat)
     control: MemoryControl = field(default_factory=MemoryControl)
@@ -399,7 +399,7 @@ def test_what_is_sent_late_has_the_columns_that_the_table_has_now(spark: SparkSe
     """
 
     class Gaining(MemoryFormat):
-        def read(self, spark: Any, table: Any, version: int | None = None) -> DataFrame:
+        def read(self, spark: SparkSession, table: Any, version: int | None = None) -> DataFrame:
             rows = super().read(spark, table, version)
             return rows if version in (None, 2) else rows.drop("credit")
 
@@ -445,7 +445,7 @@ def test_what_a_feed_has_sent_is_not_read_again(spark: SparkSession, monkeypatch
     at = Warehouse(world.tables, world.tables, world.control, world.lake)
     offer = Offer((world.feed,), {world.feed.name: world.outlet}, {}, {"s": world.source}, at)
 
-    def watched(self: MemoryFormat, spark: Any, table: Any, after: Any, upto: int) -> Any:
+    def watched(self: MemoryFormat, spark: SparkSession, table: Any, after: Any, upto: int) -> Any:
         read.append(upto - min(after.values()))
         return added(self, spark, table, after, upto)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,25 +67,6 @@ def test_a_target_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     done = ended("validate", "--conf", str(tmp_path), "--env", "dev")
     told = f"error: {tmp_path}/dev.yaml:1: targets.w.kind: there is no sink 'postgre'; did you mean 'postgres'?\n"
     assert (done.returncode, done.stderr) == (2, told)
-
-
-def test_names_that_a_target_cannot_have_are_refused(tmp_path: Path) -> None:
-    """Tables and a column of the sink's own: every model is named, before anything is reached."""
-    (tmp_path / "models").mkdir()
-    (tmp_path / "dev.yaml").write_text("targets: {w: {host: h, database: d, user: u}}\n", encoding="utf-8")
-    given = {"a": ("_replicator_writers", "id"), "b": ("_replicator_ledger", "id"), "c": ("c", "_op"), "d": ("d", "id")}
-    for name, (table, column) in given.items():
-        place = f"publish: {{target: w, schema: s, table: {table}}}"
-        declared = f"key: [{column}]\ninputs: {{}}\ncolumns: {{{column}: integer}}\n{place}\n"
-        (tmp_path / "models" / f"{name}.yaml").write_text(declared, encoding="utf-8")
-        (tmp_path / "models" / f"{name}.sql").write_text(f"SELECT 1 AS {column}", encoding="utf-8")
-    done = ended("validate", "--conf", str(tmp_path), "--env", "dev")
-    assert done.returncode == 2
-    assert re.findall(r"models/(.)\.yaml: publish: (.*) is for|no column can be called (\w+)", done.stderr) == [
-        ("a", "a table called _replicator_writers", ""),
-        ("b", "a table called _replicator_ledger", ""),
-        ("", "", "_op"),
-    ]
 
 
 def test_what_is_declared_of_a_table_that_is_not_read_is_told(tmp_path: Path) -> None:

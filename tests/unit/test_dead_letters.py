@@ -33,7 +33,7 @@ BIG = 1 << 40
 class Shop:
     """A source's silver."""
 
-    spark: Any
+    spark: SparkSession
     at: Refinement
 
     def declare(self, kind: str) -> None:

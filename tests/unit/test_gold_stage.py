@@ -91,7 +91,7 @@ class Forgetful(MemoryFormat):
 class Shop:
     """Two tables of silver and the models over them, in memory unless told otherwise."""
 
-    spark: Any
+    spark: SparkSession
     at: Warehouse = field(
         default_factory=lambda: Warehouse(MemoryFormat(), MemoryFormat(), MemoryControl(), Lake("memory"), 2.0, 0)
     )
@@ -289,7 +289,7 @@ def of_sql(shop: Shop, sql: str) -> Reason | None:
     columns = {"lines": "id INT, product INT, pieces INT, items ARRAY<STRUCT<code: INT>>"}
     columns["products"] = "code INT, name STRING, gone BOOLEAN"
     views: dict[str, Any] = {name: shop.spark.createDataFrame([], ddl) for name, ddl in columns.items()}
-    probe = Probe(lambda inputs: shop.spark.sql(sql, **inputs), views)
+    probe = Probe(lambda inputs: shop.spark.sql(sql, **dict[str, Any](inputs)), views)
     keys = {"lines": ("id",), "products": ("code",)}
     return refresh_reasons.of_sql(replace(FACT, sql=sql), shop.spark.sql(sql, **views), keys, lambda: probe)
 

@@ -54,7 +54,7 @@ def die_at(wanted: str, name: str) -> None:
 class World:
     """A source's silver and its histories, in memory or in Delta."""
 
-    spark: Any
+    spark: SparkSession
     folder: Path
     format: Any = field(default_factory=MemoryFormat)
     control: Any = field(default_factory=MemoryControl)

@@ -38,7 +38,7 @@ COLUMNS = (Column("id", "int"), Column("customer", "string"), Column("total", "d
 class World:
     """A source's silver in both formats."""
 
-    spark: Any
+    spark: SparkSession
     folder: Path
     tables: tuple[Declaration, ...]
     format: MixedFormat = field(default_factory=lambda: MixedFormat({"delta": DeltaFormat(), "hudi": HudiFormat()}))
@@ -351,13 +351,13 @@ def test_a_table_of_somebody_else_is_not_written_to(exact: SparkSession, tmp_pat
     assert exact.read.format("hudi").load(table.location).count() == 3
 
 
-def _put(spark: Any, table: Table, version: int, *rows: tuple[int, str]) -> None:
+def _put(spark: SparkSession, table: Table, version: int, *rows: tuple[int, str]) -> None:
     """One commit, by a process of its own, that upserts or deletes keys."""
     told = made(spark, [(key, f"{version:02}", False, None, 1, op) for key, op in rows], f"{PLAIN}, _op STRING")
     HudiFormat().put(told, table, Progress("model", version))
 
 
-def _keys(spark: Any, table: Table, after: int, upto: int) -> list[int] | None:
+def _keys(spark: SparkSession, table: Table, after: int, upto: int) -> list[int] | None:
     """What changed in these commits."""
     found = HudiFormat().changed_keys(spark, table, after, upto)
     return None if found is None else sorted(row["id"] for row in found.collect())

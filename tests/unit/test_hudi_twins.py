@@ -40,7 +40,7 @@ OTHER_WAY = replace(BOTH, table=TURNED, format="hudi", twins=("delta",))
 class World:
     """A source with tables in two formats."""
 
-    spark: Any
+    spark: SparkSession
     folder: Path
     declared: tuple[Declaration, ...] = (BOTH,)
     format: MixedFormat = field(default_factory=lambda: MixedFormat({"delta": DeltaFormat(), "hudi": HudiFormat()}))

@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.jvm import interrupts
 from replicator.lake import Lake
@@ -60,7 +60,7 @@ def test_other_threads_are_left_alone() -> None:
 
 @pytest.mark.spark
 def test_ctrl_c_ends_a_query_and_leaves_the_session_in_order(
-    spark: Any, handler: None, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, handler: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is at work is cancelled, and the next question gets its own answer."""
     interrupts.cancelling(spark.sparkContext.cancelAllJobs)
@@ -78,7 +78,7 @@ def test_ctrl_c_ends_a_query_and_leaves_the_session_in_order(
 
 
 @pytest.mark.spark
-def test_a_jvm_of_ours_leaves_both_signals_to_the_program(spark: Any) -> None:
+def test_a_jvm_of_ours_leaves_both_signals_to_the_program(spark: SparkSession) -> None:
     """Who stops a service signals all of its processes: a JVM that ended by itself would fail the pass at hand."""
     status = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/status").read_text(encoding="ascii")
     ignored = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:")), 16)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
@@ -80,7 +81,7 @@ class Table:
 
     def __init__(
         self,
-        spark: Any,
+        spark: SparkSession,
         folder: Path,
         key: str = "int",
         transform: Transform | None = None,
@@ -131,7 +132,7 @@ def batches(records: Sequence[Record], cuts: Sequence[int]) -> list[Sequence[Rec
     return [records[start:end] for start, end in pairwise(bounds)]
 
 
-def run(spark: Any, folder: Path, records: Sequence[Record], cuts: Sequence[int], key: str = "int") -> Table:
+def run(spark: SparkSession, folder: Path, records: Sequence[Record], cuts: Sequence[int], key: str = "int") -> Table:
     """The records in a table of their own."""
     table = Table(spark, folder, key)
     for batch in batches(records, cuts):

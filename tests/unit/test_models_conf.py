@@ -172,6 +172,10 @@ def test_braces_of_the_sql_itself_are_doubled() -> None:
         ({"m": (GOOD_SQL, GOOD_YAML + "references: [x]\n")}, "there is no model 'x'"),
         ({"m": (GOOD_SQL, GOOD_YAML + "publish: {target: v, schema: a, table: b}\n")}, "there is no target 'v'"),
         ({"m": (GOOD_SQL, GOOD_YAML + f"publish: {{target: w, schema: a, table: {'b' * 64}}}\n")}, "63 bytes"),
+        (
+            {"m": (GOOD_SQL, GOOD_YAML + "publish: {target: w, schema: a, table: _replicator_writers}\n")},
+            "publish.table: tables whose names begin with _replicator_ are for publishing itself",
+        ),
         ({"m": (GOOD_SQL, GOOD_YAML + "pubish: {}\n")}, "did you mean 'publish'?"),
         ({"m": (GOOD_SQL, GOOD_YAML + "publish: {target: w, schem: a, table: b}\n")}, "did you mean 'schema'?"),
         ({"m": (GOOD_SQL, GOOD_YAML.replace("[id]", "[]"))}, "m.yaml:1: key: must not be empty"),

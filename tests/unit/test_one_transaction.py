@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium import envelope, position
@@ -53,7 +54,7 @@ HISTORY = [
 ]
 
 
-def taken(spark: Any, folder: Path, cuts: Sequence[int]) -> Refinement:
+def taken(spark: SparkSession, folder: Path, cuts: Sequence[int]) -> Refinement:
     """Silver of the history; every batch is read by a process of its own."""
     source = SourceSpec("p", ".*", tables=(Declaration("public.t", (Column("id", "int"), Column("v", "int"))),))
     memory = MemoryFormat()
@@ -66,7 +67,7 @@ def taken(spark: Any, folder: Path, cuts: Sequence[int]) -> Refinement:
     return at
 
 
-def ends(spark: Any, folder: Path, cuts: Sequence[int]) -> dict[int, tuple[int, str]]:
+def ends(spark: SparkSession, folder: Path, cuts: Sequence[int]) -> dict[int, tuple[int, str]]:
     """v, and major and minor of `_seq`, by key."""
     at = taken(spark, folder, cuts)
     rows = at.silver.read(spark, at.lake.silver("p", "public.t")).collect()

@@ -38,7 +38,7 @@ NOON = 1700000000000
 class Silver:
     """A source's silver in memory."""
 
-    spark: Any
+    spark: SparkSession
     folder: Path
     sequence_by: str = "position"
     binlog_position: str = "file_pos"

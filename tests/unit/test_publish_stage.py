@@ -39,7 +39,7 @@ def model(name: str = "dim", **more: Any) -> Model:
 class World:
     """A lake in memory and a target in memory."""
 
-    spark: Any
+    spark: SparkSession
     gold: MemoryFormat = field(default_factory=MemoryFormat)
     sink: MemorySink = field(default_factory=MemorySink)
     lake: Lake = field(default_factory=lambda: Lake("memory"))
@@ -253,7 +253,7 @@ def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(world: 
     """Architecture, idea 5: its changed keys cannot be read, for one."""
 
     class Broken(MemoryFormat):
-        def changed_keys(self, spark: Any, table: Any, after: int, upto: int) -> Any:
+        def changed_keys(self, spark: SparkSession, table: Any, after: int, upto: int) -> Any:
             found = super().changed_keys(spark, table, after, upto)
             return found.where("assert_true(id > 9) IS NULL") if table.name == "bad" else found
 

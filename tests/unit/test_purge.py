@@ -38,7 +38,7 @@ COLUMNS = (Column("id", "int"), Column("v", "int"), Column("t", "string"))
 class World:
     """A source's silver, of which deleted rows go after 30 days."""
 
-    spark: Any
+    spark: SparkSession
     folder: Path
     format: Any = field(default_factory=MemoryFormat)
     control: Any = field(default_factory=MemoryControl)
@@ -149,7 +149,7 @@ def test_what_is_read_once_more_is_not_late(exact: SparkSession, tmp_path: Path)
 class Forgetful(MemoryFormat):
     """Its log does not reach back."""
 
-    def arrivals(self, spark: Any, table: Table, after: int, upto: int) -> list[Arrival] | None:  # noqa: ARG002
+    def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:  # noqa: ARG002
         return None
 
 

@@ -39,7 +39,7 @@ ORDERS = "shop.orders"
 class World:
     """A source's silver, with one table unless there are more, which take records in batches."""
 
-    spark: Any
+    spark: SparkSession
     folder: Path
     declared: Declaration = field(default_factory=lambda: Declaration(ORDERS))
     delta: bool = False
@@ -369,7 +369,7 @@ def test_a_key_of_another_type_stops_the_table(exact: SparkSession, tmp_path: Pa
     assert "the key changed" in told.why
 
 
-def frozen(spark: Any, folder: Path, **more: Any) -> World:
+def frozen(spark: SparkSession, folder: Path, **more: Any) -> World:
     """A table that was kept from column x, also where its rows changed it: of row 2 bronze has all, row 3 is deleted,
     row 4 does not have it at the source.
     """
@@ -513,7 +513,7 @@ def test_a_column_that_comes_back_comes_to_the_histories_of_all_keys(exact: Any,
         assert world.states(table, "id < 3 AND NOT _deleted") == states, table
 
 
-def test_a_column_that_is_renamed_by_its_case_alone_is_the_same_column(spark: Any, tmp_path: Path) -> None:
+def test_a_column_that_is_renamed_by_its_case_alone_is_the_same_column(spark: SparkSession, tmp_path: Path) -> None:
     """No table format tells the two apart (G4): values of either spelling land in it, whether a schema block, the table
     or a declaration says its type, and a key that is spelled anew is no other key.
     """

@@ -134,7 +134,7 @@ SECOND = [
 class Lakeful:
     """What two batches left behind."""
 
-    spark: Any
+    spark: SparkSession
     at: Refinement
     accounts: tuple[dict[str, Account], ...]
 
@@ -163,7 +163,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lakef
     return taken(exact_session(spark), source, folder, FIRST, SECOND)
 
 
-def taken(spark: Any, source: SourceSpec, folder: Path, *batches: list[Record]) -> Lakeful:
+def taken(spark: SparkSession, source: SourceSpec, folder: Path, *batches: list[Record]) -> Lakeful:
     memory = MemoryFormat()
     at = Refinement(source, memory, memory, MemoryControl(), Lake(str(folder)))
     accounts = []

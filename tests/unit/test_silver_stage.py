@@ -34,7 +34,7 @@ ORDERS = "s.shop.orders"
 class Silver:
     """A source's silver in memory."""
 
-    spark: Any
+    spark: SparkSession
     at: Refinement
 
     def take(self, *records: Record) -> dict[str, Account]:

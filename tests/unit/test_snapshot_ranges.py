@@ -88,7 +88,7 @@ class Taken:
     below: list[str]
 
 
-def taken(spark: Any, folder: Path, *, cut: bool = True, anew: bool = False) -> Taken:
+def taken(spark: SparkSession, folder: Path, *, cut: bool = True, anew: bool = False) -> Taken:
     """All tables, the n-th range of each in one batch, or all in one; each by a process of its own if ``anew``."""
     batches = [[each for part in parts for each in part] for parts in zip_longest(*RANGES.values(), fillvalue=())]
     if not cut:

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.builders import made
 
@@ -35,7 +36,7 @@ def example(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def quick(spark: Any) -> Iterator[Any]:
+def quick(spark: SparkSession) -> Iterator[Any]:
     """A session whose streams have one partition of state: there are few keys."""
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", "1")

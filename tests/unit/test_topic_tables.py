@@ -46,7 +46,7 @@ def _row_schema(kind: str) -> dict[str, Any]:
 
 
 @contextmanager
-def told(spark: Any, *values: Any, name: str = TOPIC, declared: Declaration = TYPED) -> Iterator[Told]:
+def told(spark: SparkSession, *values: Any, name: str = TOPIC, declared: Declaration = TYPED) -> Iterator[Told]:
     """Records of a topic, one of each value."""
     records = [record(name, at, {"id": 1}, value) for at, value in enumerate(values)]
     rows: list[Any] = [

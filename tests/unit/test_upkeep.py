@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.cli import maintain as told
 from replicator.cli import purge
@@ -22,7 +23,7 @@ class Kept(MemoryFormat):
 
     hours = -1
 
-    def maintain(self, spark: Any, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
+    def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
         self.hours = keep_hours
         return Maintained(0, 0, 0, 0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import Row
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -67,7 +67,7 @@ class Busy(MemoryControl):
 class World:
     """Two tables of silver and a model over them, on a disk."""
 
-    spark: Any
+    spark: SparkSession
     lake: Lake
     format: DeltaFormat = field(default_factory=DeltaFormat)
     control: Busy = field(default_factory=Busy)
@@ -112,7 +112,7 @@ ORDERS = "SELECT CAST(id AS INT) AS id, CAST(id % 97 AS INT) AS customer, CAST(i
 
 
 @pytest.fixture(scope="module")
-def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> World:
     fresh = World(spark.newSession(), Lake(str(tmp_path_factory.mktemp("lake"))))
     fresh.silver("shop.orders", f"{ORDERS} FROM range({ROWS})")
     fresh.silver("shop.customers", "SELECT CAST(id AS INT) AS id, concat('c', id) AS name FROM range(90)")
@@ -267,7 +267,7 @@ def test_several_tables_and_models_are_chosen_by_name(world: World) -> None:
         chosen("orders", "order")
 
 
-def test_a_model_with_an_unknown_member_and_checks_is_verified_and_rebuilt(spark: Any, tmp_path: Path) -> None:
+def test_a_model_with_an_unknown_member_and_checks_is_verified_and_rebuilt(spark: SparkSession, tmp_path: Path) -> None:
     """The member is a row like any other: wrong, it is named, and a rebuild makes it right and tells of the checks."""
     world = World(spark.newSession(), Lake(str(tmp_path)))
     world.silver("shop.customers", "SELECT CAST(id AS INT) AS id, concat('c', id) AS name FROM range(90)")

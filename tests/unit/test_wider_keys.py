@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
@@ -180,7 +181,7 @@ RUNS = [(write, keyed, connector, cuts) for stories, keyed, connector in KINDS f
 class Table:
     """Silver of that table in memory."""
 
-    def __init__(self, spark: Any, folder: Path, **declared: Any) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, **declared: Any) -> None:
         columns = (Column("id", "int"), Column("code", "string"), Column("v", "int"))
         told = Declaration("public.t", columns, keys=("id", "code"), **declared)
         source = SourceSpec("p", ".*", tables=(told,), hash_key="secret")

@@ -13,7 +13,7 @@ from replicator.sinks.postgres import ledger
 from replicator.sinks.postgres.evolve import apply, changes, describe, strict_beside_key
 from replicator.sinks.postgres.present import look
 from replicator.sinks.postgres.types import PostgresType, parse_type
-from replicator.spec import Model, Target
+from replicator.spec import OWN_TABLES, Model, Target
 
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
@@ -40,7 +40,7 @@ def target_of(model: Model) -> Target:
         if not 0 < len(name.encode()) <= _LONGEST or "\0" in name:
             what = f"{name!r} is empty, longer than {_LONGEST} bytes, or holds a NUL: Postgres cannot keep it"
             raise ConfigError(what, where=model.name)
-    if model.target.table in ledger.TABLES:
+    if model.target.table.startswith(OWN_TABLES):
         raise ConfigError(f"a table called {model.target.table} is for publishing itself", where=model.name)
     if any(column.name.casefold() == _OPERATION for column in model.columns):
         raise ConfigError(f"no column can be called {_OPERATION}: rows travel with one of that name", where=model.name)

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from psycopg2 import sql
 
-from replicator.spec import Model, Progress, Target, Token
+from replicator.spec import OWN_TABLES, Model, Progress, Target, Token
 
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
-TABLE = "_replicator_ledger"
-_WRITERS = "_replicator_writers"
+TABLE = f"{OWN_TABLES}ledger"
+_WRITERS = f"{OWN_TABLES}writers"
 TABLES = (TABLE, _WRITERS)
 
 _CREATE = sql.SQL(

@@ -57,11 +57,6 @@ class PostgresSink:
         """The sink of a target, by the fields of :class:`PostgresConnection`."""
         return cls(PostgresConnection(**keys), fence=fence)
 
-    @staticmethod
-    def check(model: Model) -> None:
-        """Raise ConfigError for names that Postgres would cut, or that are the sink's own."""
-        ddl.target_of(model)
-
     def answers(self, models: Sequence[Model] = ()) -> str:
         """Server and version, from a session of its own. Raises Unreachable, and ConfigError where the role may not
         make the tables by which rows arrive, nor make and write the tables of these models.
