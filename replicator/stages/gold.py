@@ -23,6 +23,7 @@ from replicator.jvm.failures import FAILURES
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
 from replicator.stages import engine, side_by_side, tuning
 from replicator.stages.models import affected_rows, model_checks, refresh_plan
+from replicator.stages.models.model_parents import Parents
 from replicator.stages.models.refresh_plan import NOTHING, Keys, Task, Work
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.tick import cut
@@ -199,9 +200,16 @@ def computed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> It
     work = refresh_plan.work(spark, model, at, keys)
     _refuse_moved(model, at, shown)
     with tuning.kept(transform.complete(work.whole(), model.unknown_member)) as fresh:
-        count = _checked(fresh, model)
-        warnings = model_checks.hold_whole(model, work.stored, fresh, count, work.parents)
+        count, warnings = held(model, fresh, work.stored, work.parents)
         yield Computed(model, at.table(model), fresh, count, work, warnings)
+
+
+def held(model: Model, fresh: DataFrame, stored: DataFrame | None, parents: Parents) -> tuple[int, tuple[str, ...]]:
+    """How many rows a model has that shall take the place of all that is ``stored``, and which of its checks they break
+    that only warn. Raises ChecksFailed, for its key too, and ConfigError.
+    """
+    count = _checked(fresh, model)
+    return count, model_checks.hold_whole(model, stored, fresh, count, parents)
 
 
 def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Progress], Applied]) -> Applied:

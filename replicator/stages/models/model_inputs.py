@@ -24,7 +24,7 @@ from replicator.stages.models.warehouse import Warehouse
 from replicator.transforms.columns.layout import own_key
 from replicator.transforms.live import live, shown_name
 
-_EXTRA = "_source_ts_ms"
+EXTRA = "_source_ts_ms"
 """The one column of ours that models see of silver."""
 
 
@@ -104,7 +104,7 @@ def changed_rows(spark: SparkSession, given: ModelInput, seen: View, then: Place
 
 def _shown(given: ModelInput, rows: DataFrame) -> DataFrame:
     """The live ones, under the source's names; of a model all of them."""
-    return live(rows) if given.table.keys else live(rows, _EXTRA)
+    return live(rows) if given.table.keys else live(rows, EXTRA)
 
 
 def _found(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[str, tuple[str, ...]]) -> ModelInput:

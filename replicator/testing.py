@@ -1,0 +1,190 @@
+"""Your own models and declarations under test: rows or captured events in, rows out, without a server or your lake.
+
+What runs is what the stages run; chispa, or what else compares DataFrames, compares what comes out (docs/testing.md).
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from replicator import assemble, names, session, settings
+from replicator.errors import BadRecording, ConfigError
+from replicator.lake import HISTORY, Lake
+from replicator.settings import Settings
+from replicator.sources import lines
+from replicator.spec import Model, SourceSpec
+from replicator.spec.rules import Relationship, Rule
+from replicator.spelling import nearest
+from replicator.stages import bronze, gold, pipeline, tuning
+from replicator.stages.lines import Line
+from replicator.stages.models.model_inputs import EXTRA
+from replicator.stages.models.model_parents import Parents
+from replicator.stages.models.model_rows import rows_of
+from replicator.transforms import letters
+from replicator.transforms import model as transform
+from replicator.transforms.live import live
+
+Batch = str | Path | Iterable[Mapping[str, Any]]
+"""Records that arrive together: a file of JSON lines as kcat prints them, or mappings with ``topic``, ``key`` and
+``payload``, which may be objects. What else such a line has (``partition``, ``offset``, ``ts``, ``headers``) may be
+left out: such a record comes behind those of its partition that were given before.
+"""
+
+
+@dataclass(frozen=True)
+class Silver:
+    """What silver made of some batches. ``tables``, by ``<database or schema>.<table>``, with ``__history`` behind it
+    where states are kept, have the rows that a model sees: the live ones under the source's names, and ``_source_ts_ms
+    BIGINT``. ``dead_letters`` has a row per record that could not be applied (``reason``, ``detail``, ``table`` ...).
+    """
+
+    tables: Mapping[str, DataFrame]
+    dead_letters: DataFrame
+
+
+class Project:
+    """A configuration, as ``--conf`` and ``--env`` name it, and a session (``spark``) as its models have one: rows that
+    these are given are to be made in it.
+
+    Raises ConfigError with all that is wrong in the files, and where a session of yours without Delta was there before.
+    """
+
+    def __init__(self, conf: str | Path = "conf", env: str = "local") -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="replicator-testing-", ignore_cleanup_errors=True)
+        self._lakes = 0
+        self._settings = self._at(settings.load(Path(conf), env))
+        self._base = session.session(self._settings)
+        self.spark = tuning.session_for_models(self._base, 0)
+
+    def model(self, name: str, /, *, parents: Mapping[str, DataFrame] | None = None, **inputs: DataFrame) -> DataFrame:
+        """All rows of a gold model, its unknown member too, whose inputs have these rows, by the placeholders of its
+        SQL. A silver input needs the columns alone that the SQL names; ``_source_ts_ms`` is NULL where it is left out.
+
+        The rows are held to the model's key and checks as a first build is: ChecksFailed, and a Python warning for what
+        only warns. A relationship is looked at if the model that it leads to is an input or among the ``parents``.
+        Raises ConfigError for an input that is missing or unknown, and for SQL that Spark refuses.
+        """
+        model = self._model(name)
+        _refuse_other(model, inputs)
+        seen = {each: _seen(rows, model.inputs[each]) for each, rows in inputs.items()}
+        fresh = transform.complete(rows_of(self.spark, model, seen), model.unknown_member)
+        known = {model.inputs[each]: rows for each, rows in seen.items()} | dict(parents or {})
+        checks = tuple(check for check in model.checks if _is_answerable(check.rule, {*known, name}))
+        told = gold.held(replace(model, checks=checks), fresh, None, Parents(known.__getitem__))[1]
+        for each in told:
+            warnings.warn(f"{name}: {each}", stacklevel=2)
+        return _plain(fresh)
+
+    def silver(self, source: str, *batches: Batch) -> Silver:
+        """What silver makes of records of a source, batch by batch, in a lake that is empty before: by the columns,
+        keys and transforms that the source's file declares.
+
+        Raises ConfigError where there is no such source, or a record is of another, BadRecording for what is no record,
+        and what stops a table.
+        """
+        spec, self._lakes = self._settings.source(source), self._lakes + 1
+        at = self._at(self._settings, f"lake-{self._lakes}").with_formats_of(spec)
+        for file in _files(Path(self._folder.name, f"records-{self._lakes}"), batches):
+            self._take(at, file, spec)
+        return Silver(dict(self._tables(at, source)), self._letters(at, source))
+
+    def _at(self, of: Settings, lake: str = "lake") -> Settings:
+        """The same with a lake of its own, on this disk."""
+        root = str(Path(self._folder.name, lake))
+        return of.model_copy(update={"lake": of.lake.model_copy(update={"root": root}), "s3": None})
+
+    def _model(self, name: str) -> Model:
+        models = {model.name: model for model in self._settings.models}
+        if name not in models:
+            raise ConfigError(f"there is no model {name!r}{nearest(name, models)}")
+        return models[name]
+
+    def _take(self, at: Settings, file: str, spec: SourceSpec) -> None:
+        made, shares = assemble.recorded(self._base, at, [file], spec)
+        for ingestion, topics in shares.items():
+            if ingestion.source != spec.name:
+                raise ConfigError(f"topic {topics[0]} is not of source {spec.name}, whose topics begin with its name")
+            bronze.ingest_files(self._base, ingestion, topics)
+        pipeline.run_once(self._base, made, ("silver",), _raise)
+
+    def _tables(self, at: Settings, source: str) -> Iterator[tuple[str, DataFrame]]:
+        lake, silver = Lake(at.lake.root), assemble.tables(at)
+        for root, ending in ((lake.silver_root(source), ""), (lake.history_root(source), HISTORY)):
+            for folder in silver.tables(self._base, root):
+                name = f"{names.decode_table(folder)}{ending}"
+                yield name, _plain(live(silver.read(self.spark, lake.source_table(source, name)), EXTRA))
+
+    def _letters(self, at: Settings, source: str) -> DataFrame:
+        delta, table = assemble.warehouse(self._base, at).gold, Lake(at.lake.root).dead_letters(source)
+        if delta.version(self._base, table) is None:
+            return self.spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in letters.COLUMNS.items()))
+        return delta.read(self.spark, table)
+
+
+def _refuse_other(model: Model, inputs: Mapping[str, DataFrame]) -> None:
+    for name in inputs.keys() - model.inputs.keys():
+        raise ConfigError(f"model {model.name} has no input {name!r}{nearest(name, model.inputs)}")
+    missing = ", ".join(model.inputs.keys() - inputs.keys())
+    if missing:
+        raise ConfigError(
+            f"model {model.name} reads {missing}, of which no rows are given", mend="An empty frame counts."
+        )
+
+
+def _seen(rows: DataFrame, given: str) -> DataFrame:
+    """As a model sees its inputs: of silver with the one column of ours."""
+    return rows.withColumn(EXTRA, F.lit(None).cast("bigint")) if "/" in given and EXTRA not in rows.columns else rows
+
+
+def _plain(rows: DataFrame) -> DataFrame:
+    """Without what tables note of their columns, which a frame of a test has not: what an expression gives has none."""
+    return rows.select(*[F.coalesce(names.spark(name)).alias(name) for name in rows.columns])
+
+
+def _is_answerable(rule: Rule, known: Iterable[str]) -> bool:
+    return not isinstance(rule, Relationship) or rule.to in known
+
+
+def _files(folder: Path, batches: Iterable[Batch]) -> Iterator[str]:
+    """A file for each batch, in their order."""
+    ends: dict[tuple[str, int], int] = defaultdict(int)
+    folder.mkdir()
+    for number, batch in enumerate(batches):
+        file = Path(batch) if isinstance(batch, str | Path) else folder / f"{number}.jsonl"
+        if not isinstance(batch, str | Path):
+            file.write_text("".join(f"{json.dumps(_line(each, ends))}\n" for each in batch), encoding="utf-8")
+        for record in lines.of_file(file):
+            place = record.topic, record.partition
+            ends[place] = max(ends[place], record.offset + 1)
+        yield str(file.absolute())
+
+
+def _line(record: Mapping[str, Any], ends: dict[tuple[str, int], int]) -> dict[str, Any]:
+    """As kcat has it."""
+    missing = [part for part in ("topic", "key", "payload") if part not in record]
+    if missing:
+        raise BadRecording(f"a record has no {', '.join(missing)}", mend="None is Kafka's null.")
+    place = str(record["topic"]), int(record.get("partition", 0))
+    offset = record.get("offset", ends[place])
+    ends[place] = max(ends[place], offset + 1)
+    texts = {part: _text(record[part]) for part in ("key", "payload")}
+    return {"tstype": "create", "ts": 0, "headers": [], "partition": 0, **record, "offset": offset, **texts}
+
+
+def _text(part: Any) -> str | None:
+    return part if part is None or isinstance(part, str) else json.dumps(part)
+
+
+def _raise(line: Line) -> None:
+    if line.error is not None:
+        raise line.error
