@@ -99,9 +99,10 @@ class Project:
         return Silver(dict(self._tables(at, source)), self._letters(at, source))
 
     def _at(self, of: Settings, lake: str = "lake") -> Settings:
-        """The same with a lake of its own, on this disk."""
-        root = str(Path(self._folder.name, lake))
-        return of.model_copy(update={"lake": of.lake.model_copy(update={"root": root}), "s3": None})
+        """The same with a lake of its own, on this disk and no cluster."""
+        root, master = str(Path(self._folder.name, lake)), of.spark.get("spark.master", "local[*]")
+        spark = {**of.spark, "spark.master": master if master.startswith("local[") else "local[*]"}
+        return of.model_copy(update={"lake": of.lake.model_copy(update={"root": root}), "s3": None, "spark": spark})
 
     def _model(self, name: str) -> Model:
         models = {model.name: model for model in self._settings.models}

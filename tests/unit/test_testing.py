@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -75,8 +76,10 @@ def rows(frame: DataFrame) -> list[tuple[object, ...]]:
 
 
 def test_the_examples_of_its_page_are_tests_that_pass(tmp_path: Path) -> None:
-    """As whoever copies them runs them: in a process and a session of their own."""
-    (tmp_path / "conf").symlink_to(readme.ROOT / "conf")
+    """As whoever copies them runs them, in a process of their own; here, whatever cluster is configured."""
+    shutil.copytree(readme.ROOT / "conf", tmp_path / "conf")
+    local = tmp_path / "conf/local.yaml"
+    local.write_text(local.read_text(encoding="utf-8").replace("spark.master: local[2]", "spark.master: yarn"))
     (tmp_path / "tests").mkdir()
     names = re.findall(r"`(\w+\.py)`:", (readme.ROOT / PAGE).read_text(encoding="utf-8"))
     for name, text in zip(names, readme.shown("python", PAGE), strict=True):
