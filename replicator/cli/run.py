@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from replicator.stages.lines import Line, Report
 
 _FEW_BYTES = 4 << 20
+_STOPPING = "stopping: what is under way is finished first; the same once more ends it at once"
+_AGAIN_SECONDS = 1.0
+"""What comes sooner is the same signal: `timeout` sends it to its program, and then to all of them."""
 
 
 def run(
@@ -242,8 +245,22 @@ def _noted(note: Callable[[], None]) -> None:
 
 
 def _until_signalled() -> Event:
-    """Set by SIGTERM or Ctrl-C: the pass at hand is finished first."""
-    stop = Event()
+    """Set by SIGTERM or Ctrl-C: the pass at hand is finished first. Either of them later on ends the process as it does
+    any other, and what was under way is as after any crash: a pass may wait for a server that does not answer.
+    """
+    stop, since = Event(), 0.0
+
+    def signalled(number: int, _: object) -> None:
+        nonlocal since
+        if not stop.is_set():
+            since = time.monotonic()
+            stop.set()
+            # beside the main thread, which the signal may have found in the midst of a line
+            Thread(target=console.narrate, args=(_STOPPING, "yellow"), daemon=True).start()
+        elif time.monotonic() - since >= _AGAIN_SECONDS:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, signalled)
     return stop

@@ -138,3 +138,20 @@ def test_sigterm_does_what_ctrl_c_does_and_says_so(tmp_path: Path, before: str) 
     assert program.returncode == 143
     assert [each.free for each in held] == [False, False]
     assert [each.free for each in lock.standing(lake, ("bronze", "silver"), lock.Terms())] == [True, True]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_run_that_goes_on_says_that_it_stops_and_the_same_once_more_ends_it_at_once(number: signal.Signals) -> None:
+    """A pass may wait for a server for long; one signal that `timeout` sends twice is one."""
+    program = (
+        "import os, sys, time\n"
+        "from replicator.cli import run\n"
+        "stop = run._until_signalled()\n"
+        "for after in (0, 0, run._AGAIN_SECONDS):\n"
+        "    time.sleep(after)\n"
+        f"    os.kill(os.getpid(), {number.value})\n"
+        "    print(stop.is_set(), flush=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (-number, "True\nTrue\n")
+    assert done.stderr == "stopping: what is under way is finished first; the same once more ends it at once\n"
