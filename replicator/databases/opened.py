@@ -49,6 +49,9 @@ def postgresql(where: str, settings: Settings, **keys: Any) -> Any:
     lines = told.splitlines() or [told]
     first, last = lines[0], lines[-1]
     state = _state(**keys) if _SAID in told or not keys.get("password") else None
+    if state is None and _SAID in told:
+        mend = "Its own words say what is in the way; run again once it is not."
+        raise Unreachable(f"PostgreSQL takes no session now: {last}.", where=where, mend=mend)
     if state is None:
         mend = f"Check {settings.place}: host, port, user, password, {settings.database}, sslmode."
         raise Unreachable(f"PostgreSQL does not answer: {first}.", where=where, mend=mend)

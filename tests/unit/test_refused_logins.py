@@ -112,10 +112,11 @@ def test_what_postgresql_refuses_for_good_is_exit_code_2_in_any_language(state: 
 
 @pytest.mark.parametrize("state", ["53300", "57P03", "08P01"])
 def test_what_postgresql_may_take_later_is_worth_another_try(state: str) -> None:
-    """Too many sessions, a server that starts: exit code 3, as before."""
+    """Too many sessions, a server that starts: exit code 3, and no word of a setting of ours that would be wrong."""
     with listening(postgres(state)) as port:
-        assert isinstance(refusal(target(port, "hush").open), Unreachable)
-        assert isinstance(refusal(lambda: logins.session(login("postgresql", port))), Unreachable)
+        found = [refusal(target(port, "hush").open), refusal(lambda: logins.session(login("postgresql", port)))]
+    assert [type(error) for error in found] == [Unreachable] * 2
+    assert all("ПОМИЛКА:  ні" in str(error) and "password" not in str(error) for error in found)
 
 
 def test_a_password_that_is_wanted_and_not_there_is_a_refused_login() -> None:
