@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from threading import Event
+from threading import Event, Timer
 
 import pytest
 from psycopg2 import sql
@@ -15,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from replicator.errors import Unreachable
 from replicator.protocols import Difference
-from replicator.sinks.postgres import Backoff, PostgresSink
+from replicator.sinks.postgres import Backoff, PostgresSink, wakeful
 from replicator.spec import Applied, Progress
 from tests.builders import made
 from tests.contract.commit_proxy import CommitProxy
@@ -98,3 +100,17 @@ def test_a_link_that_dies_without_a_word_is_given_up(
         assert postgres.rows(batch.model)[0] == (0, "old 00000")
         next_one = PostgresSink(replace(postgres.connection, options=hasty), backoff=QUICK)
         assert next_one.publish([batch]) == {"items": Applied(0, ROWS, 0, 2)}
+
+
+def test_ctrl_c_ends_the_wait_for_the_server_and_what_it_works_on(postgres: Served) -> None:
+    """A statement may run for an hour; who publishes next must not wait for the rest of it."""
+    started, timer = time.monotonic(), Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+    with closing(postgres.connection.open()) as session, session.cursor() as cursor:
+        wakeful.expire(cursor, "1min")
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            cursor.execute("SELECT pg_sleep(60)")
+    query = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = 'active'"
+    while postgres.run(sql.SQL(query)) != [(0,)]:
+        assert time.monotonic() - started < 30
+        time.sleep(0.1)

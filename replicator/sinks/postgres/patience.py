@@ -1,14 +1,15 @@
 """How long a session waits for a server that says nothing: a link can die, or somebody in between fall asleep, so that
-nobody ever hears of it. The server's own limits end what it works on; this ends the waiting for it.
+nobody ever hears of it. The server's own limits end what it works on; this ends the waiting for it. So does Ctrl-C: the
+client itself hears of no signal before it has its answer.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from threading import Timer
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event, Thread
 from typing import Any
 
 from psycopg2.extensions import connection, cursor
@@ -25,13 +26,11 @@ class PatientSession(connection):
 
     def commit(self) -> None:
         """Raises OperationalError where no answer comes."""
-        with answered(self, self.patience):
-            super().commit()
+        answered(self, self.patience, super().commit)
 
     def rollback(self) -> None:
         """Raises OperationalError where no answer comes."""
-        with answered(self, self.patience):
-            super().rollback()
+        answered(self, self.patience, super().rollback)
 
 
 class PatientCursor(cursor):
@@ -39,33 +38,42 @@ class PatientCursor(cursor):
 
     def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002 - as psycopg2 calls it
         """Raises OperationalError where no answer comes."""
-        session = self.connection
-        with answered(session, session.patience if isinstance(session, PatientSession) else 0.0):
-            super().execute(query, vars)
+        run = super().execute
+        self._answered(lambda: run(query, vars))
 
     def copy_expert(self, sql: Any, file: Any, size: int = 1 << 18) -> None:
         """Raises OperationalError where no answer comes."""
+        run = super().copy_expert
+        self._answered(lambda: run(sql, file, size))
+
+    def _answered(self, work: Callable[[], None]) -> None:
         session = self.connection
-        with answered(session, session.patience if isinstance(session, PatientSession) else 0.0):
-            super().copy_expert(sql, file, size)
+        answered(session, session.patience if isinstance(session, PatientSession) else 0.0, work)
 
 
-@contextmanager
-def answered(session: connection, seconds: float) -> Iterator[None]:
-    """Shut the way to the server unless the block ends in time: what waits there is told that it is lost."""
-    if not seconds:
-        yield
-        return
-    with socket.socket(fileno=os.dup(session.fileno())) as way:
-        timer = Timer(seconds, _shut, [way])
-        timer.daemon = True
-        timer.start()
+def answered(session: connection, seconds: float, work: Callable[[], None]) -> None:
+    """Have the work done, which waits for the server, in a thread beside this one. Unless it ends in time (0: no matter
+    when), or when this thread is told to end (KeyboardInterrupt), the way to the server is shut: what waits there is
+    told that it is lost.
+    """
+    failed: list[BaseException] = []
+    over = Event()  # of a thread that was being joined when a signal came Python says that it has ended
+
+    def done() -> None:
         try:
-            yield
+            work()
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            failed.append(error)
+        over.set()
+
+    with socket.socket(fileno=os.dup(session.fileno())) as way:
+        Thread(target=done, name="postgres", daemon=True).start()
+        try:
+            over.wait(seconds or None)
         finally:
-            timer.cancel()
-
-
-def _shut(way: socket.socket) -> None:
-    with suppress(OSError):
-        way.shutdown(socket.SHUT_RDWR)
+            if not over.is_set():
+                with suppress(OSError):
+                    way.shutdown(socket.SHUT_RDWR)
+            over.wait()
+    if failed:
+        raise failed[0]

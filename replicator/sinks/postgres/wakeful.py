@@ -18,14 +18,21 @@ if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
 _USUAL_SECONDS = 20.0
+_WATCH = (
+    "SELECT set_config(name, '2s', false) FROM pg_settings "
+    "WHERE name = 'client_connection_check_interval' AND version() LIKE '%linux%'"
+)
+"""PostgreSQL 14 and later; not every system can do it, and one that cannot refuses to be told."""
 
 
 def expire(cursor: Cursor, limit: str) -> None:
     """Let the server end this session when it has heard nothing for so long, in a transaction or not; before
-    PostgreSQL 14 it can only in one.
+    PostgreSQL 14 it can only in one. From then on it also looks whether this side is there while it is at work: of a
+    publisher that was ended it would finish the statement first, and hold its locks.
     """
     limits = ["idle_in_transaction_session_timeout", "idle_session_timeout"]
     cursor.execute("SELECT set_config(name, %s, false) FROM pg_settings WHERE name = ANY (%s)", (limit, limits))
+    cursor.execute(_WATCH)
 
 
 @contextmanager
@@ -51,7 +58,6 @@ def wakeful(session: Session, limit: float) -> Iterator[None]:
 def _speak(session: Session, every: float, over: Event) -> None:
     with suppress(psycopg2.Error), session.cursor() as cursor:
         while True:
-            with answered(session, _USUAL_SECONDS):
-                cursor.execute("SELECT 1")
+            answered(session, _USUAL_SECONDS, lambda: cursor.execute("SELECT 1"))
             if over.wait(every):
                 return
