@@ -14,6 +14,8 @@ _SIGNS = re.compile(
     "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_FOUND|is not a Parquet file|ChecksumException|"
     "TRUNCATED_TRANSACTION_LOG|VERSIONS_NOT_CONTIGUOUS|STATE_RECOVER|MISSING_PART_FILES"
 )
+_SHUT = re.compile(r"\((?:Permission denied|Read-only file system|Too many open files)\)")
+"""What Java calls not found as well: the file is there, or could be."""
 _TORN = re.compile(r"JsonEOFException|JsonParseException")
 _OF_DELTA = "org.apache.spark.sql.delta."
 _PLACE = re.compile(
@@ -21,11 +23,16 @@ _PLACE = re.compile(
     r"/(?:_delta_log/|_change_data/|[^/\n]+=[^/\n]*/)*[^/\s]+[.](?:parquet|json|bin)\b"
 )
 _MADE_OF = {"gold": "of its inputs", "silver": "from bronze", "history": "from bronze", "twins": "of its table"}
+_LET_IN = "Let the driver's user read and write the lake and Spark's files (`ulimit -n` at once), then run again."
 _GUIDE = "docs/operate.md tells what to do (When a table lost files)."
 
 
 def mend(told: str) -> str | None:
-    """The way out of a failure of that text where it is that of a table which lost a file; None of any other."""
+    """The way out of a failure of that text where it is that of a table which lost a file, or of files that nobody may
+    touch; None of any other.
+    """
+    if _SHUT.search(told) is not None:
+        return _LET_IN
     place = next((each for each in _PLACE.finditer(told) if _is_table(each)), None)
     if place is not None and _SIGNS.search(told) is not None:
         return _way_out(place["layer"], place["folder"].removeprefix("file:"))

@@ -88,9 +88,9 @@ def _main() -> None:
         if told is not None:
             _explain(f"error: {told}", error, debug=invocation.debug)
             sys.exit(told.exit_code)
-        from replicator import damage
+        from replicator.stages import engine
 
-        hint = damage.mend(str(error)) or ("" if invocation.debug else "Add --debug for the whole trace.")
+        hint = engine.mend(str(error)) or ("" if invocation.debug else "Add --debug for the whole trace.")
         _explain(f"error: {gateway.shortened(error)}. {hint}".rstrip(), error, debug=invocation.debug)
         sys.exit(1)
 

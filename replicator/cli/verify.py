@@ -11,7 +11,7 @@ import typer
 from replicator.cli import console, options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -97,11 +97,28 @@ def _made(spark: SparkSession, comparisons: Sequence[Comparison], look: Look, ma
         return [int(size * look.share) for size in operate.sizes(spark, comparisons)]
 
     with console.counted_rows("comparing", sizes) as work:
-        for verdict in operate.verify(spark, comparisons, replace(look, advance=work.advance), marks.note):
+        for verdict in operate.verify(spark, comparisons, replace(look, advance=work.advance), _kept(marks.note)):
             work.finish()
             verdicts.append(verdict)
             _narrate(verdict)
     return verdicts
+
+
+def _kept(note: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
+    """A mark is less than the verdict: a lake that takes none, since it is full or read only, keeps nothing back."""
+    from replicator.errors import Unreachable
+    from replicator.jvm import gateway
+    from replicator.jvm.failures import FAILURES
+
+    def kept(verdict: Verdict) -> None:
+        try:
+            note(verdict)
+        except (Unreachable, *FAILURES) as error:
+            place = f"{verdict.table} ({verdict.against})"
+            told = f"{place}: `verify --show` will not tell this: {gateway.shortened(error)}"
+            console.narrate(told, style="yellow")
+
+    return kept
 
 
 def _print(verdicts: Sequence[Verdict], *, as_json: bool) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
+from typing import NoReturn
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from replicator import cli
 from replicator.errors import TableStopped, Unreachable
 from replicator.jvm import gateway
 from replicator.stages import engine
@@ -63,6 +66,28 @@ def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
     stopped = engine.failure(full, "shop/shop.orders")
     failed = bronze_stream.translate(StreamingQueryException("java.io.IOException: No space left on device"), "shop")
     assert all(str(error.mend).startswith("Make room") for error in (stopped, failed))
+
+
+def test_a_full_disk_that_no_table_met_is_mended_alike(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark's temporary folder may be full before there is work."""
+
+    def full(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError("java.io.IOException: No space left on device")
+
+    monkeypatch.setattr(cli, "app", full)
+    monkeypatch.setattr(cli.stdout, "that_may_close", nullcontext)
+    with pytest.raises(SystemExit, match="1"):
+        cli._main()
+    assert "No space left on device. Make room where the lake and Spark's" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("why", ["Permission denied", "Read-only file system", "Too many open files"])
+def test_a_file_that_nobody_may_touch_is_not_lost(why: str) -> None:
+    """Java calls it not found, too; nothing is to be removed for that."""
+    told = f"java.io.FileNotFoundException: /lake/silver/s/d.t/.part-0.c000.zstd.parquet.crc ({why})"
+    assert str(engine.failure(RuntimeError(told), "s/d.t").mend).startswith("Let the driver's user")
 
 
 @pytest.mark.parametrize(("file", "mend"), [

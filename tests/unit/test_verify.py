@@ -13,8 +13,9 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from replicator.cli import verify as cli_verify
 from replicator.databases import postgresql
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, Unreachable
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
@@ -265,6 +266,16 @@ def test_several_tables_and_models_are_chosen_by_name(world: World) -> None:
     assert chosen("c") == [("gold", "c")]
     with pytest.raises(ConfigError, match="no table 'order'"):
         chosen("orders", "order")
+
+
+def test_a_lake_that_takes_no_mark_keeps_no_verdict_back(capsys: pytest.CaptureFixture[str]) -> None:
+    """One that is read only: what was compared is told all the same, and decides the exit code."""
+
+    def note(_: Verdict) -> None:
+        raise Unreachable("Read-only file system", where="lake/_replicator/verified/gold/m.json")
+
+    cli_verify._kept(note)(Verdict("gold", "m", "silver", rows=1))
+    assert "m (silver): `verify --show` will not tell this: Unreachable: Read-only" in capsys.readouterr().err
 
 
 def test_a_model_with_an_unknown_member_and_checks_is_verified_and_rebuilt(spark: SparkSession, tmp_path: Path) -> None:
