@@ -18,7 +18,7 @@ from replicator import __version__, environment, failpoints
 from replicator.cli import stdout
 from replicator.cli.console import narrate, print_text
 from replicator.cli.verbs import Verbs
-from replicator.errors import ReplicatorError, Unreachable
+from replicator.errors import ConfigError, ReplicatorError, Unreachable
 from replicator.jvm import gateway, interrupts
 
 app = typer.Typer(
@@ -96,7 +96,9 @@ def _main() -> None:
 
 
 def _told(error: Exception) -> ReplicatorError | None:
-    """An error that is not ours, where it is known what stands behind it: no service, or no JVM any more."""
+    """An error that is not ours, where it is known what stands behind it: no service, no JVM any more, or a store
+    that lets us do nothing.
+    """
     if gateway.has_ended(error):
         from replicator.session import log_file
         from replicator.settings import cache_dir
@@ -106,6 +108,9 @@ def _told(error: Exception) -> ReplicatorError | None:
     if gateway.is_out_of_reach(error):
         what = f"a service does not answer: {gateway.shortened(error)}"
         return Unreachable(what, mend="Check it, then run again.")
+    if gateway.is_refused(error):
+        mend = "Check `s3.access_key` and `s3.secret_key`, or the driver's role: whether they hold, and for what."
+        return ConfigError(f"the object store refuses the driver: {gateway.shortened(error)}", mend=mend)
     return None
 
 

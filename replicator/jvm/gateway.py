@@ -41,6 +41,9 @@ _NO_ANSWER = re.compile(
 )
 
 
+_REFUSAL = re.compile(r"Amazon S3; Status Code: 40[13];|Error Code: (?:ExpiredToken|InvalidToken);")
+
+
 class _Known:
     """A class of the JVM whose methods are asked for once, or a package whose packages and classes are."""
 
@@ -134,7 +137,7 @@ def shortened(error: Exception) -> str:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    java = getattr(error, "java_exception", None)
+    java = getattr(error, "java_exception", getattr(cause, "java_exception", None))
     text = str(_root(java).toString()) if java is not None else str(cause)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     first = lines[-1] if lines[0].endswith(_TRACE) else lines[0]
@@ -160,6 +163,11 @@ def is_out_of_reach(error: Exception) -> bool:
     classes of the Java causes. A job's failure has those of its tasks as text only, and so has Spark's own error.
     """
     return _NO_ANSWER.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
+
+
+def is_refused(error: Exception) -> bool:
+    """Whether an object store did not let us in: told by its own codes, as :func:`is_out_of_reach`."""
+    return _REFUSAL.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
 
 
 def _root(java: Any) -> Any:

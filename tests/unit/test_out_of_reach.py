@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
@@ -68,19 +69,23 @@ def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
     assert all(str(error.mend).startswith("Make room") for error in (stopped, failed))
 
 
-def test_a_full_disk_that_no_table_met_is_mended_alike(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("told", "code", "mend"), [
+    ("java.io.IOException: No space left on device", 1, "Make room where the lake and Spark's"),
+    ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: 403 Forbidden)", 2, "Check `s3"),
+])  # fmt: skip
+def test_a_failure_that_no_table_met_is_mended_alike(
+    told: str, code: int, mend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Spark's temporary folder may be full before there is work."""
+    """Spark's temporary folder may be full before there is work; keys may run out while a run looks for news."""
 
-    def full(*_: object, **__: object) -> NoReturn:
-        raise RuntimeError("java.io.IOException: No space left on device")
+    def failing(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError(told)
 
-    monkeypatch.setattr(cli, "app", full)
+    monkeypatch.setattr(cli, "app", failing)
     monkeypatch.setattr(cli.stdout, "that_may_close", nullcontext)
-    with pytest.raises(SystemExit, match="1"):
+    with pytest.raises(SystemExit, match=str(code)):
         cli._main()
-    assert "No space left on device. Make room where the lake and Spark's" in capsys.readouterr().err
+    assert re.search(f"{re.escape(told)}.* {mend}", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("why", ["Permission denied", "Read-only file system", "Too many open files"])
@@ -113,3 +118,14 @@ def test_of_a_trace_of_pythons_the_last_line_tells_what_happened() -> None:
     assert gateway.shortened(RuntimeError(trace)) == "RuntimeError: ValueError: no such day"
     assert gateway.shortened(RuntimeError("\n first \n second")) == "RuntimeError: first"
     assert gateway.shortened(RuntimeError()) == "RuntimeError"
+
+
+def test_an_error_of_ours_with_one_of_javas_behind_it_tells_that_one() -> None:
+    """py4j's own words name a call, and nothing of what happened."""
+
+    class Java(Exception):
+        java_exception = SimpleNamespace(toString=lambda: "java.io.IOException: why", getCause=lambda: None)
+
+    error = Unreachable("it does not answer")
+    error.__cause__ = Java("An error occurred while calling o1.exists")
+    assert gateway.shortened(error) == "java.io.IOException: why"
