@@ -44,6 +44,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
     for name in settings.formats:
         _refuse_without(name, pyspark.SparkContext._jvm, settings.runtime)  # noqa: SLF001
+    if "hudi" in settings.formats:
+        _in_utc(pyspark.SparkContext._jvm)  # noqa: SLF001
     existing = dict((context.getConf() if context else pyspark.SparkConf()).getAll())
     if submitted and settings.runtime == "emr":
         emr.refuse_ours(existing.get("spark.jars", ""))
@@ -146,6 +148,14 @@ def _refuse_without(name: str, jvm: Any, runtime: str) -> None:
             else f'spark-submit --jars "$(replicator jars --format {name})"'
         )
         raise JarsMissing(f"Spark runs without the JARs of {name}.", mend=f"Start it with: {how} ...") from error
+
+
+def _in_utc(jvm: Any) -> None:
+    """Hudi names commits in UTC, as our tables tell it to, but its upkeep may do so in the JVM's own zone, and by that
+    it always goes where it asks which files are old enough: commits would lie hours ahead, or no log ever be merged.
+    """
+    zones = jvm.java.util.TimeZone
+    zones.setDefault(zones.getTimeZone("UTC"))
 
 
 def refuse_unextended(formats: Iterable[str], told: str | None) -> None:

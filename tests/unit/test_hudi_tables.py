@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from replicator import session, settings
 from replicator.catalog.local import LocalEngine
 from replicator.catalog.store import Store
 from replicator.errors import ReplicatorError, SchemaRefused, TableStopped, VersionMissing
@@ -18,6 +19,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.hudi import HudiFormat
 from replicator.formats.mixed import MixedFormat
+from replicator.jvm import gateway
 from replicator.lake import Lake
 from replicator.operate.rebuild import How, rebuild
 from replicator.spec import Column, Declaration, Progress, SourceSpec, Table
@@ -286,6 +288,27 @@ def test_a_clock_behind_the_newest_commit_writes_nothing_to_hudi(exact: SparkSes
     with pytest.raises(TableStopped, match="seconds ahead of this machine's clock"):
         format_.apply(rows("20"), table, Progress("bronze", 2))
     assert HudiFormat().progress(exact, table, "bronze") == Progress("bronze", 1)
+
+
+def test_upkeep_of_hudi_is_done_in_utc_wherever_the_machine_stands(exact: SparkSession, tmp_path: Path) -> None:
+    """Also in a process that has written no row: east of Greenwich its commits would lie ahead of the clock for hours,
+    or no log be old enough to be merged.
+    """
+    table, jvm = Table("t", str(tmp_path / "t"), ("id",), merge_on_read=True), gateway.of(exact)
+    for version in range(2):
+        _put(exact, table, version, (1, "upsert"))
+    clock = jvm.org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator
+    zones, javas = jvm.org.apache.hudi.common.model.HoodieTimelineTimeZone, jvm.java.util.TimeZone
+    javas.setDefault(javas.getTimeZone("Asia/Tokyo"))
+    clock.setCommitTimeZone(zones.LOCAL)
+    try:
+        session.session(settings.bare(None).model_copy(update={"formats": ("delta", "hudi")}))
+        HudiFormat().maintain(exact, table, 168)
+        _put(exact, table, 2, (1, "upsert"))
+    finally:
+        clock.setCommitTimeZone(zones.UTC)
+        javas.setDefault(javas.getTimeZone("UTC"))
+    assert len(list(Path(table.location, ".hoodie").glob("*.compaction.requested"))) == 1
 
 
 def test_another_format_declared_later_stops_the_table(exact: SparkSession, tmp_path: Path) -> None:
