@@ -80,15 +80,19 @@ class LocalEngine:
         if _SHOW_TABLES.fullmatch(query):
             # DuckDB would list those that were opened, by the names that they have at rest
             query = f"SELECT unnest([{', '.join(map(_literal, sorted(known)))}]::VARCHAR[]) AS name"
-        for name, table in known.items():
-            is_wanted = name not in self._opened and tables.is_named(name, query)
-            if is_wanted and self._past.opens(name, table, partial(self._open, name)):
-                self._opened.add(name)
+        else:
+            self._open_named(query, known)
         return ArrowAnswer(self._asked(query, known, _BATCH if most is None else max(1, min(_BATCH, most))))
 
     def told(self) -> str | None:
         """Which versions it read, where older ones were asked for."""
         return self._past.told()
+
+    def _open_named(self, query: str, known: Mapping[str, Table]) -> None:
+        for name, table in known.items():
+            is_wanted = name not in self._opened and tables.is_named(name, query)
+            if is_wanted and self._past.opens(name, table, partial(self._open, name)):
+                self._opened.add(name)
 
     def _asked(self, query: str, known: Mapping[str, Table], batch: int) -> Any:
         try:

@@ -81,6 +81,15 @@ def test_the_tables_are_listed(root: str, query: str) -> None:
     assert ask(root, query) == (["name"], [(name,) for name in names])
 
 
+def test_the_tables_are_listed_beside_one_that_cannot_be_read(tmp_path: Path) -> None:
+    """Nothing of them is read for their names."""
+    place = write(tmp_path).silver("shop", "sales.orders").location
+    Path(place, "_delta_log", f"{0:020d}.json").write_text("torn", encoding="utf-8")
+    with pytest.raises(ReplicatorError, match="cannot be read without Spark"):
+        ask(str(tmp_path), "SELECT * FROM orders")
+    assert ("orders",) in ask(str(tmp_path), "SHOW TABLES")[1]
+
+
 def test_a_lake_without_a_file_is_no_mistake_of_the_query(tmp_path: Path) -> None:
     """Exit code 1, not 2."""
     place = write(tmp_path).silver("shop", "sales.orders").location
