@@ -22,7 +22,7 @@ from replicator.formats.mixed import MixedFormat
 from replicator.jvm import gateway
 from replicator.lake import Lake
 from replicator.operate.rebuild import How, rebuild
-from replicator.spec import Column, Declaration, Progress, SourceSpec, Table
+from replicator.spec import Column, Declaration, Evolution, Progress, SourceSpec, Table
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
@@ -338,6 +338,31 @@ def test_a_rebuild_gives_a_table_in_hudi_other_types_and_leaves_its_partitions(
     with pytest.raises(SchemaRefused, match="keeps the key and the partitions"):
         rebuild(exact, world.at, ORDERS, How())
     assert len(world.rows(ORDERS)) == 3
+
+
+def test_a_table_in_hudi_is_read_behind_a_change_of_the_column_that_parts_it(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """Folders of values that the new type does not have are there until they are cleaned, and those of later versions
+    beside an older one: without rows of the version that is read.
+    """
+    table, format_ = Table("t", str(tmp_path / "t"), ("id",), partition_by=("p",)), HudiFormat()
+    row: tuple[Any, ...] = (1, "x", "10", False, None, 1)
+    format_.apply(made(exact, [row], f"id INT, p STRING, {merge.SYSTEM_DDL}"), table, Progress("bronze", 1))
+    format_.evolve(exact, table, Evolution(added=(("p", "BIGINT"),), moved=(("p", "p__v2", "STRING"),)))
+    row = (2, 7, None, *row[2:])
+    columns = f"id INT, p BIGINT, p__v2 STRING, {merge.SYSTEM_DDL}"
+    format_.apply(made(exact, [row], columns), table, Progress("bronze", 2))
+    format_.evolve(exact, table, Evolution(added=(("p", "STRING"),), moved=(("p", "p__v3", "BIGINT"),)))
+    row = (3, "y", None, None, *row[3:])
+    columns = f"id INT, p STRING, p__v2 STRING, p__v3 BIGINT, {merge.SYSTEM_DDL}"
+    format_.apply(made(exact, [row], columns), table, Progress("bronze", 3))
+    seen = [format_.read(exact, table, version).select("id", "p").collect() for version in (0, 2, 4)]
+    assert [sorted(map(tuple, rows)) for rows in seen] == [
+        [(1, "x")],
+        [(1, None), (2, 7)],
+        [(1, None), (2, None), (3, "y")],
+    ]
 
 
 def test_captured_events_become_a_table_in_hudi_that_sql_reads(spark: SparkSession, tmp_path: Path) -> None:
