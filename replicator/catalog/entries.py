@@ -15,7 +15,8 @@ A history is a silver table whose view shows intervals.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from urllib.parse import unquote
@@ -45,6 +46,10 @@ HUDI_COLUMNS = (
 
 _READ_BY_ATHENA = {"delta": 3, "hudi": 6}
 """By Athena's manual: Delta's reader version 3; Hudi 0.15, whose tables have version 6."""
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_DATE, _BOOLEAN = re.compile(r"[+-]?\d{4,}-\d\d-\d\d"), re.compile(r"true|false")
+_BITS: Mapping[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32}
 
 _OURS = {
     "_seq": "Place of the row's newest change in the source's order; bigger is newer",
@@ -167,7 +172,7 @@ def _table(table: LakeTable, name: str, kind: Kind) -> Entry:
         every[: len(every) - len(parts)],
         every[len(every) - len(parts) :],
         url(table.location),
-        tuple(_partition(url(table.location), folder) for folder in table.kept.folders),
+        tuple(_partitions(url(table.location), table.kept.folders, parts)),
         _schema([*hudi, *own, *parts]) if hudi else "",
         description=one_line(told, DESCRIPTION_LENGTH),
     )
@@ -198,10 +203,28 @@ def _view(table: LakeTable, shown: Entry, database: str) -> Entry:
     )
 
 
-def _partition(location: str, folder: str) -> Partition:
-    """Of ``customer=a%2Fb/order=1``; NULL stays the word that Hive has for it."""
-    values = tuple(unquote(part.partition("=")[2]) for part in folder.split("/"))
-    return Partition(values, f"{location}/{folder}")
+def _partitions(location: str, folders: Iterable[str], parts: Sequence[T.StructField]) -> Iterator[Partition]:
+    """Of ``customer=a%2Fb/order=1``; NULL stays the word that Hive has for it. Folders of values that a column's type
+    does not have are from before it became one of that type: no rows are in them, and readers refuse them.
+    """
+    for folder in folders:
+        values = tuple(unquote(part.partition("=")[2]) for part in folder.split("/"))
+        if all(_has(part.dataType, value) for part, value in zip(parts, values, strict=True)):
+            yield Partition(values, f"{location}/{folder}")
+
+
+def _has(kind: T.DataType, value: str) -> bool:
+    """Whether the text may be a value of the type, or NULL."""
+    if value == _NULL or not isinstance(kind, (T.NumericType, T.DateType, T.BooleanType)):
+        return True
+    if not isinstance(kind, T.NumericType):
+        return (_DATE if isinstance(kind, T.DateType) else _BOOLEAN).fullmatch(value) is not None
+    try:
+        number = int(value) if isinstance(kind, T.IntegralType) else float(value)
+    except ValueError:
+        return False
+    most = 1 << _BITS.get(type(kind), 64) - 1
+    return not isinstance(kind, T.IntegralType) or -most <= number < most
 
 
 def _schema(fields: list[T.StructField]) -> str:

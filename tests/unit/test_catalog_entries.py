@@ -70,6 +70,25 @@ def test_columns_that_part_a_table_stand_last_and_hudi_s_own_first() -> None:
     assert [each.name for each in view.columns] == ["order_id", "customer_id", "placed"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "others"),
+    [
+        ("INT", ("x", "1.5", "3000000000", "2026-01-31")),
+        ("DECIMAL", ("x", "2026-01-31", "true")),
+        ("DATE", ("x", "1", "31.01.2026")),
+        ("BOOLEAN", ("x", "1")),
+        ("STRING", ()),
+    ],
+)
+def test_folders_of_another_type_are_no_partitions(kind: str, others: tuple[str, ...]) -> None:
+    """They are from before the column that parts the table became one of this type, and have no rows any more."""
+    own = {"INT": "-7", "DECIMAL": "-1.50", "DATE": "-0044-03-15", "BOOLEAN": "false", "STRING": "x"}[kind]
+    folders = tuple(f"part={value}" for value in (own, "__HIVE_DEFAULT_PARTITION__", *others))
+    kept = replace(HUDI, partition_by=("part",), folders=folders)
+    table, _ = entries(silver(kept, id="INT", part=kind), "datalake")
+    assert [each.values for each in table.partitions] == [(own,), ("__HIVE_DEFAULT_PARTITION__",)]
+
+
 def test_a_table_merged_on_read_is_told_twice_and_the_view_shows_it_as_it_is_now() -> None:
     """Hudi's own names: `_rt` with what is not compacted yet, `_ro` without."""
     made = entries(silver(replace(HUDI, merge_on_read=True), id="INT"), "lakehouse")
