@@ -67,8 +67,10 @@ def _timestamp(per_second: int) -> Callable[[Logical, Number], str]:
 
 def _time(per_second: int) -> Callable[[Logical, Number], str]:
     def read(_: Logical, value: Number) -> str:
-        text = str(_elapsed(value, per_second))
-        return text if ":" not in text[:2] else f"0{text}"
+        elapsed = _elapsed(value, per_second)
+        seconds, micros = divmod(abs(elapsed) // timedelta(microseconds=1), 1_000_000)
+        text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}" + (f".{micros:06}" if micros else "")
+        return f"-{text}" if elapsed < timedelta() else text
 
     return read
 

@@ -60,9 +60,10 @@ class Topic:
                 left = [place for place in left if consumer.position(place) < upto[place.partition()]]
 
     def _places(self, jvm: Any, consumer: Any) -> Any:
-        described = consumer.partitionsFor(self.name)
+        known = consumer.listTopics()  # a name that no topic can have, one with a blank say, must not be asked for
+        described = known.get(self.name)
         if not described:
-            raise brokers.missing(self.name, consumer.listTopics(), self.bootstrap_servers)
+            raise brokers.missing(self.name, known, self.bootstrap_servers)
         places = jvm.java.util.ArrayList()
         for number in sorted(each.partition() for each in described):
             places.add(jvm.org.apache.kafka.common.TopicPartition(self.name, number))

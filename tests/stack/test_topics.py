@@ -156,11 +156,11 @@ def test_what_comes_is_followed(spark: SparkSession, broker: str, conf: Path) ->
 
 
 def test_what_is_not_there_is_named(spark: SparkSession, broker: str, conf: Path) -> None:
-    """Exit code 3, whether it is the topic or the broker; to look makes no topic."""
+    """Exit code 3, whether it is the topic or the broker, also by a name that no topic can have; to look makes none."""
     topic = f"{(conf / 'prefix').read_text()}.{TOPIC}"
-    for verb in (("tail", f"{topic}x"), ("sql", "SELECT 1", "--topic", f"{topic}x")):
-        with pytest.raises(Unreachable, match=f"no topic .*{topic}x") as caught:
-            said(*verb, "--brokers", broker)
+    for end, *verb in (("x", "tail"), (" x", "tail"), ("x", "sql", "SELECT 1", "--topic")):
+        with pytest.raises(Unreachable, match=f"no topic .*{topic}{end}") as caught:
+            said(*verb, f"{topic}{end}", "--brokers", broker)
         assert caught.value.exit_code == 3
     with pytest.raises(Unreachable, match="does not answer") as caught:
         said("tail", topic, "--brokers", "127.0.0.1:1")

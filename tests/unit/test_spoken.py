@@ -59,6 +59,8 @@ def decimal(scale: int) -> dict[str, Any]:
         ({"type": "int64", "name": "io.debezium.time.Timestamp"}, -1, '"1969-12-31 23:59:59.999000"'),
         ({"type": "int64", "name": "io.debezium.time.MicroTimestamp"}, 17 * 10**14, '"2023-11-14 22:13:20"'),
         ({"type": "int64", "name": "io.debezium.time.MicroTime"}, 3_600_000_000, '"01:00:00"'),
+        ({"type": "int64", "name": "io.debezium.time.MicroTime"}, -45_015_123_000, '"-12:30:15.123000"'),
+        ({"type": "int64", "name": "io.debezium.time.MicroTime"}, 3_020_399_000_000, '"838:59:59"'),
         ({"type": "double"}, 1.50, "1.5"),
         (decimal(2), "?", '"?"'),
     ],
