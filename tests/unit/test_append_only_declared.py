@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from replicator.config import sourcefile
-from replicator.databases.readiness.finding import keyless, with_appended
+from replicator.databases.readiness.finding import keyless, unsigned, with_declared
 from replicator.errors import ConfigError
-from replicator.spec import Declaration, SourceSpec
+from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages.table import gone
 
 
@@ -46,11 +46,23 @@ def test_what_it_cannot_be_as_well_is_refused(tmp_path: Path, table: str, source
         declared(tmp_path, table, source)
 
 
-def test_a_source_is_ready_where_a_table_without_a_key_is_declared_so() -> None:
-    """C1: what is declared append-only needs no key; of the others both ways out are named."""
-    found = with_appended([keyless("shop.log", "shop.log"), keyless("shop.other", "shop.other")], ["shop.log"])
-    assert [(each.level, each.table) for each in found] == [("ok", "shop.log"), ("mend", "shop.other")]
-    assert "`keys`, or `append_only`" in found[1].fix
+def test_a_source_is_ready_where_its_file_says_what_was_found() -> None:
+    """C1: declared `keys`, `append_only` and `unsigned` are what was advised, so nothing is left to mend; but a table
+    of PostgreSQL still has to send its updates. Of others both ways out are named.
+    """
+    declared = (
+        Declaration("shop.log", append_only=True),
+        Declaration("shop.keyed", (Column("n", "bigint", unsigned=True), Column("m", "bigint")), keys=("n", "m")),
+        Declaration("shop.mute", keys=("n",)),
+    )
+    mute = keyless("shop.mute", "shop.mute", also=", and: ALTER TABLE shop.mute REPLICA IDENTITY FULL;")
+    keyed = [keyless(f"shop.{name}", f"shop.{name}") for name in ("log", "keyed", "other")]
+    found = with_declared([*keyed, mute, unsigned("shop.keyed", "n"), unsigned("shop.keyed", "m")], declared)
+    assert [(each.level, each.table) for each in found] == [
+        ("ok", "shop.log"), ("ok", "shop.keyed"), ("mend", "shop.other"),
+        ("mend", "shop.mute"), ("ok", "shop.keyed"), ("advice", "shop.keyed"),
+    ]  # fmt: skip
+    assert "`keys`, or `append_only`" in found[2].fix
 
 
 def test_a_snapshot_does_not_say_which_of_its_rows_are_gone() -> None:

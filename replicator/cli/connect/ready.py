@@ -45,8 +45,7 @@ def _findings(source: SourceSpec) -> list[Finding]:
     if source.database is None or source.connector is None:
         what = f"nothing says how the database of {source.name} is asked"
         raise ConfigError(what, mend="Give the source's file a block `database`: kind, host, user, password.")
-    appended = [declared.table for declared in source.tables if declared.append_only]
-    return finding.with_appended(asking.findings(source.database, source.connector), appended)
+    return finding.with_declared(asking.findings(source.database, source.connector), source.tables)
 
 
 def _print(found: dict[str, list[Finding]]) -> None:

@@ -16,6 +16,7 @@ from replicator.databases.readiness.finding import (
     keyless,
     takes,
     unseen,
+    unsigned,
 )
 from replicator.spec import Connector
 
@@ -169,9 +170,7 @@ def _unsigned(told: Rows, connector: Connector) -> Iterator[Finding]:
         return
     for row in told:
         if _takes(connector, row["name"]):
-            said = f"{row['col']} is BIGINT UNSIGNED: from 2^63 on it comes as a negative number"
-            fix = f"columns: {{{row['col']}: {{type: bigint, unsigned: true}}}} -- of the table, in the source's file"
-            yield Finding("type", ADVICE, said, fix, row["name"])
+            yield unsigned(row["name"], row["col"])
 
 
 def _cascades(told: Rows, captured: list[str]) -> Iterator[Finding]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from replicator.spec import Connector
+from replicator.spec import Connector, Declaration
 
 Rows = Sequence[Mapping[str, Any]]
 Answers = Mapping[str, Rows | None]
@@ -35,6 +35,7 @@ class Finding:
 
 
 _KEY: Final = "key"
+_FULL: Final = "REPLICA IDENTITY FULL"
 _KEYLESS = "no primary key: rows cannot be told apart"
 
 
@@ -44,10 +45,31 @@ def keyless(table: str, quoted: str, said: str = _KEYLESS, level: Level = MEND, 
     return Finding(_KEY, level, said, f"ALTER TABLE {quoted} ADD PRIMARY KEY (…); -- {ways}{also}", table)
 
 
-def with_appended(found: Iterable[Finding], tables: Collection[str]) -> list[Finding]:
-    """What is found, where these ``tables`` are declared append-only: they need no key."""
-    told = Finding(_KEY, OK, "append-only: a row per insert, known by its place in the log")
-    return [replace(told, table=each.table) if each.what == _KEY and each.table in tables else each for each in found]
+def unsigned(table: str, column: str) -> Finding:
+    """Said of a BIGINT UNSIGNED, which a connector sends as a signed number by default (types.md section 5)."""
+    said = f"{column} is BIGINT UNSIGNED: from 2^63 on it comes as a negative number"
+    fix = f"columns: {{{column}: {{type: bigint, unsigned: true}}}} -- of the table, in the source's file"
+    return Finding("type", ADVICE, said, fix, table)
+
+
+def with_declared(found: Iterable[Finding], declared: Iterable[Declaration]) -> list[Finding]:
+    """What is found, less what the source's file says already: rows that its declared keys, or nothing but their place
+    in the log, tell apart, and numbers that are unsigned.
+    """
+    tables = {each.table: each for each in declared}
+    return [_declared(each, tables[each.table]) if each.table in tables else each for each in found]
+
+
+def _declared(found: Finding, declaration: Declaration) -> Finding:
+    name = declaration.table
+    if found.what == _KEY and declaration.append_only:
+        return Finding(_KEY, OK, "append-only: a row per insert, known by its place in the log", table=name)
+    if found.what == _KEY and declaration.keys and not (found.level == MEND and _FULL in found.fix):
+        return Finding(_KEY, OK, f"no primary key, and declared keys: {', '.join(declaration.keys)}", table=name)
+    for column in declaration.columns:
+        if column.unsigned and found == unsigned(name, column.name):
+            return Finding("type", OK, f"{column.name} is BIGINT UNSIGNED, and declared so", table=name)
+    return found
 
 
 def unseen(what: str, right: str) -> Finding:
