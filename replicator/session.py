@@ -55,6 +55,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     spark = builder.getOrCreate()
     refuse_unextended(settings.formats, spark.sparkContext.getConf().get("spark.sql.extensions", ""))
     gateway.remember(gateway.of(spark))
+    system = gateway.of(spark).java.lang.System
+    system.setOut(system.err)  # libraries that print have nothing that belongs to the data on stdout, as Hudi's do
     if not submitted:
         interrupts.cancelling(spark.sparkContext.cancelAllJobs)
     elif not debug:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator import session, settings
 from replicator.cli import probes
@@ -228,6 +229,13 @@ def test_spark_defaults_are_read_as_spark_reads_them(tmp_path: Path, monkeypatch
     (tmp_path / "spark-defaults.conf").write_text("# no\nspark.a  x y\nspark.b=z\n\nspark.c\n", encoding="utf-8")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert session.spark_defaults() == {"spark.a": "x y", "spark.b": "z"}
+
+
+@pytest.mark.spark
+def test_what_libraries_print_is_no_data(spark: SparkSession) -> None:
+    """What a library prints in the JVM, as Hudi's does, goes to stderr, since stdout is data."""
+    system = spark.sparkContext._jvm.java.lang.System
+    assert system.out.equals(system.err)
 
 
 def test_a_session_that_runs_without_a_formats_extension_is_refused() -> None:
