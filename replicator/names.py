@@ -11,6 +11,9 @@ from collections.abc import Iterable
 
 from replicator.errors import ConfigError
 
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""What a folder of rows is called that have NULL in the column that parts their table."""
+
 _SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _LOOKS_ESCAPED = re.compile(r"_x[0-9a-f]{2}[^A-Za-z0-9]")
 _ESCAPE = re.compile(r"(?:_x[0-9a-f]{2}_)+")

@@ -60,6 +60,13 @@ class Settings(Keys):
             raise ConfigError(f"there is no target {name!r}{nearest(name, self.targets)}")
         return self.targets[name]
 
+    def model(self, name: str) -> Model:
+        """The gold model of that name. Raises ConfigError, naming the nearest one."""
+        found = next((each for each in self.models if each.name == name), None)
+        if found is None:
+            raise ConfigError(f"there is no model {name!r}{nearest(name, [each.name for each in self.models])}")
+        return found
+
     def feed(self, name: str) -> Feed:
         """The feed of that name. Raises ConfigError, naming those that exist."""
         found = next((each for each in self.feeds if each.name == name), None)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from replicator import assemble, names, session, settings
 from replicator.errors import BadRecording, ConfigError
 from replicator.lake import HISTORY, Lake
+from replicator.operate import dead_letters
 from replicator.settings import Settings
 from replicator.sources import lines
 from replicator.spec import Model, SourceSpec
@@ -30,7 +31,6 @@ from replicator.stages.lines import Line
 from replicator.stages.models.model_inputs import EXTRA
 from replicator.stages.models.model_parents import Parents
 from replicator.stages.models.model_rows import rows_of
-from replicator.transforms import letters
 from replicator.transforms import model as transform
 from replicator.transforms.live import live
 
@@ -74,7 +74,7 @@ class Project:
         only warns. A relationship is looked at if the model that it leads to is an input or among the ``parents``.
         Raises ConfigError for an input that is missing or unknown, and for SQL that Spark refuses.
         """
-        model = self._model(name)
+        model = self._settings.model(name)
         _refuse_other(model, inputs)
         seen = {each: _seen(rows, model.inputs[each]) for each, rows in inputs.items()}
         fresh = transform.complete(rows_of(self.spark, model, seen), model.unknown_member)
@@ -96,19 +96,14 @@ class Project:
         at = self._at(self._settings, f"lake-{self._lakes}").with_formats_of(spec)
         for file in _files(Path(self._folder.name, f"records-{self._lakes}"), batches):
             self._take(at, file, spec)
-        return Silver(dict(self._tables(at, source)), self._letters(at, source))
+        [refined] = [each for each in assemble.refinements(self._base, at, spec) if each.source.name == source]
+        return Silver(dict(self._tables(at, source)), dead_letters.letters(self.spark, refined))
 
     def _at(self, of: Settings, lake: str = "lake") -> Settings:
         """The same with a lake of its own, on this disk and no cluster."""
         root, master = str(Path(self._folder.name, lake)), of.spark.get("spark.master", "local[*]")
         spark = {**of.spark, "spark.master": master if master.startswith("local[") else "local[*]"}
         return of.model_copy(update={"lake": of.lake.model_copy(update={"root": root}), "s3": None, "spark": spark})
-
-    def _model(self, name: str) -> Model:
-        models = {model.name: model for model in self._settings.models}
-        if name not in models:
-            raise ConfigError(f"there is no model {name!r}{nearest(name, models)}")
-        return models[name]
 
     def _take(self, at: Settings, file: str, spec: SourceSpec) -> None:
         made, shares = assemble.recorded(self._base, at, [file], spec)
@@ -124,12 +119,6 @@ class Project:
             for folder in silver.tables(self._base, root):
                 name = f"{names.decode_table(folder)}{ending}"
                 yield name, _plain(live(silver.read(self.spark, lake.source_table(source, name)), EXTRA))
-
-    def _letters(self, at: Settings, source: str) -> DataFrame:
-        delta, table = assemble.warehouse(self._base, at).gold, Lake(at.lake.root).dead_letters(source)
-        if delta.version(self._base, table) is None:
-            return self.spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in letters.COLUMNS.items()))
-        return delta.read(self.spark, table)
 
 
 def _refuse_other(model: Model, inputs: Mapping[str, DataFrame]) -> None:
@@ -161,13 +150,18 @@ def _files(folder: Path, batches: Iterable[Batch]) -> Iterator[str]:
     ends: dict[tuple[str, int], int] = defaultdict(int)
     folder.mkdir()
     for number, batch in enumerate(batches):
-        file = Path(batch) if isinstance(batch, str | Path) else folder / f"{number}.jsonl"
-        if not isinstance(batch, str | Path):
+        if isinstance(batch, str | Path):
+            file = Path(batch)
+            for record in lines.of_file(file):
+                _pass(ends, (record.topic, record.partition), record.offset)
+        else:
+            file = folder / f"{number}.jsonl"
             file.write_text("".join(f"{json.dumps(_line(each, ends))}\n" for each in batch), encoding="utf-8")
-        for record in lines.of_file(file):
-            place = record.topic, record.partition
-            ends[place] = max(ends[place], record.offset + 1)
         yield str(file.absolute())
+
+
+def _pass(ends: dict[tuple[str, int], int], place: tuple[str, int], offset: int) -> None:
+    ends[place] = max(ends[place], offset + 1)
 
 
 def _line(record: Mapping[str, Any], ends: dict[tuple[str, int], int]) -> dict[str, Any]:
@@ -177,7 +171,7 @@ def _line(record: Mapping[str, Any], ends: dict[tuple[str, int], int]) -> dict[s
         raise BadRecording(f"a record has no {', '.join(missing)}", mend="None is Kafka's null.")
     place = str(record["topic"]), int(record.get("partition", 0))
     offset = record.get("offset", ends[place])
-    ends[place] = max(ends[place], offset + 1)
+    _pass(ends, place, offset)
     texts = {part: _text(record[part]) for part in ("key", "payload")}
     return {"tstype": "create", "ts": 0, "headers": [], "partition": 0, **record, "offset": offset, **texts}
 

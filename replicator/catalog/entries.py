@@ -23,6 +23,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import types as T
 
+from replicator import names
 from replicator.catalog import presto_view
 from replicator.catalog.columns import Column, columns, one_line
 from replicator.errors import CatalogRefused
@@ -47,7 +48,6 @@ HUDI_COLUMNS = (
 _READ_BY_ATHENA = {"delta": 3, "hudi": 6}
 """By Athena's manual: Delta's reader version 3; Hudi 0.15, whose tables have version 6."""
 
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 _DATE, _BOOLEAN = re.compile(r"[+-]?\d{4,}-\d\d-\d\d"), re.compile(r"true|false")
 _BITS: Mapping[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32}
 
@@ -215,7 +215,7 @@ def _partitions(location: str, folders: Iterable[str], parts: Sequence[T.StructF
 
 def _has(kind: T.DataType, value: str) -> bool:
     """Whether the text may be a value of the type, or NULL."""
-    if value == _NULL or not isinstance(kind, (T.NumericType, T.DateType, T.BooleanType)):
+    if value == names.HIVE_NULL or not isinstance(kind, (T.NumericType, T.DateType, T.BooleanType)):
         return True
     if not isinstance(kind, T.NumericType):
         return (_DATE if isinstance(kind, T.DateType) else _BOOLEAN).fullmatch(value) is not None

@@ -72,7 +72,7 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Probe]]:
     if settings.connect.url:
         yield "Kafka Connect", partial(probes.connect, settings.connect.url, settings.connect.login)
     for name, target in settings.targets.items():
-        served = [model for model in settings.models if model.target is not None and model.target.connection == name]
+        served = [model for model in settings.models if model.is_served_by(name)]
         yield f"target {name}", partial(probes.target, name, target, served)
     for source in settings.sources:
         if source.objects:

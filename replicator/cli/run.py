@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from replicator.cli import console, options
+from replicator.cli.notes import noted
 from replicator.cli.told import Told
 from replicator.errors import ConfigError, Unreachable, exit_code
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from replicator.stages.lines import Line, Report
 
 _FEW_BYTES = 4 << 20
+_UNTOLD = "`replicator runs` will not show all of this run"
 _STOPPING = "stopping: what is under way is finished first; the same once more ends it at once"
 _AGAIN_SECONDS = 1.0
 """What comes sooner is the same signal: `timeout` sends it to its program, and then to all of them."""
@@ -225,23 +227,12 @@ def _reporting(spark: SparkSession, settings: Settings, command: str, told: Told
             dead = f", dead letters: {line.dead_lettered}" if line.dead_lettered else ""
             applied = f"{line.applied} of {line.rows_in} applied{dead}{how}"
             console.narrate(f"{line.stage:8} {line.table}: {applied}", style="dim")
-        _noted(lambda: log.add(line))
+        noted(lambda: log.add(line), _UNTOLD)
 
     try:
         yield report
     finally:
-        _noted(log.close)
-
-
-def _noted(note: Callable[[], None]) -> None:
-    """That a run did something is less than what it did: without the note it goes on, or ends as it would."""
-    from replicator.jvm import gateway
-    from replicator.jvm.failures import FAILURES
-
-    try:
-        note()
-    except (Unreachable, *FAILURES) as error:
-        console.narrate(f"`replicator runs` will not show all of this run: {gateway.shortened(error)}", style="yellow")
+        noted(log.close, _UNTOLD)
 
 
 def _until_signalled() -> Event:

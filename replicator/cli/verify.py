@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from replicator.cli import console, options
+from replicator.cli.notes import noted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,18 +106,10 @@ def _made(spark: SparkSession, comparisons: Sequence[Comparison], look: Look, ma
 
 
 def _kept(note: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
-    """A mark is less than the verdict: a lake that takes none, since it is full or read only, keeps nothing back."""
-    from replicator.errors import Unreachable
-    from replicator.jvm import gateway
-    from replicator.jvm.failures import FAILURES
+    """A mark is less than the verdict."""
 
     def kept(verdict: Verdict) -> None:
-        try:
-            note(verdict)
-        except (Unreachable, *FAILURES) as error:
-            place = f"{verdict.table} ({verdict.against})"
-            told = f"{place}: `verify --show` will not tell this: {gateway.shortened(error)}"
-            console.narrate(told, style="yellow")
+        noted(lambda: note(verdict), f"{verdict.table} ({verdict.against}): `verify --show` will not tell this")
 
     return kept
 

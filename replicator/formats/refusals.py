@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 from replicator import names
 from replicator.errors import SchemaRefused, TableStopped
 
-NO_PARTITION = ("", "__HIVE_DEFAULT_PARTITION__")
+NO_PARTITION = ("", names.HIVE_NULL)
 """Texts that the folder of a partition cannot tell from NULL."""
 
 _PLACEHOLDERS = ("__empty__", "__null__")

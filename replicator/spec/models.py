@@ -66,6 +66,10 @@ class Model:
         """The columns of its lineage, of all inputs."""
         return sum(self.lineage.values(), ())
 
+    def is_served_by(self, target: str) -> bool:
+        """Whether its rows go to this entry of ``targets``."""
+        return self.target is not None and self.target.connection == target
+
     @property
     def reads(self) -> frozenset[str]:
         """What must be there before it can be built: its inputs, and the models that its relationships lead to."""

@@ -127,7 +127,7 @@ def _published(spark: SparkSession, pipeline: Pipeline, name: str) -> list[Line]
     """The lines of the models of one connection; its own where it is out of reach or lets nobody in, since none is
     published then.
     """
-    mine = [model for model in pipeline.models if model.target is not None and model.target.connection == name]
+    mine = [model for model in pipeline.models if model.is_served_by(name)]
     gold, lake = pipeline.warehouse.gold, pipeline.warehouse.lake
     try:
         return [lines.of_publish(done) for done in publish.publish(spark, mine, gold, lake, pipeline.sinks[name])]

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from replicator.cli import app, run
+from replicator.cli.notes import noted
 from replicator.errors import ConfigError, Unreachable
 from tests.builders import envelope
 from tests.cli import said
@@ -73,7 +74,7 @@ def test_a_lake_that_takes_no_note_of_a_run_holds_nothing_up(capsys: pytest.Capt
     def note() -> None:
         raise Unreachable("no space is left", where="lake/_replicator/runs/1.json")
 
-    run._noted(note)
+    noted(note, run._UNTOLD)
     assert "will not show all of this run: Unreachable: no space is left" in capsys.readouterr().err
 
 

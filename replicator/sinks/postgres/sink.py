@@ -130,10 +130,12 @@ class PostgresSink:
             return applied | self._commit_what_is_taken(session, staged, refusals)
 
     def _lacking(self, cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[str, str]]:
-        found = [rights.lacking(cursor)]
+        """Asked one after the other, as far as somebody looks."""
+        if (missing := rights.lacking(cursor)) is not None:
+            yield missing
         for schema, tables in ddl.by_schema(models).items():
-            found.append(rights.lacking_in(cursor, schema, [*ledger.TABLES, *tables]))
-        yield from (each for each in found if each is not None)
+            if (missing := rights.lacking_in(cursor, schema, [*ledger.TABLES, *tables])) is not None:
+                yield missing
 
     def _warn_once(self, cursor: Cursor, model: Model) -> None:
         if model.name not in self._warned:

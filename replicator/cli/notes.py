@@ -1,0 +1,24 @@
+"""Notes of what a verb did: less than what it did, so that a lake which takes none holds nothing up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from replicator.cli import console
+from replicator.errors import Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def noted(note: Callable[[], None], lost: str) -> None:
+    """Make the note; where the lake does not take it (a full disk, one that is read only, a store that is away), tell
+    what is ``lost`` without it, and why.
+    """
+    from replicator.jvm import gateway
+    from replicator.jvm.failures import FAILURES
+
+    try:
+        note()
+    except (Unreachable, *FAILURES) as error:
+        console.narrate(f"{lost}: {gateway.shortened(error)}", style="yellow")
