@@ -44,6 +44,11 @@ _SILVER = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": 
 _REWRITTEN_BYTES = 8 << 20
 """Up to here a table is written anew: it gets no deletion vectors, which cost every reader."""
 
+_REWRITTEN_ROWS = 30_000
+"""Beyond so many rows, which take some bytes each where they are narrow, rows of silver's tables are marked all the
+same: to join and to write all of them costs more than to find a batch's (decision 0044).
+"""
+
 _MARKED_FILES = 256
 """Rows of a table of up to so many files are marked, or its files written anew, by ourselves; of one with more Delta
 itself must find them.
@@ -57,11 +62,12 @@ class DeltaFormat:
         self,
         *,
         rewritten_bytes: int = _REWRITTEN_BYTES,
+        rewritten_rows: int = _REWRITTEN_ROWS,
         marked_files: int = _MARKED_FILES,
         fence: Fence = UNFENCED,
     ) -> None:
         self._logs: dict[str, Log] = {}
-        self._ways = delta_write.Ways(rewritten_bytes, marked_files)
+        self._ways = delta_write.Ways(rewritten_bytes, rewritten_rows, marked_files)
         self._turns = Turns()
         self._fence = fence
 

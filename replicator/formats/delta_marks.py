@@ -30,8 +30,8 @@ from replicator.transforms import merge
 _ONE_FILE_ROWS = 100_000
 """Up to so many changed rows are one new file, however many tasks have found them."""
 
-_INTERPRETED_BYTES = 4 << 20
-"""More than this is read by compiled code, however small the batch (decision 0009)."""
+_INTERPRETED_ROWS = 100_000
+"""More than these are read by compiled code, however small the batch (decision 0009)."""
 
 _COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
@@ -81,7 +81,7 @@ def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = 
 
 def _session_for(spark: SparkSession, files: Sequence[AddedFile]) -> SparkSession:
     """The session of a small batch interprets its plans; a table's files are many rows more."""
-    if sum(file.size for file in files) <= _INTERPRETED_BYTES:
+    if sum(file.rows for file in files) <= _INTERPRETED_ROWS:
         return spark
     session = gateway.beside(spark)
     for key, value in _COMPILED.items():

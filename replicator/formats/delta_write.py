@@ -43,11 +43,12 @@ _LOCAL_TIME = "timestampNtz"
 
 @dataclass(frozen=True)
 class Ways:
-    """By which way a merge goes: a table of up to ``rewritten_bytes`` is written anew, rows of one of up to
-    ``marked_files`` are marked, where it has deletion vectors.
+    """By which way a merge goes: a table of up to ``rewritten_bytes`` is written anew; one that has deletion vectors
+    only if its rows, too, are no more than ``rewritten_rows``, else they are marked, in up to ``marked_files``.
     """
 
     rewritten_bytes: int
+    rewritten_rows: int
     marked_files: int
 
 
@@ -112,7 +113,7 @@ def merge(
     """What ``delta_merge`` says, to the newest snapshot."""
     spark = merging.changes.sparkSession
     refusals.keys_in_parts(merging.changes, merging.keys, log.partition_by(spark), table.name)
-    anew = _rewritable(spark, log, snapshot, ways.rewritten_bytes)
+    anew = _rewritable(spark, log, snapshot, ways)
     live = _markable(spark, log, snapshot, ways.marked_files) if anew is None else None
     plain = _replaceable(spark, log, snapshot, ways.marked_files) if anew is None else None
     if anew is not None:
@@ -211,12 +212,16 @@ def _rewrite(
         return delta_commit.rewrite(images, replaced, snapshot, progress, metrics, fence), metrics
 
 
-def _rewritable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:
-    """The files of a table that is small enough to be written anew, and whose change feed can be."""
+def _rewritable(spark: SparkSession, log: Log, snapshot: Any, ways: Ways) -> Sequence[AddedFile] | None:
+    """The files of a table that is small enough to be written anew, and whose change feed can be. Rows that nobody has
+    counted cannot be marked either.
+    """
     if not _has_own_feed(spark, log, snapshot):
         return None
     files = log.plain_files(spark, snapshot)
-    return None if files is None or sum(file.size for file in files) > most else files
+    if files is None or sum(file.size for file in files) > ways.rewritten_bytes:
+        return None
+    return None if has_vectors(snapshot) and sum(file.rows for file in files) > ways.rewritten_rows else files
 
 
 def _markable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:

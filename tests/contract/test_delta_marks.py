@@ -167,6 +167,19 @@ def test_a_table_of_many_files_is_merged_and_one_without_vectors_is_not_marked(
         assert bool(list((tmp_path / str(number)).glob("deletion_vector_*.bin"))) is (vectors == "true")
 
 
+@pytest.mark.parametrize(("vectors", "most", "is_marked"), [("true", 39, True), ("true", 40, False), ("false", 39, False)])
+def test_a_table_of_few_bytes_is_marked_where_it_has_many_rows(
+    spark: SparkSession, tmp_path: Path, vectors: str, most: int, is_marked: bool
+) -> None:
+    """Narrow rows are many in a few bytes; a table that is to have no vectors is written anew all the same."""
+    session, format_ = exact_session(spark), DeltaFormat(rewritten_rows=most)
+    table = loaded(spark, format_, tmp_path / "t")
+    session.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')")
+    assert format_.apply(rows(session, [(30, "20", False)]), table, Progress("bronze", 1)) == Applied(0, 1, 0, 2)
+    assert bool(list((tmp_path / "t").glob("deletion_vector_*.bin"))) is is_marked
+    assert format_.read(session, table).where("_seq = '20'").count() == 1
+
+
 def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path) -> None:
     """F-W2: whatever it changed, rows are not marked over it."""
     session, format_ = exact_session(spark), DeltaFormat(rewritten_bytes=0)
