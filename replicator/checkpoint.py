@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from replicator import failpoints
 from replicator.errors import CheckpointDamaged, ReplicatorError
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.jvm.hadoop import file_system, text, unreachable
 
 Ends = Mapping[str, Mapping[str, int]]
@@ -114,7 +114,7 @@ def _content(spark: SparkSession, path: str) -> str:
     try:
         return text(spark, path)
     except Py4JJavaError as error:
-        if gateway.is_out_of_reach(error):
+        if causes.is_out_of_reach(error):
             raise unreachable(path, error) from error
         raise _damaged(path) from error
 

@@ -11,7 +11,7 @@ from replicator.catalog.entries import Entry, LakeTable, entries, url
 from replicator.catalog.places import Place
 from replicator.catalog.sync import Outcome, Plan, refused
 from replicator.errors import TableMissing, TableStopped
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def _told(
     except (TableMissing, TableStopped) as error:
         return refused(place.known_as, place.title, error)
     except FAILURES as error:
-        if gateway.is_out_of_reach(error):
+        if causes.is_out_of_reach(error):
             raise
-        why = f"the table cannot be read: {gateway.shortened(error)}"
+        why = f"the table cannot be read: {causes.shortened(error)}"
         return refused(place.known_as, place.title, TableStopped(why, where=place.title))
 
 

@@ -19,7 +19,7 @@ from replicator.cli import stdout
 from replicator.cli.console import narrate, print_text
 from replicator.cli.verbs import Verbs
 from replicator.errors import ConfigError, ReplicatorError, Unreachable
-from replicator.jvm import gateway, interrupts
+from replicator.jvm import causes, interrupts
 
 app = typer.Typer(
     name="replicator",
@@ -91,7 +91,7 @@ def _main() -> None:
         from replicator.stages import engine
 
         hint = engine.mend(str(error)) or ("" if invocation.debug else "Add --debug for the whole trace.")
-        _explain(f"error: {gateway.shortened(error)}. {hint}".rstrip(), error, debug=invocation.debug)
+        _explain(f"error: {causes.shortened(error)}. {hint}".rstrip(), error, debug=invocation.debug)
         sys.exit(1)
 
 
@@ -99,18 +99,18 @@ def _told(error: Exception) -> ReplicatorError | None:
     """An error that is not ours, where it is known what stands behind it: no service, no JVM any more, or a store
     that lets us do nothing.
     """
-    if gateway.has_ended(error):
+    if causes.has_ended(error):
         from replicator.session import log_file
         from replicator.settings import cache_dir
 
         mend = "Where it ended with OutOfMemoryError, give it more: `spark: {spark.driver.memory: 4g}` in base.yaml."
         return ReplicatorError("the JVM of Spark has ended", where=str(log_file(cache_dir())), mend=mend)
-    if gateway.is_out_of_reach(error):
-        what = f"a service does not answer: {gateway.shortened(error)}"
+    if causes.is_out_of_reach(error):
+        what = f"a service does not answer: {causes.shortened(error)}"
         return Unreachable(what, mend="Check it, then run again.")
-    if gateway.is_refused(error):
+    if causes.is_refused(error):
         mend = "Check `s3.access_key` and `s3.secret_key`, or the driver's role: whether they hold, and for what."
-        return ConfigError(f"the object store refuses the driver: {gateway.shortened(error)}", mend=mend)
+        return ConfigError(f"the object store refuses the driver: {causes.shortened(error)}", mend=mend)
     return None
 
 

@@ -15,10 +15,10 @@ def noted(note: Callable[[], None], lost: str) -> None:
     """Make the note; where the lake does not take it (a full disk, one that is read only, a store that is away), tell
     what is ``lost`` without it, and why.
     """
-    from replicator.jvm import gateway
+    from replicator.jvm import causes
     from replicator.jvm.failures import FAILURES
 
     try:
         note()
     except (Unreachable, *FAILURES) as error:
-        console.narrate(f"{lost}: {gateway.shortened(error)}", style="yellow")
+        console.narrate(f"{lost}: {causes.shortened(error)}", style="yellow")

@@ -9,8 +9,6 @@ rows starts a Python worker with every job that reads them (decision 0009).
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,16 +30,6 @@ _SESSIONS = ("SparkSession", "SparkSession$", "Dataset", "Column")
 _LOCAL = re.compile("^file:/+")
 _COUNTED, _VALUE = "replicator.counted", "__row"
 _TEXTS_IN_PIECE = 2_000
-_LAST_SECONDS = 5
-_TRACE = "Traceback (most recent call last):"
-_NO_ANSWER = re.compile(
-    r"[.](?:ConnectException|HttpHostConnectException|NoRouteToHostException|SocketTimeoutException"
-    r"|UnknownHostException|ConnectTimeoutException|AWSNoResponseException|AWSServiceThrottledException"
-    r"|AWSStatus500Exception)\b|Unable to execute HTTP request"
-)
-
-
-_REFUSAL = re.compile(r"Amazon S3; Status Code: 40[13];|Error Code: (?:ExpiredToken|InvalidToken);")
 
 
 class _Known:
@@ -128,52 +116,6 @@ def statuses(spark: SparkSession, found: Any) -> list[tuple[str, int, int]]:
     uris = every(handles.filterReturnValue(getter(status, "getPath", path), to_uri))
     sizes, times = (every(getter(status, name, java.Long.TYPE)) for name in ("getLen", "getModificationTime"))
     return [(_LOCAL.sub("file:/", u), int(size), int(at)) for u, size, at in zip(uris, sizes, times, strict=True)]
-
-
-def shortened(error: Exception) -> str:
-    """An error that is not ours as one line: its class and first line, the last one of a trace of Python's; of Spark's
-    and the JVM's the root cause.
-    """
-    cause: BaseException = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    java = getattr(error, "java_exception", getattr(cause, "java_exception", None))
-    text = str(_root(java).toString()) if java is not None else str(cause)
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
-    first = lines[-1] if lines[0].endswith(_TRACE) else lines[0]
-    name = type(cause).__name__
-    told = first if java is not None else f"{name}: {first}" if first else name
-    return told.rstrip(".")
-
-
-def has_ended(error: Exception) -> bool:
-    """Whether the error is that of a JVM which this process had started, and which is gone."""
-    pyspark: Any = sys.modules.get("pyspark")  # `--help` loads none
-    process = None if pyspark is None else getattr(pyspark.SparkContext._gateway, "proc", None)  # noqa: SLF001
-    is_cut_off = type(error).__module__.startswith("py4j.") and not hasattr(error, "java_exception")
-    if process is None or not (is_cut_off or isinstance(error, ConnectionError)):
-        return False
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_LAST_SECONDS)  # it closes its ends of pipes before it is gone
-    return process.poll() is not None
-
-
-def is_out_of_reach(error: Exception) -> bool:
-    """Whether a connection failed below Spark, or who answered had no time (an object store, a broker): told by the
-    classes of the Java causes. A job's failure has those of its tasks as text only, and so has Spark's own error.
-    """
-    return _NO_ANSWER.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
-
-
-def is_refused(error: Exception) -> bool:
-    """Whether an object store did not let us in: told by its own codes, as :func:`is_out_of_reach`."""
-    return _REFUSAL.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
-
-
-def _root(java: Any) -> Any:
-    while (cause := java.getCause()) is not None:
-        java = cause
-    return java
 
 
 def beside(spark: SparkSession) -> SparkSession:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from replicator import brokers
 from replicator.errors import TargetRefused
-from replicator.jvm import gateway
+from replicator.jvm import causes, gateway
 from replicator.jvm.failures import FAILURES
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class KafkaOutlet:
         except FAILURES as error:
             if any(name in str(error) for name in _OUT_OF_REACH):
                 raise brokers.unanswered(self.bootstrap_servers) from error
-            what = f"topic {topic} did not take the events: {gateway.shortened(error)}"
+            what = f"topic {topic} did not take the events: {causes.shortened(error)}"
             mend = "Check the topic's settings (max.message.bytes) and what this client may write."
             raise TargetRefused(what, where=self.bootstrap_servers, mend=mend) from error
 

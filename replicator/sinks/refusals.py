@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from replicator.errors import TargetRefused, Unreachable
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.protocols import Difference
 from replicator.spec import Applied, waiting
 
@@ -21,8 +21,8 @@ def computing(model: str) -> Iterator[None]:
     try:
         yield
     except ALL_FAILURES as error:
-        what = f"the rows of model {model} were not handed over: {gateway.shortened(error)}."
-        if gateway.is_out_of_reach(error):
+        what = f"the rows of model {model} were not handed over: {causes.shortened(error)}."
+        if causes.is_out_of_reach(error):
             raise Unreachable(what, where=model, mend="Run again once it is well.") from error
         mend = "Mend the model; where memory is short, give Spark more (`spark.driver.memory`)."
         raise TargetRefused(what, where=model, mend=mend) from error

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium.envelope import is_one_object
 from replicator.errors import BadRecording
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 from replicator.protocols import Held
 from replicator.sources import lines
@@ -99,8 +99,8 @@ class RecordedSource:
         try:
             broken = counts.first()
         except Py4JJavaError as error:
-            told = gateway.shortened(error)
-            if "java.io." not in told or gateway.is_out_of_reach(error):
+            told = causes.shortened(error)
+            if "java.io." not in told or causes.is_out_of_reach(error):
                 raise
             raise BadRecording(
                 f"a recorded file cannot be read: {told}",

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from replicator.errors import SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 from replicator.stages import canonical, engine
 from replicator.stages.intake.landing import Intake
@@ -181,7 +181,7 @@ class _Passes:
             try:
                 self._published(wait=True)
             except Exception as also:  # noqa: BLE001 - told here, for the other one is raised
-                error = also if isinstance(also, ReplicatorError) else ReplicatorError(gateway.shortened(also))
+                error = also if isinstance(also, ReplicatorError) else ReplicatorError(causes.shortened(also))
                 self.report(Line("publish", "", error=error))
             raise
         self._published(wait=True)

@@ -6,7 +6,7 @@ import re
 
 from replicator import damage
 from replicator.errors import TableStopped, Unreachable
-from replicator.jvm import gateway
+from replicator.jvm import causes
 
 _NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
 
@@ -19,7 +19,7 @@ def failure(error: Exception, table: str) -> TableStopped:
     silent = out_of_reach(error, table)
     if silent is not None:
         raise silent from error
-    stopped = TableStopped(f"the engine failed: {gateway.shortened(error)}", where=table, mend=mend(str(error)))
+    stopped = TableStopped(f"the engine failed: {causes.shortened(error)}", where=table, mend=mend(str(error)))
     stopped.__cause__ = error
     return stopped
 
@@ -36,7 +36,7 @@ def mend(told: str) -> str | None:
 def unreadable(error: Exception, table: str) -> TableStopped:
     """The error of a table whose records describe themselves in a way that nobody can follow."""
     stopped = TableStopped(
-        f"the schema block of some record cannot be read: {gateway.shortened(error)}",
+        f"the schema block of some record cannot be read: {causes.shortened(error)}",
         where=table,
         mend="`replicator tail` shows the records; `--debug` the whole trace.",
     )
@@ -48,7 +48,7 @@ def out_of_reach(error: Exception, where: str) -> Unreachable | None:
     """What is to be said where the object store, or another service below Spark, does not answer or has no time: the
     next table would meet the same, after the same long patience. None of any other failure.
     """
-    if not gateway.is_out_of_reach(error):
+    if not causes.is_out_of_reach(error):
         return None
-    told = f"a service does not answer: {gateway.shortened(error)}"
+    told = f"a service does not answer: {causes.shortened(error)}"
     return Unreachable(told, where=where, mend="Nothing is lost; run again once it is well.")

@@ -167,7 +167,9 @@ def test_a_table_of_many_files_is_merged_and_one_without_vectors_is_not_marked(
         assert bool(list((tmp_path / str(number)).glob("deletion_vector_*.bin"))) is (vectors == "true")
 
 
-@pytest.mark.parametrize(("vectors", "most", "is_marked"), [("true", 39, True), ("true", 40, False), ("false", 39, False)])
+@pytest.mark.parametrize(
+    ("vectors", "most", "is_marked"), [("true", 39, True), ("true", 40, False), ("false", 39, False)]
+)
 def test_a_table_of_few_bytes_is_marked_where_it_has_many_rows(
     spark: SparkSession, tmp_path: Path, vectors: str, most: int, is_marked: bool
 ) -> None:

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 
 from replicator import cli
 from replicator.errors import TableStopped, Unreachable
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.stages import engine
 from replicator.stages.intake import bronze_stream
 
@@ -46,7 +46,7 @@ class FromStream(Exception):
 def test_silence_below_spark_ends_the_run_and_is_worth_another_try(told: str) -> None:
     """Out of a table's work it is raised: the next table would wait as long for the same."""
     for error in (RuntimeError(told), FromStream(told)):
-        assert gateway.is_out_of_reach(error)
+        assert causes.is_out_of_reach(error)
         with pytest.raises(Unreachable, match="does not answer") as caught:
             engine.failure(error, "shop/shop.orders")
         assert (caught.value.exit_code, caught.value.where) == (3, "shop/shop.orders")
@@ -55,7 +55,7 @@ def test_silence_below_spark_ends_the_run_and_is_worth_another_try(told: str) ->
 @pytest.mark.parametrize("told", OF_THE_TABLE.values(), ids=OF_THE_TABLE)
 def test_what_another_try_would_not_cure_stops_its_table(told: str) -> None:
     """A bad value, a function that died, a missing right: exit code 1, and the others go on."""
-    assert not gateway.is_out_of_reach(RuntimeError(told))
+    assert not causes.is_out_of_reach(RuntimeError(told))
     stopped = engine.failure(RuntimeError(told), "shop/shop.orders")
     assert isinstance(stopped, TableStopped)
     assert stopped.exit_code == 1
@@ -115,9 +115,9 @@ def test_of_a_trace_of_pythons_the_last_line_tells_what_happened() -> None:
     trace = (
         'org.x.PythonException: Traceback (most recent call last):\n  File "w.py", line 1\nValueError: no such day.\n'
     )
-    assert gateway.shortened(RuntimeError(trace)) == "RuntimeError: ValueError: no such day"
-    assert gateway.shortened(RuntimeError("\n first \n second")) == "RuntimeError: first"
-    assert gateway.shortened(RuntimeError()) == "RuntimeError"
+    assert causes.shortened(RuntimeError(trace)) == "RuntimeError: ValueError: no such day"
+    assert causes.shortened(RuntimeError("\n first \n second")) == "RuntimeError: first"
+    assert causes.shortened(RuntimeError()) == "RuntimeError"
 
 
 def test_an_error_of_ours_with_one_of_javas_behind_it_tells_that_one() -> None:
@@ -128,4 +128,4 @@ def test_an_error_of_ours_with_one_of_javas_behind_it_tells_that_one() -> None:
 
     error = Unreachable("it does not answer")
     error.__cause__ = Java("An error occurred while calling o1.exists")
-    assert gateway.shortened(error) == "java.io.IOException: why"
+    assert causes.shortened(error) == "java.io.IOException: why"

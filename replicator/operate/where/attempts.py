@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from replicator.errors import ReplicatorError, Unreachable
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.jvm.failures import ALL_FAILURES
 from replicator.stages import engine
 
@@ -40,5 +40,5 @@ class Attempts:
             silent = engine.out_of_reach(error, table)
             if silent is not None:
                 raise silent from error
-            self.troubles.setdefault(table, Trouble(table, gateway.shortened(error)))
+            self.troubles.setdefault(table, Trouble(table, causes.shortened(error)))
         return None

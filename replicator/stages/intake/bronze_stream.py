@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from replicator.errors import OffsetsLost, ReplicatorError, TopicsMissing, Unreachable
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 from replicator.stages import engine, tuning
 from replicator.stages.bronze import Ingestion
@@ -116,7 +116,7 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
     silent = engine.out_of_reach(error, source)
     if silent is not None:
         return silent
-    said = text if cause is None else gateway.shortened(cause)  # of a batch Spark tells that Python raised something
+    said = text if cause is None else causes.shortened(cause)  # of a batch Spark tells that Python raised something
     first = next((line for line in said.splitlines() if line.strip()), "nobody knows why")
     mend = engine.mend(said) or "`--debug` shows the trace."
     return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend=mend)

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import key_spans, names
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 from replicator.spec import FULL, INCREMENTAL, Model
 from replicator.stages import tuning
@@ -134,7 +134,7 @@ def in_full(task: Task, error: Exception) -> Task:
     """The same of all rows, where the engine failed at the affected ones: joined with a part of an input the model's
     SQL may divide by what that part does not have. Raises the error where the store does not answer.
     """
-    if gateway.is_out_of_reach(error):
+    if causes.is_out_of_reach(error):
         raise error
     return Task(FULL, refresh_reasons.parts_failed(error), task.work, task.changed, task.rows)
 

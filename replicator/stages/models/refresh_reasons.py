@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from replicator import names
 from replicator.debezium.widening import widen
 from replicator.errors import ConfigError
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.spec import FULL, Model
 from replicator.stages.models.model_inputs import ModelInput, View
 from replicator.transforms.columns.layout import normal
@@ -111,7 +111,7 @@ def many(count: int | None, rows: int | None, what: str) -> Reason:
 
 def parts_failed(error: Exception) -> Reason:
     """Where a part of an input has no match, an expression is asked for what it never is over the whole."""
-    return Reason("parts failed", f"its affected rows cannot be computed apart: {gateway.shortened(error)}")
+    return Reason("parts failed", f"its affected rows cannot be computed apart: {causes.shortened(error)}")
 
 
 def moved(model: Model, changed: Mapping[str, int]) -> Reason:

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from replicator import names
 from replicator.errors import ConfigError, SchemaRefused, TableStopped
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.spec import SourceSpec, Table, Transform
 from replicator.stages.table import origins
 from replicator.stages.table.schema_change import SchemaChange
@@ -88,7 +88,7 @@ def fitted(
         if function is None:
             raise
         raise TableStopped(
-            f"the function {told.function} of its transform failed: {gateway.shortened(error)}", where=table.name
+            f"the function {told.function} of its transform failed: {causes.shortened(error)}", where=table.name
         ) from error
 
 

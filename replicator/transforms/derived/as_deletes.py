@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.jvm import gateway
+from replicator.jvm import causes
 from replicator.transforms.derived import rowwise, versions
 from replicator.transforms.derived.versions import Versions
 
@@ -37,7 +37,7 @@ def read_by(condition: str, rows: DataFrame, columns: Collection[str]) -> frozen
         kind = judged.schema[ENDS].dataType.simpleString()
         read = rowwise.lineage(rows, judged).of[ENDS]
     except PySparkException as error:
-        raise NoCondition(gateway.shortened(error)) from error
+        raise NoCondition(causes.shortened(error)) from error
     except rowwise.NotRowwise as error:
         raise NoCondition(str(error)) from error
     except versions.PartlyRead as error:

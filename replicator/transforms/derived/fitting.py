@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.jvm import gateway
+from replicator.jvm import causes, gateway
 from replicator.spec import Transform
 from replicator.transforms.columns.layout import RESERVED, stored_name, version_of
 from replicator.transforms.columns.untyped import is_untyped
@@ -125,7 +125,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise Unfit(gateway.shortened(error)) from error
+        raise Unfit(causes.shortened(error)) from error
     except rowwise.NotRowwise as error:
         raise Unfit(str(error)) from error
     except versions.PartlyRead as error:
