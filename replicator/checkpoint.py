@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from replicator import failpoints
 from replicator.errors import CheckpointDamaged, ReplicatorError
 from replicator.jvm import causes
-from replicator.jvm.hadoop import file_system, text, unreachable
+from replicator.jvm.hadoop import file_system, not_read, text
 
 Ends = Mapping[str, Mapping[str, int]]
 """Topic -> partition -> the offset after the last record that was taken."""
@@ -110,12 +110,12 @@ def _refuse_damaged_commit(spark: SparkSession, path: str) -> None:
 
 
 def _content(spark: SparkSession, path: str) -> str:
-    """What a file holds. Raises Unreachable, and CheckpointDamaged where its checksum is another."""
+    """What a file holds. Raises as ``not_read``, and CheckpointDamaged where its checksum is another."""
     try:
         return text(spark, path)
     except Py4JJavaError as error:
-        if causes.is_out_of_reach(error):
-            raise unreachable(path, error) from error
+        if causes.is_out_of_reach(error) or causes.is_refused(error):
+            raise not_read(path, error) from error
         raise _damaged(path) from error
 
 
@@ -177,7 +177,7 @@ def set_aside(spark: SparkSession, checkpoint: str, aside: str) -> bool:
         files.mkdirs(target.getParent())
         is_moved = bool(files.rename(place, target))
     except Py4JJavaError as error:
-        raise unreachable(checkpoint, error) from error
+        raise not_read(checkpoint, error) from error
     if not is_moved:
         raise ReplicatorError(f"the checkpoint cannot be moved to {aside}", where=checkpoint)
     return True

@@ -75,6 +75,12 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
         raise Unreachable(told, where=where, mend="Check that it runs and s3.endpoint is right.") from error
 
 
+def refusal(why: str, where: str | None = None) -> ConfigError:
+    """An object store that does not let the driver do what it asks for, as far as anybody says *why*."""
+    mend = "Check `s3.access_key` and `s3.secret_key`, or the driver's role: whether they hold, and for what."
+    return ConfigError(f"the object store refuses the driver: {why}", where=where, mend=mend)
+
+
 def status(error: Any) -> int:
     """The HTTP status of botocore's ClientError."""
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from replicator.endpoint import must_answer
-from replicator.errors import ConfigError, Unreachable
+from replicator.errors import ConfigError, ReplicatorError, Unreachable
+from replicator.s3 import refusal
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 SPARK = "Ask with `--engine spark`."
 """What to do about all that only a JVM can read."""
+
+_REFUSAL = re.compile(
+    r"AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|SIGNATURE_DOES_NOT_MATCH)\b"
+    r"|lacked the necessary privileges"
+)
+"""How pyarrow and delta-rs say that they were not let in."""
 
 _CONNECT_SECONDS, _REQUEST_SECONDS = 5.0, 30.0
 
@@ -86,16 +94,16 @@ class Store:
         return {key: value for key, value in given.items() if value is not None}
 
     def has(self, files: FileSystem, location: str) -> bool:
-        """Whether a file or a folder with something in it is there. Raises Unreachable."""
+        """Whether a file or a folder with something in it is there. Raises as :func:`not_read`."""
         from pyarrow import fs  # noqa: PLC0415 - as above
 
         try:
             return bool(files.get_file_info(self.path(location)).type != fs.FileType.NotFound)
         except OSError as error:
-            raise unreachable(location, error) from error
+            raise not_read(location, error) from error
 
     def folders(self, files: FileSystem, location: str) -> list[str]:
-        """Names of the folders directly below a location; none if there is no such folder. Raises Unreachable."""
+        """Names of the folders directly below a location; none if there is no such folder. Raises likewise."""
         return self._below(files, location, folders=True)
 
     def names(self, files: FileSystem, location: str) -> list[str]:
@@ -108,13 +116,15 @@ class Store:
         try:
             found = files.get_file_info(fs.FileSelector(self.path(location), allow_not_found=True))
         except OSError as error:
-            raise unreachable(location, error) from error
+            raise not_read(location, error) from error
         wanted = fs.FileType.Directory if folders else fs.FileType.File
         return sorted(each.base_name for each in found if each.type == wanted)
 
 
-def unreachable(location: str, error: OSError) -> Unreachable:
-    """A store that did not answer, or not with what was asked for."""
+def not_read(location: str, error: OSError) -> ReplicatorError:
+    """A store that lets nobody in, or did not answer, or not with what was asked for."""
     reason = str(error).splitlines()[0]
+    if _REFUSAL.search(reason):
+        return refusal(reason, location)
     mend = "Check the lake's root and the object store's settings."
     return Unreachable(f"the lake does not answer: {reason}", where=location, mend=mend)

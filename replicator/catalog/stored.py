@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from replicator.catalog.store import unreachable
+from replicator.catalog.store import not_read
 from replicator.errors import NoControlRow
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _SUFFIX, _BESIDE = ".json", ".new"
 
 class StoredFacts:
     """``Facts`` that a ``JsonControl`` has written; where its writer died, as that tells them. Raises Unreachable,
-    NoControlRow for one that is broken.
+    ConfigError, NoControlRow for one that is broken.
     """
 
     def __init__(self, store: Store, files: FileSystem) -> None:
@@ -50,7 +50,7 @@ class StoredFacts:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise unreachable(path, error) from error
+            raise not_read(path, error) from error
 
 
 def _row(path: str, text: bytes) -> dict[str, Any]:

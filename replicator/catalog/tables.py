@@ -58,7 +58,7 @@ def is_named(name: str, query: str) -> bool:
 
 
 class Listing:
-    """The tables of one lake, as its folders tell. Raises Unreachable."""
+    """The tables of one lake, as its folders tell. Raises Unreachable, ConfigError."""
 
     def __init__(self, store: Store, files: FileSystem, lake: Lake) -> None:
         self._store = store

@@ -18,8 +18,9 @@ from replicator import __version__, environment, failpoints
 from replicator.cli import stdout
 from replicator.cli.console import narrate, print_text
 from replicator.cli.verbs import Verbs
-from replicator.errors import ConfigError, ReplicatorError, Unreachable
+from replicator.errors import ReplicatorError, Unreachable
 from replicator.jvm import causes, interrupts
+from replicator.s3 import refusal
 
 app = typer.Typer(
     name="replicator",
@@ -109,8 +110,7 @@ def _told(error: Exception) -> ReplicatorError | None:
         what = f"a service does not answer: {causes.shortened(error)}"
         return Unreachable(what, mend="Check it, then run again.")
     if causes.is_refused(error):
-        mend = "Check `s3.access_key` and `s3.secret_key`, or the driver's role: whether they hold, and for what."
-        return ConfigError(f"the object store refuses the driver: {causes.shortened(error)}", mend=mend)
+        return refusal(causes.shortened(error))
     return None
 
 

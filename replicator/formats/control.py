@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from replicator import failpoints
 from replicator.errors import NoControlRow
 from replicator.jvm import gateway
-from replicator.jvm.hadoop import file_system, is_absent, text, unreachable
+from replicator.jvm.hadoop import file_system, is_absent, not_read, text
 
 _SUFFIX = ".json"
 _BESIDE = ".new"
@@ -127,28 +127,28 @@ class MemoryControl:
 
 
 def folders(spark: SparkSession, folder: str) -> tuple[str, ...]:
-    """Names of the folders directly below; empty if there is no such folder. Raises Unreachable."""
+    """Names of the folders directly below; empty if there is no such folder. Raises Unreachable, ConfigError."""
     files, place, _ = file_system(spark, folder)
     try:
         if not files.exists(place):
             return ()
         return tuple(sorted(str(s.getPath().getName()) for s in files.listStatus(place) if s.isDirectory()))
     except Py4JJavaError as error:
-        raise unreachable(folder, error) from error
+        raise not_read(folder, error) from error
 
 
 def exists(spark: SparkSession, path: str) -> bool:
-    """Whether a file or folder is there. Raises Unreachable."""
+    """Whether a file or folder is there. Raises Unreachable, ConfigError."""
     files, place, _ = file_system(spark, path)
     try:
         return bool(files.exists(place))
     except Py4JJavaError as error:
-        raise unreachable(path, error) from error
+        raise not_read(path, error) from error
 
 
 def holds(spark: SparkSession, folder: str, pattern: re.Pattern[str]) -> bool:
     """Whether some file's name directly below the folder is of the pattern: asked of a store by one listing, which ends
-    with the first. Raises Unreachable.
+    with the first. Raises Unreachable, ConfigError.
     """
     files, place, _ = file_system(spark, folder)
     local = _locally(files, place)
@@ -162,7 +162,7 @@ def holds(spark: SparkSession, folder: str, pattern: re.Pattern[str]) -> bool:
     except Py4JJavaError as error:
         if is_absent(error):
             return False
-        raise unreachable(folder, error) from error
+        raise not_read(folder, error) from error
     return False
 
 
@@ -174,17 +174,17 @@ def files(spark: SparkSession, folder: str) -> list[tuple[str, int]]:
 
 
 def remove(spark: SparkSession, folder: str) -> None:
-    """Delete a folder with all that is in it; nothing happens if it is not there. Raises Unreachable."""
+    """Delete a folder with all that is in it; nothing happens if it is not there. Raises Unreachable, ConfigError."""
     files, place, _ = file_system(spark, folder)
     try:
         files.delete(place, True)
     except Py4JJavaError as error:
-        raise unreachable(folder, error) from error
+        raise not_read(folder, error) from error
 
 
 def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
     """How many files lie below a folder at any depth, and their bytes; hidden files and folders, and those whose names
-    begin with ``_``, do not count. Raises Unreachable.
+    begin with ``_``, do not count. Raises Unreachable, ConfigError.
     """
     found = _listed(spark, folder)
     sizes = [size for path, size, _ in found if not any(part.startswith((".", "_")) for part in path.split("/"))]
@@ -202,7 +202,7 @@ def _listed(spark: SparkSession, folder: str) -> list[tuple[str, int, int]]:
         listed = jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(files.listFiles(place, True))
         found = gateway.statuses(spark, jvm.PythonUtils.toSeq(listed))
     except Py4JJavaError as error:
-        raise unreachable(folder, error) from error
+        raise not_read(folder, error) from error
     return [(unquote(uri)[len(root) + 1 :], size, changed) for uri, size, changed in found]
 
 

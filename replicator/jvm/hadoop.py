@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from replicator.errors import Unreachable
-from replicator.jvm import gateway
+from replicator.errors import ReplicatorError, Unreachable
+from replicator.jvm import causes, gateway
+from replicator.s3 import refusal
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
@@ -15,7 +16,7 @@ _ABSENT = frozenset({"java.io.FileNotFoundException", "java.nio.file.NoSuchFileE
 
 
 def file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
-    """The file system of a path, the path as Hadoop has it, and the JVM. Raises Unreachable."""
+    """The file system of a path, the path as Hadoop has it, and the JVM. Raises Unreachable, ConfigError."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - `--help` loads no pyspark
 
     jvm = gateway.of(spark)  # its file systems are the ones Spark uses
@@ -23,12 +24,14 @@ def file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
     try:
         return place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place, jvm  # noqa: SLF001
     except Py4JJavaError as error:
-        raise unreachable(path, error) from error
+        raise not_read(path, error) from error
 
 
-def unreachable(path: str, error: Py4JJavaError) -> Unreachable:
-    """An error of the client as ours."""
+def not_read(path: str, error: Py4JJavaError) -> ReplicatorError:
+    """An error of the client as ours: ConfigError where an object store refuses."""
     reason = str(error.java_exception.getMessage()).splitlines()[0]
+    if causes.is_refused(error):
+        return refusal(reason, path)
     return Unreachable(
         f"the lake does not answer: {reason}", where=path, mend="Check the lake's root and the object store's settings."
     )

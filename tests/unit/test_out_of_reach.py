@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from replicator import cli
-from replicator.errors import TableStopped, Unreachable
-from replicator.jvm import causes
+from replicator.catalog import store
+from replicator.errors import ConfigError, ReplicatorError, TableStopped, Unreachable
+from replicator.jvm import causes, hadoop
 from replicator.stages import engine
 from replicator.stages.intake import bronze_stream
+
+if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
 
 BUSY = "org.apache.hadoop.fs.s3a.AWSServiceThrottledException: PUT on s3a://b/k: Please reduce your request rate."
 JOB = (
@@ -86,6 +90,28 @@ def test_a_failure_that_no_table_met_is_mended_alike(
     with pytest.raises(SystemExit, match=str(code)):
         cli._main()
     assert re.search(f"{re.escape(told)}.* {mend}", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(("told", "error"), [
+    ("AWS Error INVALID_ACCESS_KEY_ID during ListObjectsV2 operation: no (Request ID: 1)", ConfigError),
+    ("AWS Error ACCESS_DENIED during HeadObject operation: No response body.", ConfigError),
+    ("Kernel error -> The operation lacked the necessary privileges to complete for path t/_delta_log", ConfigError),
+    ("AWS Error SLOW_DOWN during ListObjectsV2 operation: less", Unreachable),
+])  # fmt: skip
+def test_a_store_that_lets_nobody_in_is_no_store_that_does_not_answer(told: str, error: type[ReplicatorError]) -> None:
+    """Without Spark, too: to try again later does not help."""
+    assert isinstance(store.not_read("s3a://b/lake", OSError(told)), error)
+
+
+@pytest.mark.parametrize(("status", "error"), [(403, ConfigError), (503, Unreachable)])
+def test_nor_is_it_one_to_hadoops_client(status: int, error: type[ReplicatorError]) -> None:
+    """A checkpoint in it is not damaged, and no lake is gone."""
+    told = f"getFileStatus on s3a://b/x: x.AmazonS3Exception: No (Service: Amazon S3; Status Code: {status}; Error)"
+
+    class Java(Exception):
+        java_exception = SimpleNamespace(getMessage=lambda: told)
+
+    assert isinstance(hadoop.not_read("s3a://b/x", cast("Py4JJavaError", Java(told))), error)
 
 
 @pytest.mark.parametrize("why", ["Permission denied", "Read-only file system", "Too many open files"])
