@@ -38,15 +38,15 @@ _AS_WE_DO = {
 }
 
 
-_SMALL_BYTES, _LARGE_BYTES = 16 << 20, 64 << 20
-_OPTIMIZE = "spark.databricks.delta.optimize"
-_SMALL_ONES = {
-    f"{_OPTIMIZE}.minFileSize": str(_SMALL_BYTES),
-    f"{_OPTIMIZE}.maxFileSize": str(_LARGE_BYTES),
-    f"{_OPTIMIZE}.maxDeletedRowsRatio": "1.0",
-}
-"""Of a table in order only the smallest files are put together, to what it began with."""
+_SMALL_BYTES, _SMALL_ROWS = 16 << 20, 250_000
+"""A file of a table in order is small up to so many bytes, and to what so many rows take: of narrow ones four million
+are 64 MiB, and a batch would read, or write, all of them for one.
+"""
 
+_TOGETHER = 4
+"""Small ones become files of up to so many times that, which is about what the table began with."""
+
+_OPTIMIZE = "spark.databricks.delta.optimize"
 _EACH_ALONE = {f"{_OPTIMIZE}.maxFileSize": "1"}
 """A file whose marked rows are taken out stays one with its range of keys."""
 
@@ -72,8 +72,24 @@ def has_small(state: State | None) -> bool:
     """Whether a table in order has small files to put together, or so many files that they are not known."""
     if state is None or state.files is None:
         return True
-    in_each = Counter(file.partition for file in state.files.values() if file.size < _SMALL_BYTES)
+    most = _small(state)
+    in_each = Counter(file.partition for file in state.files.values() if file.size < most)
     return any(count > 1 for count in in_each.values())
+
+
+def _small(state: State | None) -> int:
+    """Bytes below which a file of the table is small, by what its rows take on the average, where that is known."""
+    files = () if state is None or state.files is None else state.files.values()
+    rows = sum(file.rows for file in files)
+    return min(_SMALL_BYTES, sum(file.size for file in files) * _SMALL_ROWS // rows) if rows else _SMALL_BYTES
+
+
+def _small_ones(most: int) -> Mapping[str, str]:
+    return {
+        f"{_OPTIMIZE}.minFileSize": str(most),
+        f"{_OPTIMIZE}.maxFileSize": str(_TOGETHER * most),
+        f"{_OPTIMIZE}.maxDeletedRowsRatio": "1.0",
+    }
 
 
 def has_marks(state: State | None) -> bool:
@@ -121,7 +137,7 @@ def optimize(spark: SparkSession, location: str) -> None:
 def optimize_in_order(spark: SparkSession, location: str, state: State | None) -> None:
     """The same of a table whose files hold a range of keys each, where this state of it has something to do."""
     if has_small(state):
-        with _told(spark, _SMALL_ONES):
+        with _told(spark, _small_ones(_small(state))):
             optimize(spark, location)
     if has_marks(state):
         with _told(spark, _EACH_ALONE):

@@ -167,13 +167,13 @@ def test_a_log_that_says_how_long_it_is_kept_stays(spark: SparkSession, tmp_path
     assert [{int(name[:20]) for name in log_of(table)} >= set(range(7)) for table in (told, young)] == [True, True]
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Bytes below which a file is small, for tables of a thousand rows."""
+@pytest.fixture(params=["bytes", "rows"])
+def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Bytes below which a file is small, for tables of a thousand rows: told as such, or by how many rows that is."""
     small = 6_000
-    monkeypatch.setattr(delta_upkeep, "_SMALL_BYTES", small)
-    sizes = {f"{delta_upkeep._OPTIMIZE}.{each}": str(small) for each in ("minFileSize", "maxFileSize")}
-    monkeypatch.setattr(delta_upkeep, "_SMALL_ONES", {**delta_upkeep._SMALL_ONES, **sizes})
+    limit = {"bytes": ("_SMALL_BYTES", small), "rows": ("_SMALL_ROWS", small // 10)}[request.param]
+    monkeypatch.setattr(delta_upkeep, *limit)
+    monkeypatch.setattr(delta_upkeep, "_TOGETHER", 1)
     return small
 
 
