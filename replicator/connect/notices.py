@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,8 @@ _LOOK_SECONDS = 3.0
 @dataclass(frozen=True)
 class Notice:
     """One notification: ``type`` is Debezium's. ``table`` is the one at hand, ``status`` and ``rows`` belong to a table
-    that was read, ``chunk`` of ``chunks`` to one that is being read; '' and None where nothing is said.
+    that was read, ``chunk`` of ``chunks`` to one that is being read; '' and None where nothing is said. ``queue`` has
+    the tables that are to be read, the one at hand first. It ``is_own`` where it carries the signal's id.
     """
 
     type: str
@@ -29,6 +31,8 @@ class Notice:
     rows: int | None = None
     chunk: int | None = None
     chunks: int | None = None
+    queue: tuple[str, ...] = ()
+    is_own: bool = True
 
     @property
     def is_last(self) -> bool:
@@ -52,19 +56,22 @@ class Notice:
 
 
 def notice(value: bytes | None, of: Signal, prefix: str) -> Notice | None:
-    """The notification in a record's value, with or without a schema, if it is about what the signal asked for.
+    """The notification in a record's value, with or without a schema, if it may be about what the signal asked for.
 
-    An incremental snapshot carries the signal's id. A blocking one does not: it looks as the connector's initial one,
-    so that whatever such a snapshot says after the signal counts.
+    An incremental snapshot carries the id of the newest signal that put tables into the connector's queue. A blocking
+    one carries none: it looks as the connector's initial one, so that whatever such a snapshot says after the signal
+    counts.
     """
     told = _object(value)
     more = told.get("additional_data") or {}
-    ours = told.get("aggregate_type") == "Initial Snapshot" if of.is_blocking else told.get("id") == of.id
-    if not ours or more.get("connector_name", prefix) != prefix:
+    kind = "Initial Snapshot" if of.is_blocking else "Incremental Snapshot"
+    if told.get("aggregate_type") != kind or more.get("connector_name", prefix) != prefix:
         return None
     table = more.get("scanned_collection") or more.get("current_collection_in_progress") or ""
-    numbers = (_number(more.get(name)) for name in ("total_rows_scanned", "chunk_index", "total_chunks"))
-    return Notice(str(told.get("type", "")), table, more.get("status", ""), *numbers)
+    rows, chunk, chunks = (_number(more.get(name)) for name in ("total_rows_scanned", "chunk_index", "total_chunks"))
+    queue = tuple(filter(None, str(more.get("data_collections") or "").split(",")))
+    own = of.is_blocking or told.get("id") == of.id
+    return Notice(str(told.get("type", "")), table, more.get("status", ""), rows, chunk, chunks, queue, own)
 
 
 def follow(
@@ -74,7 +81,8 @@ def follow(
     *,
     patience: float,
 ) -> Iterator[Notice]:
-    """The notices among batches of values, an empty batch where nothing came for a moment, up to the last one.
+    """The notices among batches of values, an empty batch where nothing came for a moment, up to the last one: from the
+    first with the signal's id on all, since a later signal gives its own id to the tables that wait already.
 
     ``look`` is called every few seconds and raises what makes waiting vain. Raises Unreachable when nothing is said of
     the snapshot in ``patience`` seconds: no sign that the signal was read.
@@ -83,7 +91,9 @@ def follow(
     heard = False
     for batch in batches:
         for found in filter(None, map(read, batch)):
-            heard = True
+            heard = heard or found.is_own
+            if not heard:
+                continue
             yield found
             if found.is_last:
                 return
@@ -95,7 +105,8 @@ def follow(
             mend = (
                 "A connector reads signals only once its first snapshot is over, those of a table only where that is "
                 "captured, in PostgreSQL published as well. One of PostgreSQL that was started again begins a blocking "
-                "snapshot with the first change of a captured table: write to one, the signal was taken."
+                "snapshot with the first change of a captured table: write to one, the signal was taken. A signal that "
+                "is a row waits for the log before it where the connector is behind."
             )
             raise Unreachable(f"the connector does not answer the signal after {patience:.0f} s", mend=mend)
 
@@ -103,14 +114,26 @@ def follow(
 def outcomes(told: Iterable[Notice], tables: Iterable[str]) -> list[Notice]:
     """What became of each table that was asked for, in the end: read with so many rows; not read, with the reason;
     ABORTED where the snapshot was stopped before, NOT_FOUND where nothing was said of it.
+
+    A table that waited already, for an earlier signal, is read once for each: the reading for this one is the last of
+    those in the first queue.
     """
     every = list(told)
-    scans = {each.table.casefold(): each for each in every if each.is_scan}
+    scans: dict[str, list[Notice]] = {}
+    for each in every:
+        if each.is_scan:
+            scans.setdefault(each.table.casefold(), []).append(each)
+    queued = Counter(table.casefold() for each in every[:1] for table in each.queue)
     otherwise = _ABORTED if any(each.type == _ABORTED for each in every) else "NOT_FOUND"
     found = []
     for table in tables:
         name = table.casefold()
-        own = [scan for full, scan in scans.items() if full == name or full.endswith(f".{name}")]
+        own = [
+            scan
+            for full, read in scans.items()
+            if full == name or full.endswith(f".{name}")
+            for scan in read[max(queued[full] - 1, 0) :][:1]
+        ]
         found += own or [Notice(_SCANNED, table, otherwise)]
     return found
 

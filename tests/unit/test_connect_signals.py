@@ -207,13 +207,33 @@ def test_a_snapshot_is_followed_to_its_end() -> None:
         value("STARTED", signal.id),
     )
     assert found == [
-        Notice("STARTED"),
+        Notice("STARTED", queue=("sales.orders",)),
         Notice("IN_PROGRESS", "sales.orders", chunk=2, chunks=9),
         Notice("TABLE_SCAN_COMPLETED", "sales.orders", "SUCCEEDED", 1467),
         Notice("COMPLETED"),
     ]
     [outcome] = notices.outcomes(found, ["Sales.Orders"])
     assert (outcome.rows, outcome.failed) == (1467, False)
+
+
+def test_a_later_signal_takes_the_notices_over_and_the_reading_for_an_earlier_one_is_not_ours() -> None:
+    """The queue is one: a later signal gives it its id up to the end, and a table that was being read when ours came is
+    read for us once more.
+    """
+    signal = signals.signal(Asked(("sales.orders",)), config())
+    queue = "sales.orders,sales.lines,sales.orders"
+    scanned = partial(value, "TABLE_SCAN_COMPLETED", scanned_collection="sales.orders", status="SUCCEEDED")
+    first = [
+        value("IN_PROGRESS", "earlier", data_collections="sales.orders,sales.lines"),
+        value("IN_PROGRESS", signal.id, current_collection_in_progress="sales.orders", data_collections=queue),
+        scanned(signal.id, total_rows_scanned="7"),
+    ]
+    for end, outcome in (
+        ([scanned("later", total_rows_scanned="8")], ("SUCCEEDED", 8)),
+        ([value("ABORTED", "later")], ("ABORTED", None)),
+    ):
+        [read] = notices.outcomes(heard(signal, *first, *end, value("COMPLETED", "later")), ["sales.orders"])
+        assert (read.status, read.rows) == outcome
 
 
 def test_a_blocking_snapshot_looks_as_a_first_one() -> None:
