@@ -13,8 +13,10 @@ from typer.testing import CliRunner
 
 from replicator.cli import app
 from replicator.connect.configuration import CLASSES
+from replicator.connect.rest import Connect
+from replicator.connect.told import Known
 from replicator.databases import logins
-from replicator.errors import ConfigError, Unreachable
+from replicator.errors import ConfigError, ConnectorFailed, Unreachable
 from tests.cli import said
 from tests.stand_in_connect import running
 
@@ -67,6 +69,25 @@ def test_without_an_address_or_a_connector_the_way_out_is_named(conf: Callable[.
         said("connect", "check", "bare", *flags, code=2)
     with pytest.raises(ConfigError, match="did you mean 'bare'"):
         said("connect", "check", "bear", *flags, code=2)
+
+
+def test_a_connector_that_fails_keeps_no_other_one_from_going_on(
+    conf: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each that was named is told to, what fails is told, and the exit code is 1."""
+    told: list[str] = []
+
+    def wait_running(self: Connect, name: str) -> None:
+        if name == "a":
+            raise ConnectorFailed("connector a failed: its slot is gone")
+
+    monkeypatch.setattr(Connect, "known", lambda _: {name: Known({}, None) for name in ("a", "b")})
+    monkeypatch.setattr(Connect, "resume", lambda _, name: told.append(name))
+    monkeypatch.setattr(Connect, "wait_running", wait_running)
+    flags = conf("http://127.0.0.1:1", shop={"connector": CONNECTOR})
+    done = CliRunner().invoke(app, ["connect", "resume", "a", "b", *flags])
+    assert (done.exit_code, told) == (1, ["a", "b"])
+    assert "a: connector a failed: its slot is gone" in done.stderr
 
 
 def test_where_no_source_describes_a_connector_that_is_told(conf: Callable[..., tuple[str, ...]]) -> None:

@@ -117,10 +117,22 @@ def delete(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV,
 
 
 def _each(env: str, conf: Path | None, names: Sequence[str], act: Callable[[Connect, str], None], done: str) -> None:
+    """Do it with each, also where another one fails; exit 1 if one does."""
     connect = reach.cluster(options.settings(env, conf))
-    for name in reach.existing(connect, names):
+    acted = [_acted(connect, name, act, done) for name in reach.existing(connect, names)]
+    if not all(acted):
+        raise typer.Exit(ConnectorFailed.exit_code)
+
+
+def _acted(connect: Connect, name: str, act: Callable[[Connect, str], None], done: str) -> bool:
+    """Whether it was done; that is told, or what failed."""
+    try:
         act(connect, name)
-        console.narrate(f"{name}: {done}")
+    except ConnectorFailed as error:
+        console.narrate(f"{name}: {error}", style="red")
+        return False
+    console.narrate(f"{name}: {done}")
+    return True
 
 
 def _class(known: Known) -> str:
