@@ -205,10 +205,11 @@ def _layers(folder: Path, env: str, problems: Problems) -> Document:
 
 
 def _refuse_formats(keys: Keys | None, found: Iterable[tuple[SourceSpec, str]], problems: Problems) -> None:
-    known = ("delta",) if keys is None else keys.formats
+    if keys is None:
+        return  # which formats are said is not known
     for source, file in found:
         for table in source.tables:
-            for name in (name for name in table.formats if name not in known):
+            for name in (name for name in table.formats if name not in keys.formats):
                 problems.add(f"{table.table} is kept in {name}: add `formats: [delta, {name}]`", file)
 
 

@@ -124,6 +124,8 @@ def test_a_table_in_a_format_that_the_session_has_not_is_refused_before_anything
     assert "a.b is kept in hudi: add `formats: [delta, hudi]`" in refusal(conf, "", **table)
     assert conf("formats: [delta, hudi]\n", **table).sources[0].declaration("a.b").format == "hudi"
     assert "give [delta, hudi]" in refusal(conf, "formats: [hudi]\n")
+    # what is wrong elsewhere in the same file does not take the formats away
+    assert "is kept in hudi" not in refusal(conf, "formats: [delta, hudi]\nlaek: {root: /x}\n", **table)
 
 
 def test_a_table_is_kept_in_one_format_or_in_two(conf: Callable[..., settings.Settings]) -> None:
