@@ -14,6 +14,7 @@ from replicator.debezium import jsontext
 from replicator.debezium.spoken import Record
 from replicator.errors import BadRecording
 
+EXPECTED = "Expected JSON lines in UTF-8 with topic, partition, offset, key and payload, as `kcat -C -J` prints them."
 _PATTERN = re.compile(r"[\\{}\[\]*?]")
 
 
@@ -31,11 +32,11 @@ def of_file(path: Path) -> Iterator[Record]:
     """The records of a file as ``kcat -C -J`` prints them, plain or ``.gz``. Raises BadRecording."""
     opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rt", encoding="utf-8-sig") as lines:
+        with opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield _recorded(line, f"{path}:{number}")
-    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         mend = "Is it whole, and of the kind that its name says (.gz)?"
         raise BadRecording("a recorded file cannot be read", where=str(path), mend=mend) from error
     except OSError as error:
@@ -45,12 +46,12 @@ def of_file(path: Path) -> Iterator[Record]:
 
 def _recorded(line: str, where: str) -> Record:
     try:
+        line.encode()  # refuses bytes that are no UTF-8
         told = json.loads(line)
         key, value = (_text(told[part], line, part) for part in ("key", "payload"))
         return Record(str(told["topic"]), int(told["partition"]), int(told["offset"]), told.get("ts"), key, value)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        mend = "Expected JSON lines with topic, partition, offset, key and payload, as `kcat -C -J` prints them."
-        raise BadRecording("a line is no Kafka record", where=where, mend=mend) from error
+        raise BadRecording("a line is no Kafka record", where=where, mend=EXPECTED) from error
 
 
 def _text(told: Any, line: str, part: str) -> bytes | None:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium.envelope import is_one_object
 from replicator.errors import BadRecording
-from replicator.jvm import causes
+from replicator.jvm import causes, compiled
 from replicator.jvm.failures import FAILURES
 from replicator.protocols import Held
 from replicator.sources import lines
@@ -27,6 +27,9 @@ _RECORD = (
     "_broken STRING"
 )
 
+
+_IS_TEXT = "is_text"
+"""Whether a line's bytes are UTF-8."""
 
 _BOM = "^\ufeff"
 """With which some editors begin a file in UTF-8; no line of JSON begins so."""
@@ -42,7 +45,7 @@ class RecordedSource:
         """The columns of ``Source.read``; raises BadRecording naming the first file with a line that is no record."""
         written = self._lines(spark)
         record = F.from_json("value", _RECORD, {"columnNameOfCorruptRecord": "_broken"})
-        parsed = written.select(F.input_file_name().alias("file"), "value", record.alias("r"))
+        parsed = written.select(F.input_file_name().alias("file"), "value", _IS_TEXT, record.alias("r"))
         self._refuse_broken(parsed)
         pair = F.transform(
             F.sequence(F.lit(0), F.floor(F.size("r.headers") / 2).cast("int") - 1),
@@ -78,8 +81,11 @@ class RecordedSource:
         """Files lose nothing."""
 
     def _lines(self, spark: SparkSession) -> DataFrame:
+        is_text = compiled.function(spark, "replicator.stages.Utf8", "boolean")
         try:
             written = spark.read.text([_literal(file) for file in self.files])
+            # looked at first: what takes the mark away puts a character in the place of each byte that is none
+            written = written.withColumn(_IS_TEXT, is_text(F.col("value").cast("binary")))
             return written.withColumn("value", F.regexp_replace("value", _BOM, "")).where(F.trim("value") != "")
         except AnalysisException as error:
             missing = [file for file in self.files if not Path(file).exists()] or self.files
@@ -111,7 +117,7 @@ class RecordedSource:
             raise BadRecording(
                 f"{broken['count']} lines are no Kafka records",
                 where=_first_broken(broken["file"]),
-                mend="Expected JSON lines with topic, partition, offset, key and payload, as `kcat -C -J` prints them.",
+                mend=lines.EXPECTED,
             )
 
 
@@ -140,4 +146,4 @@ def _is_broken() -> Column:
     placed = record["topic"].isNotNull() & record["partition"].isNotNull() & record["offset"].isNotNull()
     members = F.json_object_keys("value")
     key, payload = (record[part].isNotNull() | F.array_contains(members, part) for part in ("key", "payload"))
-    return record["_broken"].isNotNull() | ~(placed & is_one_object(F.col("value")) & key & payload)
+    return record["_broken"].isNotNull() | ~(F.col(_IS_TEXT) & placed & is_one_object(F.col("value")) & key & payload)

@@ -59,15 +59,15 @@ def without(part: str, **more: Any) -> str:
     [
         "{oops", "[]", "17", '{"topic":"t","partition":0}', '{"topic":"t","partition":0,"offset":"x"}',
         line(2) + line(3), line(2) + " oops", line(2) + "," + line(3), f"[{line(2)}]", line(2) + "]",
-        without("payload", value="{}"), without("key"), without("payload"),
+        without("payload", value="{}"), without("key"), without("payload"), line(2)[:-2] + '\udce9"}',
     ],
 )  # fmt: skip
 def test_a_line_that_is_no_record_names_its_file(exact: SparkSession, tmp_path: Path, bad: str) -> None:
     """Nothing is skipped silently: neither what stands behind the first object of a line, nor a member whose name other
-    tools write differently, which is no null.
+    tools write differently, which is no null; and bytes that are no text are not replaced.
     """
     (tmp_path / "good.jsonl").write_text(line(0))
-    (tmp_path / "odd.jsonl").write_text(f"{line(1)}\n{bad}\n")
+    (tmp_path / "odd.jsonl").write_text(f"{line(1)}\n{bad}\n", "utf-8", "surrogateescape")
     with pytest.raises(BadRecording, match="1 lines") as caught:
         RecordedSource([str(tmp_path / "good.jsonl"), str(tmp_path / "odd.jsonl")]).read(exact)
     assert str(caught.value.where) == str(tmp_path / "odd.jsonl:2")

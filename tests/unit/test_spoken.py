@@ -213,9 +213,10 @@ def test_half_an_archive_is_told_as_such(tmp_path: Path) -> None:
 def test_a_file_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     """With the line; and nothing is followed that cannot grow."""
     path = tmp_path / "events.jsonl"
-    path.write_text(line(0, None) + '\n{"topic": "t"}\n', encoding="utf-8")
-    with pytest.raises(BadRecording, match=r"events\.jsonl:2"):
-        list(lines.of_file(path))
+    for bad in (b'{"topic": "t"}', line(0, "x").encode().replace(b"x", b"\xe9")):
+        path.write_bytes(line(0, None).encode() + b"\n" + bad + b"\n")
+        with pytest.raises(BadRecording, match=r"events\.jsonl:2"):
+            list(lines.of_file(path))
     with pytest.raises(ConfigError, match="not followed"):
         said("tail", str(path), "--follow")
     with pytest.raises(ConfigError, match="yesterday"):
