@@ -49,14 +49,21 @@ REAL = Clock()
 
 
 def take(
-    register: Register, stage: str, holder: Holder, length: float, *, wait: float = 0.0, clock: Clock = REAL
+    register: Register,
+    stage: str,
+    holder: Holder,
+    length: float,
+    *,
+    wait: float = 0.0,
+    clock: Clock = REAL,
+    watched: Watched | None = None,
 ) -> Lease:
     """The lease. Raises LakeBusy as soon as a living holder is seen, or so many seconds (``wait``) later.
 
-    A holder is known to live when its object changes. One that stays silent for the length of its own lease, or is a
-    process of this machine that has ended, loses it.
+    A holder is known to live when its object changes. One that stays silent for the length of its own lease, counted
+    from when it was first ``watched``, or is a process of this machine that has ended, loses it.
     """
-    watched = _Watched(clock)
+    watched = watched or Watched(clock)
     until = clock.now() + wait
     while True:
         stored = register.read()
@@ -75,7 +82,15 @@ def take(
             clock.sleep(min(_POLL_SECONDS, length / 20))
 
 
-class _Watched:
+def watch(register: Register) -> Watched:
+    """A first look at a lease that is to be taken later: its holder's silence counts from now on."""
+    watched, stored = Watched(REAL), register.read()
+    if stored is not None:
+        watched.is_silent(stored, record.read(stored.text, register.where))
+    return watched
+
+
+class Watched:
     """What has been seen of a lease that somebody holds."""
 
     def __init__(self, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from replicator.lake import Lake
 from replicator.leases import record, token
 from replicator.leases.file import FileRegister
 from replicator.leases.holder import here
-from replicator.leases.lease import Lease, take
+from replicator.leases.lease import Lease, take, watch
 from replicator.leases.objects import S3Register, refuse_unconditional
 from replicator.leases.record import Record
 from replicator.leases.register import Register
@@ -74,9 +74,11 @@ def exclusive(lake: Lake, stages: Collection[str], terms: Terms | None = None) -
         yield UNFENCED
         return
     at, holder, leases = _registers(lake, terms, probed=True), here(), list[Lease]()
+    # a driver that fell silent did so in all of its stages: in turn, each would be waited for as long
+    watched = {stage: watch(at(lake.lease(stage))) for stage in sorted(stages)}
     with ExitStack() as kept:
-        for stage in sorted(stages):
-            lease = take(at(lake.lease(stage)), stage, holder, terms.length, wait=terms.wait)
+        for stage, seen in watched.items():
+            lease = take(at(lake.lease(stage)), stage, holder, terms.length, wait=terms.wait, watched=seen)
             kept.callback(lease.release)
             leases.append(lease)
         held = Held(leases, token.draw(at(lake.token())))

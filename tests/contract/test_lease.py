@@ -292,6 +292,16 @@ def test_a_stage_has_one_writer_and_stages_are_apart(place: Place) -> None:
         second.enter_context(exclusive(lake, ("publish",), brief))
 
 
+def test_a_silent_driver_of_several_stages_is_followed_after_one_length(place: Place) -> None:
+    """Their leases were renewed by one process, and end together: who comes does not wait for each in turn."""
+    for stage in ("bronze", "gold", "publish", "silver"):
+        register = place.at(stage)
+        assert register.replace(record.Record(stage, away(), "2026-11-28", 1.0).text(), None) is not None
+    began = time.monotonic()
+    with exclusive(Lake(place.root), ("bronze", "gold", "publish", "silver"), place.terms):
+        assert 1 <= time.monotonic() - began < 2
+
+
 def test_who_was_shut_out_writes_no_more_and_is_told_at_the_end(place: Place) -> None:
     """``replicator lease break``: the work goes on without writing, and the run does not end well."""
     lake, brief = Lake(place.root), replace(place.terms, length=1.2)
