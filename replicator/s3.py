@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from replicator.endpoint import must_answer
-from replicator.errors import ConfigError, Unreachable
+from replicator.errors import ConfigError, ReplicatorError, Unreachable
 
 if TYPE_CHECKING:
     from replicator.config.settingkeys import S3Keys
@@ -79,6 +79,14 @@ def refusal(why: str, where: str | None = None) -> ConfigError:
     """An object store that does not let the driver do what it asks for, as far as anybody says *why*."""
     mend = "Check `s3.access_key` and `s3.secret_key`, or the driver's role: whether they hold, and for what."
     return ConfigError(f"the object store refuses the driver: {why}", where=where, mend=mend)
+
+
+def not_read(why: str, where: str, *, is_refused: bool) -> ReplicatorError:
+    """A lake whose store lets the driver not in, or did not answer, or not with what was asked for."""
+    if is_refused:
+        return refusal(why, where)
+    mend = "Check the lake's root and the object store's settings."
+    return Unreachable(f"the lake does not answer: {why}", where=where, mend=mend)
 
 
 def status(error: Any) -> int:

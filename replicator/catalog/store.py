@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from replicator import s3
 from replicator.endpoint import must_answer
-from replicator.errors import ConfigError, ReplicatorError, Unreachable
-from replicator.s3 import refusal
+from replicator.errors import ConfigError, ReplicatorError
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -122,9 +122,6 @@ class Store:
 
 
 def not_read(location: str, error: OSError) -> ReplicatorError:
-    """A store that lets nobody in, or did not answer, or not with what was asked for."""
+    """An error of pyarrow's or delta-rs' as ours: see ``s3.not_read``."""
     reason = str(error).splitlines()[0]
-    if _REFUSAL.search(reason):
-        return refusal(reason, location)
-    mend = "Check the lake's root and the object store's settings."
-    return Unreachable(f"the lake does not answer: {reason}", where=location, mend=mend)
+    return s3.not_read(reason, location, is_refused=_REFUSAL.search(reason) is not None)

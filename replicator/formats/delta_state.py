@@ -46,7 +46,7 @@ class AddedFile:
         """Whether the log tells how many rows it has."""
         return '"numRecords"' in self.stats
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """How many rows it has, hidden ones included; 0 where the log does not tell."""
         return int(json.loads(self.stats or "{}").get("numRecords", 0))

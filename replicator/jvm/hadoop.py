@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from replicator.errors import ReplicatorError, Unreachable
+from replicator import s3
 from replicator.jvm import causes, gateway
-from replicator.s3 import refusal
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
     from pyspark.sql import SparkSession
+
+    from replicator.errors import ReplicatorError
 
 _ABSENT = frozenset({"java.io.FileNotFoundException", "java.nio.file.NoSuchFileException"})
 
@@ -28,13 +29,9 @@ def file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
 
 
 def not_read(path: str, error: Py4JJavaError) -> ReplicatorError:
-    """An error of the client as ours: ConfigError where an object store refuses."""
+    """An error of the client as ours: see ``s3.not_read``."""
     reason = str(error.java_exception.getMessage()).splitlines()[0]
-    if causes.is_refused(error):
-        return refusal(reason, path)
-    return Unreachable(
-        f"the lake does not answer: {reason}", where=path, mend="Check the lake's root and the object store's settings."
-    )
+    return s3.not_read(reason, path, is_refused=causes.is_refused(error))
 
 
 def is_absent(error: Py4JJavaError) -> bool:

@@ -74,11 +74,12 @@ def exclusive(lake: Lake, stages: Collection[str], terms: Terms | None = None) -
         yield UNFENCED
         return
     at, holder, leases = _registers(lake, terms, probed=True), here(), list[Lease]()
+    registers = {stage: at(lake.lease(stage)) for stage in sorted(stages)}
     # a driver that fell silent did so in all of its stages: in turn, each would be waited for as long
-    watched = {stage: watch(at(lake.lease(stage))) for stage in sorted(stages)}
+    watched = {stage: watch(register) for stage, register in registers.items()}
     with ExitStack() as kept:
-        for stage, seen in watched.items():
-            lease = take(at(lake.lease(stage)), stage, holder, terms.length, wait=terms.wait, watched=seen)
+        for stage, register in registers.items():
+            lease = take(register, stage, holder, terms.length, wait=terms.wait, watched=watched[stage])
             kept.callback(lease.release)
             leases.append(lease)
         held = Held(leases, token.draw(at(lake.token())))
