@@ -38,6 +38,10 @@ class Account:
         """The account with ``count`` more records ignored by a rule (R3)."""
         return replace(self, ignored={**self.ignored, rule: self.ignored.get(rule, 0) + count}) if count else self
 
+    def warning(self, *sentences: str) -> Account:
+        """The account with these sentences behind its warnings."""
+        return replace(self, warnings=(*self.warnings, *sentences)) if sentences else self
+
 
 def counted(account: Account, groups: Iterable[Row]) -> Account:
     """The account with what the outside of its records decides: groups of ``transforms.changes.survey``."""

@@ -21,7 +21,7 @@ from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from replicator.stages.table import silver_table
+from replicator.stages.table import batch as batches_of_silver
 from replicator.stages.tick.reached import Reached
 from tests.builders import UNSENT, Record, bronze, envelope, record, wrapped
 
@@ -339,7 +339,7 @@ def test_a_record_that_nothing_accounts_for_stops_its_table_before_anything_is_w
 ) -> None:
     """R1: the next run has all of them."""
     lake.take(record(ORDERS, 0, {"id": 0}, envelope("c", row(0, 0), pos=10)))
-    count = silver_table._counted
+    count = batches_of_silver.counted
 
     def one_less(read: Any, made: DataFrame, *more: Any) -> Any:
         counted = count(read, made.where("id <> 2"), *more)
@@ -348,7 +348,7 @@ def test_a_record_that_nothing_accounts_for_stops_its_table_before_anything_is_w
     records = [record(ORDERS, at, {"id": at}, envelope("c", row(at, at), pos=10 + at)) for at in (1, 2, 3)]
     lake.at.bronze.append(bronze(lake.spark, [*records, record(ORDERS, 4, None, "{")]), lake.at.lake.bronze("s"), None)
     with monkeypatch.context() as patch:
-        patch.setattr(silver_table, "_counted", one_less)
+        patch.setattr(batches_of_silver, "counted", one_less)
         [account] = silver.refine(lake.spark, lake.at)
     assert (type(account.error), account.applied) == (Residue, 0)
     assert "1 of 4 records" in str(account.error)

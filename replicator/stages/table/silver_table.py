@@ -8,14 +8,12 @@ changes nothing, so a crash anywhere is repaired by the next run.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from replicator import failpoints
 from replicator.errors import ReplicatorError, Residue, TableMissing
@@ -23,6 +21,7 @@ from replicator.jvm.failures import FAILURES
 from replicator.spec import Table
 from replicator.stages import engine
 from replicator.stages.account import Account, counted
+from replicator.stages.table import batch as batches
 from replicator.stages.table import (
     dead_letters,
     history_table,
@@ -34,18 +33,13 @@ from replicator.stages.table import (
     schema_change,
     truncates,
 )
-from replicator.stages.table.decoding import Decoded, decoded
-from replicator.stages.table.schema_change import SchemaChange
-from replicator.stages.table.truncates import Truncated
+from replicator.stages.table.batch import Batch
+from replicator.stages.table.decoding import decoded
 from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick.share import Share
-from replicator.transforms import changes, decode, fold, horizon, ties, truncate
-from replicator.transforms.columns.layout import Layout, described
+from replicator.transforms import changes, fold, horizon, truncate
+from replicator.transforms.columns.layout import described
 from replicator.transforms.evolve import Plan
-from replicator.transforms.horizon import Horizon
-
-_SHOWN = 3
-"""So many keys are named in an alarm."""
 
 
 class ReadAnew(ReplicatorError):
@@ -54,28 +48,6 @@ class ReadAnew(ReplicatorError):
     """
 
     retry = True
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Decoded changes (persisted) of one table with what was counted in them, and ``departed`` rows beside them;
-    ``purged`` is how far deleted rows are gone from it.
-    """
-
-    changes: DataFrame
-    schema: SchemaChange
-    stored: StructType | None
-    good: int
-    partial: bool
-    truncated: Truncated
-    purged: Horizon | None = None
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    departed: DataFrame | None = None
-
-    @property
-    def layout(self) -> Layout:
-        """The columns of the changes."""
-        return self.schema.plan.layout
 
 
 def apply(share: Share, records: DataFrame) -> Account:
@@ -110,11 +82,7 @@ def foresee(share: Share, records: DataFrame) -> Plan | ReplicatorError:
 
 def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     if not share.rows:
-        _must_add_up(share, account, 0)
-        if account.dead_lettered:
-            _bury(share, changes.rejects(share.rejects_in(records), share.name), account)
-        _commit_progress(share)
-        return account
+        return _without_rows(share, records, account)
     purged = horizons.load(share.spark, share.at, share.name, share.table)
     with ExitStack() as kept:
         read = kept.enter_context(
@@ -122,26 +90,31 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
         )
         truncated = read.truncated()
         made = kept.enter_context(horizons.judged(share, read, purged, truncated.watermark))
-        if read.guessed:
-            warning = f"no types are known for {', '.join(sorted(read.guessed))}: they were inferred; declare them"
-            account = replace(account, warnings=(*account.warnings, warning))
-        if read.overruled:
-            warning = f"{', '.join(sorted(read.overruled))}: declared, but the records' own schemas give other types"
-            account = replace(account, warnings=(*account.warnings, warning))
-        account = account.ignoring("key_swap", read.swaps)
-        told = [*read.schema.plan.warnings, *(_ties(made, read.schema.plan.layout) if share.tied else ())]
-        told += truncates.overtaken(share, read.ordered, truncated)
-        account = replace(account, warnings=(*account.warnings, *told))
-        batch = _counted(read, made, truncated, purged)
-        account = _settled(account, batch)
-        if not batch.good and set(batch.rejected) == {"key_missing"}:
-            account = replace(account, warnings=(*account.warnings, dead_letters.KEYLESS))
+        told = batches.warnings(share, read, made, truncated)
+        batch = batches.counted(read, made, truncated, purged)
+        account = _settled(account.ignoring("key_swap", read.swaps).warning(*told), batch)
         _must_add_up(share, account, batch.good + batch.truncated.count)
         if account.dead_lettered:
             inside = made.where(F.col("_reject").isNotNull()).select("_reject.*")
             outside = changes.rejects(share.rejects_in(records), share.name)
             _bury(share, outside.unionByName(inside), account)
         return _written(share, batch, account)
+
+
+def _without_rows(share: Share, records: DataFrame, account: Account) -> Account:
+    """Of a share that makes no changes; it may have dead letters."""
+    _must_add_up(share, account, 0)
+    if account.dead_lettered:
+        _bury(share, changes.rejects(share.rejects_in(records), share.name), account)
+    _commit_progress(share)
+    return account
+
+
+def _settled(account: Account, batch: Batch) -> Account:
+    """The account with the batch's own dead letters."""
+    done = replace(account, dead_lettered=account.dead_lettered + sum(batch.rejected.values()))
+    is_keyless = not batch.good and set(batch.rejected) == {"key_missing"}
+    return done.warning(dead_letters.KEYLESS) if is_keyless else done
 
 
 def _must_add_up(share: Share, account: Account, changes: int) -> None:
@@ -153,13 +126,6 @@ def _must_add_up(share: Share, account: Account, changes: int) -> None:
         raise Residue(f"{lost} of {account.read} records are not accounted for", where=share.table.name)
 
 
-def _ties(made: DataFrame, layout: Layout) -> list[str]:
-    """An alarm where partitions contradict each other (debezium.md Q11); ``_seq`` decides all the same."""
-    tied = ties.across_partitions(made, layout.keys, list(layout.types)).limit(_SHOWN + 1).collect()
-    shown = ", ".join(str(tuple(row)) for row in tied[:_SHOWN])
-    return [f"cross_partition_tie: partitions disagree about one place of the source, key {shown}"] if tied else []
-
-
 def _bury(share: Share, letters: DataFrame, account: Account) -> None:
     """Effect 1, and the refusal of a batch with too many of them; a retry only takes note."""
     if share.again is not None:
@@ -167,42 +133,6 @@ def _bury(share: Share, letters: DataFrame, account: Account) -> None:
         return
     dead_letters.bury(share.spark, share.at, letters)
     dead_letters.refuse_too_many(account, share.at.dead_letter_share)
-
-
-def _counted(read: Decoded, made: DataFrame, truncated: Truncated, purged: Horizon | None) -> Batch:
-    told = read.tally if purged is None else None  # a horizon makes dead letters of changes
-    good, partial, rejected = _by_reason(made) if told is None or told["rejected"] else (*_of_good(told), {})
-    return Batch(
-        made,
-        read.schema,
-        read.stored,
-        good=good + read.replaced,
-        partial=partial,
-        truncated=truncated,
-        purged=purged,
-        rejected=rejected,
-        departed=read.departed,
-    )
-
-
-def _of_good(told: Mapping[str, int]) -> tuple[int, bool]:
-    return told["good"], told["partial"] > 0
-
-
-def _by_reason(made: DataFrame) -> tuple[int, bool, dict[str, int]]:
-    """How many changes are good, whether one of those is partial, and how many are not, by reason."""
-    incomplete = F.size(decode.unsent()) > 0
-    tally = made.groupBy(F.col("_reject.reason").alias("reason")).agg(
-        F.count("*").alias("count"), F.max(incomplete).alias("partial")
-    )
-    counts = {row["reason"]: row for row in tally.collect()}
-    good = counts.pop(None, None)
-    rejected = {reason: row["count"] for reason, row in counts.items()}
-    return (0, False, rejected) if good is None else (good["count"], bool(good["partial"]), rejected)
-
-
-def _settled(account: Account, batch: Batch) -> Account:
-    return replace(account, dead_lettered=account.dead_lettered + sum(batch.rejected.values()))
 
 
 def _written(share: Share, batch: Batch, account: Account) -> Account:
