@@ -26,11 +26,15 @@ from replicator.formats import (
     delta_log,
     delta_marks,
     delta_past,
+    delta_properties,
     delta_upkeep,
+    delta_ways,
     delta_write,
 )
 from replicator.formats.delta_log import Log, partitions
 from replicator.formats.delta_merge import SIDES, Merging
+from replicator.formats.delta_properties import WITH_FEED, WITH_VECTORS
+from replicator.formats.delta_ways import WAYS, Ways
 from replicator.formats.turns import Turns, in_turn
 from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
@@ -39,37 +43,14 @@ from replicator.transforms import merge
 from replicator.transforms.columns.reshape import reshaped
 from replicator.transforms.equality.comparable import differ
 
-_LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
-_SILVER = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
-_REWRITTEN_BYTES = 8 << 20
-"""Up to here a table is written anew: it gets no deletion vectors, which cost every reader."""
-
-_REWRITTEN_ROWS = 30_000
-"""Beyond so many rows, which take some bytes each where they are narrow, rows of silver's tables are marked all the
-same: to join and to write all of them costs more than to find a batch's (decision 0044).
-"""
-
-_MARKED_FILES = 256
-"""Rows of a table of up to so many files are marked, or its files written anew, by ourselves; of one with more Delta
-itself must find them.
-"""
-
 
 class DeltaFormat:
     """``TableFormat`` on Delta. One writer per table; on object stores one driver per lake (stack.md 1.2)."""
 
-    def __init__(
-        self,
-        *,
-        rewritten_bytes: int = _REWRITTEN_BYTES,
-        rewritten_rows: int = _REWRITTEN_ROWS,
-        marked_files: int = _MARKED_FILES,
-        fence: Fence = UNFENCED,
-    ) -> None:
+    def __init__(self, ways: Ways = WAYS, *, fence: Fence = UNFENCED) -> None:
         self._logs: dict[str, Log] = {}
-        self._ways = delta_write.Ways(rewritten_bytes, rewritten_rows, marked_files)
         self._turns = Turns()
-        self._fence = fence
+        self._ways, self._fence = ways, fence
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
         """All rows, deleted ones included, at a version or now; of small tables without Delta's planning."""
@@ -156,7 +137,7 @@ class DeltaFormat:
         snapshot = self._snapshot(spark, table) if progress is None else self._told(spark, table)
         if snapshot is not None and progress is not None and self._covered(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
-        return self._insert(rows, table, progress, _LOG)
+        return self._insert(rows, table, progress, WITH_FEED)
 
     @in_turn
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
@@ -164,7 +145,7 @@ class DeltaFormat:
         spark = changes.sparkSession
         snapshot: Any = self._told(spark, table)
         if snapshot is None:
-            applied = self._insert(delta_write.by_key(changes, table), table, progress, _SILVER)
+            applied = self._insert(delta_write.by_key(changes, table), table, progress, WITH_VECTORS)
             self._described(spark, table, dict(table.properties))
             return applied
         if table.properties:
@@ -190,8 +171,8 @@ class DeltaFormat:
         if self._covered(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         if difference.isEmpty():
-            return self._insert(upserts.limit(0), table, progress, _LOG)
-        if table.deletion_vectors not in (None, delta_write.has_vectors(snapshot)):
+            return self._insert(upserts.limit(0), table, progress, WITH_FEED)
+        if table.deletion_vectors not in (None, delta_properties.has_vectors(snapshot)):
             snapshot = self._described(spark, table, _gold(table))
         values = {column: SIDES.of_change(column) for column in upserts.columns}
         is_delete = SIDES.of_change("_op") == "delete"
@@ -254,7 +235,7 @@ class DeltaFormat:
         if snapshot is None:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
-        in_order = delta_write.is_in_order(snapshot)
+        in_order = delta_properties.is_in_order(snapshot)
         with self._turns.of(table):
             delta_upkeep.shrink(spark, table.location, log.state(spark), self._fence, in_order=in_order)
         failpoints.hit("delta.optimized")
@@ -269,7 +250,8 @@ class DeltaFormat:
         log = self._log(table)
         plain = log.plain_files(spark, snapshot)
         if plain is not None:
-            return delta_write.rows_of(spark, table, log, snapshot, plain)
+            paths = [file.path for file in plain]
+            return delta_files.rows_of(spark, table.location, snapshot, paths, parted=bool(log.partition_by(spark)))
         marked = log.live_files(spark, snapshot)
         if not marked or len(marked) > delta_files.FEW or log.partition_by(spark):
             return None
@@ -277,12 +259,12 @@ class DeltaFormat:
 
     def _described(self, spark: SparkSession, table: Table, properties: Mapping[str, str]) -> Any | None:
         """The newest version, which has these properties."""
-        delta_write.describe(spark, table, properties, self._log(table), self._fence)
+        delta_properties.describe(spark, table, properties, self._log(table), self._fence)
         return self._snapshot(spark, table)
 
     def _allowing(self, spark: SparkSession, table: Table, wanted: StructType, snapshot: Any) -> Any:
         """This newest version of a table, or the one behind it, which may have these columns."""
-        is_other = delta_write.allow(spark, table, wanted, snapshot, self._fence)
+        is_other = delta_properties.allow(spark, table, wanted, snapshot, self._fence)
         return self._snapshot(spark, table) if is_other else snapshot
 
     def _told(self, spark: SparkSession, table: Table) -> Any | None:
@@ -306,7 +288,7 @@ class DeltaFormat:
         return delta_write.insert(rows, table, self._log(table), progress, properties, self._fence)
 
     def _merge(self, table: Table, snapshot: Any, merging: Merging, progress: Progress) -> Applied:
-        return delta_write.merge(table, self._log(table), snapshot, merging, progress, self._ways, self._fence)
+        return delta_ways.merge(table, self._log(table), snapshot, merging, progress, self._ways, self._fence)
 
     def _log(self, table: Table) -> Log:
         return self._logs.setdefault(table.location, Log(table.location))
@@ -317,4 +299,4 @@ class DeltaFormat:
 
 def _gold(table: Table) -> Mapping[str, str]:
     """The properties of a table whose rows are put there."""
-    return _SILVER if table.deletion_vectors else _LOG
+    return WITH_VECTORS if table.deletion_vectors else WITH_FEED

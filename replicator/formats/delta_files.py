@@ -13,8 +13,10 @@ from functools import cache
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from replicator import names
 from replicator.jvm import gateway
 
 FEW = 32
@@ -30,6 +32,17 @@ def read(spark: SparkSession, location: str, files: Sequence[str], schema: Struc
     """Rows of files by their paths as they are: no character of a path is a pattern."""
     paths = [_PATTERN.sub(r"\\\g<0>", file) for file in files]
     return spark.read.schema(schema).option("basePath", location).parquet(*paths)
+
+
+def rows_of(spark: SparkSession, location: str, snapshot: Any, files: Sequence[str], *, parted: bool) -> DataFrame:
+    """The rows of files that alone are the table. Spark puts the columns of partitions behind all others, without what
+    is noted about them, such as their place in the key.
+    """
+    columns = schema(snapshot)
+    rows = read(spark, location, files, columns)
+    if not parted:
+        return rows
+    return rows.select(*[F.col(names.spark(each.name)).alias(each.name, metadata=each.metadata) for each in columns])
 
 
 def schema(snapshot: Any) -> StructType:

@@ -20,6 +20,7 @@ from replicator.formats import delta_marks, delta_reach
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_merge import SIDES, Merging
 from replicator.formats.delta_reach import Keys, compared
+from replicator.formats.delta_ways import Ways
 from replicator.formats.memory import MemoryFormat
 from replicator.spec import Applied, Progress, Table
 from replicator.transforms import fold, merge
@@ -84,7 +85,7 @@ def test_marked_rows_are_those_of_a_merge(spark: SparkSession, tmp_path: Path, m
     files = {}
     for way, (marked, small) in WAYS.items():
         monkeypatch.setattr(delta_reach, "_SMALL_FILES", small)
-        format_ = DeltaFormat(rewritten_bytes=0, marked_files=marked)
+        format_ = DeltaFormat(Ways(rewritten_bytes=0, marked_files=marked))
         table = loaded(spark, format_, tmp_path / way)
         for number, batch in enumerate(BATCHES, 1):
             applied = format_.apply(rows(session, batch), table, Progress("bronze", number))
@@ -110,7 +111,7 @@ def test_random_batches_end_as_they_do_in_memory(spark: SparkSession, tmp_path: 
     sent = [(key, dice.choice(kinds)(f"{10 + at}")) for key in range(40) for at in range(5) if dice.random() < 0.6]
     dice.shuffle(sent)
     held = []
-    for format_ in (DeltaFormat(rewritten_bytes=0), MemoryFormat()):
+    for format_ in (DeltaFormat(Ways(rewritten_bytes=0)), MemoryFormat()):
         table = Table("t", str(tmp_path / type(format_).__name__), ("k",))
         for number in range(4):
             batch = list(dict.fromkeys([*sent[number::4], *sent[: 5 * number]]))
@@ -127,7 +128,7 @@ def test_only_files_that_may_hold_a_key_are_read(
 ) -> None:
     """A2, A3: recent keys need no other file, new ones behind all keys need none; one that is needed is missed."""
     monkeypatch.setattr(delta_reach, "_COMPARED_KEYS", compared)
-    session, format_ = exact_session(spark), DeltaFormat(rewritten_bytes=0)
+    session, format_ = exact_session(spark), DeltaFormat(Ways(rewritten_bytes=0))
     table = loaded(spark, format_, tmp_path / "t")
     files = data_files(table)
     assert sorted(files) == ["0", "100", "200", "300"]
@@ -156,7 +157,7 @@ def test_a_table_of_many_files_is_merged_and_one_without_vectors_is_not_marked(
     """What Delta's own MERGE commits says how its clauses read; ours has none, and no vectors unasked."""
     session = exact_session(spark)
     for number, (most, vectors) in enumerate([(4, "true"), (3, "true"), (4, "false")]):
-        format_ = DeltaFormat(rewritten_bytes=0, marked_files=most)
+        format_ = DeltaFormat(Ways(rewritten_bytes=0, marked_files=most))
         table = loaded(spark, format_, tmp_path / str(number))
         session.sql(
             f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')"
@@ -174,7 +175,7 @@ def test_a_table_of_few_bytes_is_marked_where_it_has_many_rows(
     spark: SparkSession, tmp_path: Path, vectors: str, most: int, is_marked: bool
 ) -> None:
     """Narrow rows are many in a few bytes; a table that is to have no vectors is written anew all the same."""
-    session, format_ = exact_session(spark), DeltaFormat(rewritten_rows=most)
+    session, format_ = exact_session(spark), DeltaFormat(Ways(rewritten_rows=most))
     table = loaded(spark, format_, tmp_path / "t")
     session.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')")
     assert format_.apply(rows(session, [(30, "20", False)]), table, Progress("bronze", 1)) == Applied(0, 1, 0, 2)
@@ -184,7 +185,7 @@ def test_a_table_of_few_bytes_is_marked_where_it_has_many_rows(
 
 def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path) -> None:
     """F-W2: whatever it changed, rows are not marked over it."""
-    session, format_ = exact_session(spark), DeltaFormat(rewritten_bytes=0)
+    session, format_ = exact_session(spark), DeltaFormat(Ways(rewritten_bytes=0))
     table = loaded(spark, format_, tmp_path / "t")
     snapshot = format_._snapshot(session, table)
     target = delta_marks.Target(snapshot, format_._log(table).live_files(session, snapshot) or ())
@@ -205,7 +206,7 @@ def test_bounds_of_a_file_with_marked_rows_stay_exact(spark: SparkSession, tmp_p
     def batch(seq: str, *of: Decimal) -> DataFrame:
         return made(session, [(key, int(seq), "b", seq, False, None, 1) for key in of], ddl)
 
-    format_, table = DeltaFormat(rewritten_bytes=0), Table("t", str(tmp_path / "t"), ("k",))
+    format_, table = DeltaFormat(Ways(rewritten_bytes=0)), Table("t", str(tmp_path / "t"), ("k",))
     format_.apply(batch("10", *keys).coalesce(1), table, Progress("bronze", 0))
     assert format_.apply(batch("20", keys[4]), table, Progress("bronze", 1)).updated == 1
     [marked] = [each for each in of_kind("add", actions(table, 1)) if "deletionVector" in each]
@@ -219,7 +220,7 @@ def test_bounds_of_a_file_with_marked_rows_stay_exact(spark: SparkSession, tmp_p
 
 def test_a_file_whose_rows_nobody_has_counted_is_merged_into(spark: SparkSession, tmp_path: Path) -> None:
     """A user of Spark may have switched statistics off: Delta marks no row of such a file."""
-    session, format_ = exact_session(spark), DeltaFormat(rewritten_bytes=0)
+    session, format_ = exact_session(spark), DeltaFormat(Ways(rewritten_bytes=0))
     session.conf.set("spark.databricks.delta.stats.collect", "false")
     table = loaded(session, format_, tmp_path / "t")
     assert format_.apply(rows(session, [(30, "20", False)]), table, Progress("bronze", 1)).updated == 1

@@ -17,6 +17,7 @@ from replicator.errors import StaleWriter
 from replicator.formats import delta_reach, delta_rewrite
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_merge import Merging
+from replicator.formats.delta_ways import Ways
 from replicator.spec import Applied, Progress, Table
 from replicator.transforms import merge
 from tests.builders import in_files_of, made
@@ -78,7 +79,7 @@ def test_replaced_files_hold_what_a_merge_leaves(
     session, told = in_files_of(spark.newSession(), 10), dict[str, list[Any]]()
     for way, (files, small, vectors) in WAYS.items():
         monkeypatch.setattr(delta_reach, "_SMALL_FILES", small)
-        format_ = DeltaFormat(rewritten_bytes=0, marked_files=files)
+        format_ = DeltaFormat(Ways(rewritten_bytes=0, marked_files=files))
         table, told[way] = filled(session, format_, tmp_path / way, vectors=vectors), []
         for number, batch in enumerate(BATCHES, 1):
             applied = format_.put(rows(session, batch), table, Progress("model", number))
@@ -96,7 +97,7 @@ def test_replaced_files_hold_what_a_merge_leaves(
 
 def test_changed_rows_are_those_that_one_commit_wrote(spark: SparkSession, tmp_path: Path) -> None:
     """From the files of its feed, or new ones; of several commits, or under other columns, they are not told."""
-    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(Ways(rewritten_bytes=0))
     table = filled(session, format_, tmp_path / "t")
 
     def told(after: int, upto: int) -> dict[int, str] | None:
@@ -121,7 +122,7 @@ def test_deletion_vectors_are_asked_for_and_given_up(spark: SparkSession, tmp_pa
     """A table gets them with its next difference, makes no more once they are refused, and stays as it is where nothing
     is said; its keys that changed are those of the differences alone.
     """
-    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(Ways(rewritten_bytes=0))
     table = filled(session, format_, tmp_path / "t")
     marks: list[int] = []
     for number, wanted in enumerate((True, None, False, None), 1):
@@ -147,7 +148,7 @@ def test_only_files_that_hold_a_changed_row_are_written(
 ) -> None:
     """A2, A3: a file goes on to hold a range of keys; what may hold none is not read, and new rows replace nothing."""
     monkeypatch.setattr(delta_reach, "_COMPARED_KEYS", compared)
-    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(Ways(rewritten_bytes=0))
     table = filled(session, format_, tmp_path / "t")
     ranges = {json.loads(each["stats"])["minValues"]["k"]: each["path"] for each in actions(table, 0)["add"]}
     assert sorted(ranges) == [0, 100, 200, 300]
@@ -167,7 +168,7 @@ def test_many_changes_are_not_sent_to_every_task(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither what they leave nor what they are counted as hangs on their number."""
-    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(Ways(rewritten_bytes=0))
     monkeypatch.setattr(delta_reach, "NEAR_KEYS", 1)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     table = filled(session, format_, tmp_path / "t")
@@ -178,7 +179,7 @@ def test_many_changes_are_not_sent_to_every_task(
 
 def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path) -> None:
     """F-W2: whatever it changed, files are not replaced over it."""
-    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(Ways(rewritten_bytes=0))
     table = filled(session, format_, tmp_path / "t")
     log = format_._log(table)
     snapshot = log.snapshot(session)

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from replicator.formats import delta_files, delta_upkeep
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.delta_ways import Ways
 from replicator.spec import Maintained, Progress, Table
 from replicator.stages import tuning
 from replicator.transforms import merge
@@ -179,7 +180,7 @@ def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
 
 def test_files_of_gold_in_the_order_of_their_keys_stay_so(spark: SparkSession, tmp_path: Path, small: int) -> None:
     """Put together they would all be written for a change of any row; small ones become one."""
-    session, format_ = in_files_of(spark.newSession(), 1000), DeltaFormat(rewritten_bytes=0)
+    session, format_ = in_files_of(spark.newSession(), 1000), DeltaFormat(Ways(rewritten_bytes=0))
     table, drawn = Table("t", str(tmp_path / "t"), ("k",)), random.Random(5)
     for number, keys in enumerate((range(2000), [2000], [2001])):
         rows = [(key, drawn.random(), "upsert") for key in keys]
@@ -194,7 +195,7 @@ def test_files_in_the_order_of_their_keys_stay_so(spark: SparkSession, tmp_path:
     marked rows go where they are more than a twentieth.
     """
     session = in_files_of(spark.newSession(), 1000)
-    format_, table = DeltaFormat(rewritten_bytes=0), Table("t", str(tmp_path / "t"), ("k",))
+    format_, table = DeltaFormat(Ways(rewritten_bytes=0)), Table("t", str(tmp_path / "t"), ("k",))
     drawn = random.Random(5)
     rows = [(key, drawn.random(), "10", False, None, 1) for key in drawn.sample(range(2000), 2000)]
     ddl = f"k INT, v DOUBLE, {merge.SYSTEM_DDL}"
@@ -219,7 +220,7 @@ def test_changes_whose_files_a_vacuum_took_are_not_half_told(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """K-M1: nobody knows what changed, also where the oldest commit appended rows whose file the table still has."""
-    small, format_ = tuning.session_for(spark, 0), DeltaFormat(rewritten_bytes=0)
+    small, format_ = tuning.session_for(spark, 0), DeltaFormat(Ways(rewritten_bytes=0))
     table, columns = Table("t", str(tmp_path / "t"), ("k",)), "k INT, v INT, _op STRING"
     for version, key in enumerate((1, 2, 1, 1, 1)):
         format_.put(made(small, [(key, version, "upsert")], columns), table, Progress("model", version))

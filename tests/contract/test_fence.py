@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from replicator.errors import LeaseLost
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.delta_ways import Ways
 from replicator.formats.fenced import FencedFormat
 from replicator.formats.hudi import HudiFormat
 from replicator.formats.memory import MemoryFormat
@@ -71,8 +72,8 @@ class ShutOut:
 
 FORMATS: dict[str, tuple[Callable[[Fence], Any], tuple[str, ...]]] = {
     "delta": (lambda fence: DeltaFormat(fence=fence), ("apply", "put", "append", "replace", "evolve", "maintain")),
-    "delta by MERGE": (lambda fence: DeltaFormat(rewritten_bytes=0, marked_files=0, fence=fence), ("apply",)),
-    "delta by marks": (lambda fence: DeltaFormat(rewritten_bytes=0, fence=fence), ("apply",)),
+    "delta by MERGE": (lambda fence: DeltaFormat(Ways(rewritten_bytes=0, marked_files=0), fence=fence), ("apply",)),
+    "delta by marks": (lambda fence: DeltaFormat(Ways(rewritten_bytes=0), fence=fence), ("apply",)),
     "memory": (lambda fence: MemoryFormat(fence=fence), ("apply", "put", "append", "replace", "evolve")),
     "hudi": (lambda fence: HudiFormat(fence=fence), ("apply", "maintain")),
 }

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from replicator.errors import SchemaRefused, TableMissing, VersionMissing
 from replicator.formats import hudi_options
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.delta_ways import Ways
 from replicator.formats.hudi import HudiFormat
 from replicator.formats.hudi_timeline import Timeline
 from replicator.formats.memory import MemoryFormat
@@ -41,7 +42,7 @@ class LargeDelta(DeltaFormat):
     """Delta as it treats large tables: rows are marked, and where there are no deletion vectors files are replaced."""
 
     def __init__(self) -> None:
-        super().__init__(rewritten_bytes=0)
+        super().__init__(Ways(rewritten_bytes=0))
 
 
 class Mixed(MixedFormat):

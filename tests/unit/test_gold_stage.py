@@ -17,6 +17,7 @@ from replicator.errors import ChecksFailed, ConfigError, SchemaRefused, TableSto
 from replicator.failpoints import Killed
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.delta_ways import Ways
 from replicator.formats.memory import MemoryFormat
 from replicator.jvm import gateway
 from replicator.lake import Lake
@@ -676,7 +677,7 @@ def test_rows_of_the_grain_are_compared_by_whoever_writes_them(shop: Shop, monke
 
 def test_changed_rows_of_the_grain_are_read_where_they_were_written(spark: SparkSession, tmp_path: Path) -> None:
     """Behind one commit of silver; behind two, and of a history, which has other states of a key, in the table."""
-    tables = DeltaFormat(rewritten_bytes=0)
+    tables = DeltaFormat(Ways(rewritten_bytes=0))
     at = Warehouse(tables, tables, JsonControl(spark), Lake(str(tmp_path)), 2.0, 0)
     shop = Shop(tuning.session_for(spark, 0), at)
     own = Model("own", "SELECT id, pieces FROM {lines}", {"lines": "s/db.lines"}, ("id",), (),

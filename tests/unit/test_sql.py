@@ -19,6 +19,7 @@ from replicator.cli import app, spark_sql
 from replicator.cli.views import register, views
 from replicator.errors import ConfigError, VersionMissing
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.delta_ways import Ways
 from replicator.lake import Lake
 from replicator.spec import Progress
 from replicator.transforms.merge import SYSTEM_DDL
@@ -186,7 +187,7 @@ def test_duckdb_gives_the_rows_that_spark_gives(spark: SparkSession, tmp_path: P
     JSON, character by character.
     """
     pytest.importorskip("duckdb")
-    lake, delta = Lake(str(tmp_path)), DeltaFormat(rewritten_bytes=0)
+    lake, delta = Lake(str(tmp_path)), DeltaFormat(Ways(rewritten_bytes=0))
     table = lake.silver("s", "db.odd", ("id",))
     for version, (first, end, deleted) in enumerate([(0, 9, "false"), (0, 5, "id < 3")]):
         system = SYSTEM.format(seq=version, deleted=deleted)

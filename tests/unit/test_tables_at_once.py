@@ -21,6 +21,7 @@ from replicator.errors import TableStopped
 from replicator.failpoints import Killed
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.delta_ways import Ways
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Applied, Arrival, Column, Declaration, Progress, SourceSpec, Table, Token
@@ -151,12 +152,10 @@ def test_a_table_that_stops_and_letters_of_all_keep_the_others_going(exact: Spar
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("ways", [(8 << 20, 0), (0, 1), (0, 0)], ids=["written anew", "marked", "merged"])
-def test_every_commit_carries_its_own_progress_and_token(
-    spark: SparkSession, tmp_path: Path, ways: tuple[int, int]
-) -> None:
+@pytest.mark.parametrize("ways", [Ways(), Ways(0), Ways(0, marked_files=0)], ids=["written anew", "marked", "merged"])
+def test_every_commit_carries_its_own_progress_and_token(spark: SparkSession, tmp_path: Path, ways: Ways) -> None:
     """Both are settings of a session for the time of a commit: no table may find another one's, or none."""
-    at = world(tmp_path, DeltaFormat(rewritten_bytes=ways[0], marked_files=ways[1], fence=Leased()))
+    at = world(tmp_path, DeltaFormat(ways, fence=Leased()))
     for offset in (1, 4):
         done = take(spark, at, *(change(name, offset, offset) for name in NAMES))
         assert [account.error for account in done.values()] == [None] * 3

@@ -1,0 +1,72 @@
+"""What a Delta table's metadata says of it, and how it comes to say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from replicator import names
+from replicator.formats import delta_files, delta_token, refusals
+from replicator.formats.delta_log import Log, partitions
+from replicator.protocols import UNFENCED, Fence
+from replicator.spec import Table
+
+_FEED, _VECTORS = "delta.enableChangeDataFeed", "delta.enableDeletionVectors"
+_LOCAL_TIME = "timestampNtz"
+
+WITH_FEED = {_FEED: "true", _VECTORS: "false"}
+WITH_VECTORS = {_FEED: "true", _VECTORS: "true"}
+"""Both keep a change data feed from creation (architecture section 4)."""
+
+
+def has_vectors(snapshot: Any) -> bool:
+    """Whether rows of the table may be marked as gone: silver's, and those of models that ask for it."""
+    return _property(snapshot, _VECTORS) == "true"
+
+
+def has_feed(snapshot: Any) -> bool:
+    """Whether the table keeps a change data feed."""
+    return _property(snapshot, _FEED) == "true"
+
+
+def is_in_order(snapshot: Any) -> bool:
+    """Whether files of the table hold a range of keys each: silver's and gold's, or it is as good as that for those who
+    read it. Bronze's are by topic.
+    """
+    return has_vectors(snapshot) or not partitions(snapshot)
+
+
+def describe(
+    spark: SparkSession, table: Table, properties: Mapping[str, str], log: Log, fence: Fence = UNFENCED
+) -> None:
+    """Set those properties that the table lacks: a writer's options can name none but Delta's own."""
+    snapshot = log.snapshot(spark) if properties else None
+    if snapshot is None:
+        return
+    missing = {name: value for name, value in properties.items() if _property(snapshot, name) != value}
+    if missing:
+        _set(spark, table, missing, fence)
+
+
+def allow(spark: SparkSession, table: Table, wanted: StructType, snapshot: Any, fence: Fence = UNFENCED) -> bool:
+    """Let the table have these columns; whether that took a commit: the first time without a zone is a feature of its
+    protocol, which Delta gives to a new table by itself, and to one that is there when it is told to.
+    """
+    if not refusals.has_local_time(wanted) or _LOCAL_TIME in delta_files.features(snapshot):
+        return False
+    _set(spark, table, {f"delta.feature.{_LOCAL_TIME}": "supported"}, fence)
+    return True
+
+
+def _set(spark: SparkSession, table: Table, properties: Mapping[str, str], fence: Fence) -> None:
+    told = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    with delta_token.committing(spark, fence, table.location):
+        spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({told})")
+
+
+def _property(snapshot: Any, name: str) -> str | None:
+    found = snapshot.metadata().configuration().get(name)
+    return str(found.get()) if found.isDefined() else None
