@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator.debezium import envelope, position, template
+from replicator.debezium import envelope, position, template, verdicts
 from replicator.debezium.infer import slices
 from replicator.debezium.template import CAPTURED, CONSTANT, IMAGE, Template
 from replicator.debezium.unavailable import Placeholder
@@ -69,7 +69,7 @@ def known(described: Mapping[str, Any], placeholder: Placeholder) -> list[Known]
     where it is neither a plain envelope of a row's change nor a tombstone.
     """
     key, key_wrapped = described["key"], described["key_wrapped"]
-    if described["rule"] == envelope.TOMBSTONE:
+    if described["rule"] == verdicts.TOMBSTONE:
         found = {False: template.tombstone(key, key_wrapped=key_wrapped)}
     elif described["rule"] or described["reason"] or described["shape"] or described["flat"]:
         return []

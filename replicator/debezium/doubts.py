@@ -10,7 +10,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 
 from replicator.debezium.logical import Logical
-from replicator.debezium.types import NUL, TEXTS
+from replicator.debezium.scalars import NUL
+from replicator.debezium.types import TEXTS
 
 _TEXTS = frozenset({*TEXTS, "enum"})
 _NOTHING_CAME = frozenset(

@@ -12,8 +12,7 @@ from functools import cache, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator.debezium import headers, position, unavailable
-from replicator.debezium.surrogates import has_half
+from replicator.debezium import headers, position, unavailable, verdicts
 from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import prepared
 from replicator.spec import Reading
@@ -27,15 +26,8 @@ _HEAD = f"schema STRING, payload STRUCT<after STRING, {_BODY}>, after STRING, {_
 _FLAT = ", ".join(
     ["__op STRING", "__deleted STRING"] + [f"__{name} STRING, __source_{name} STRING" for name in _METADATA]
 )
-_JSON_SPACE = " \t\r\n"
-
 AS_THEY_LOOK = Reading()
 """Nothing is declared of the records."""
-
-ROW_OPERATIONS = ("c", "u", "r", "d", "t")
-
-TOMBSTONE = "tombstone"
-"""The rule of a record without a value (A1)."""
 
 CLOUDEVENT, UNIONS, MONGODB = "cloudevent", "unions", "mongodb"
 """Shapes that must be written anew before their rows can be read (A5, A6, K1)."""
@@ -118,7 +110,7 @@ def _heads() -> tuple[Column, ...]:
     # the many fields of flattened rows, and a wrapper, only where their names may be
     flat = F.when(_may_have(value, "__"), F.from_json(value, f"payload STRUCT<{_FLAT}>, {_FLAT}"))
     key_head = F.when(_may_have(key, "payload"), F.from_json(key, "schema STRING, payload STRING"))
-    return head.alias("_head"), flat.alias("_marks"), key_head.alias("_key"), _is_object(value).alias("_object")
+    return head.alias("_head"), flat.alias("_marks"), key_head.alias("_key"), verdicts.is_object(value).alias("_object")
 
 
 def _may_have(text: Column, name: str) -> Column:
@@ -147,22 +139,6 @@ def _bodies() -> tuple[Column, ...]:
 @cache
 def _kept_reason() -> Column:
     return F.when(F.col("rule").isNull(), F.col("reason")).alias("reason")
-
-
-def _trimmed(text: Column) -> Column:
-    """Without JSON's white space around it; ``trim`` alone takes spaces only."""
-    return F.btrim(text, F.lit(_JSON_SPACE))
-
-
-def _is_object(text: Column) -> Column:
-    """Whether the text begins like an object; nearly all do at once, and to trim is dear."""
-    return text.startswith("{") | _trimmed(text).startswith("{")
-
-
-def is_one_object(text: Column) -> Column:
-    """Whether what begins like an object is one to its end: ``from_json`` looks at nothing behind the first."""
-    alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
-    return F.coalesce(alone, F.lit(False)) & (text.endswith("}") | _trimmed(text).endswith("}"))
 
 
 def _fields_of(head: Column, ddl: str) -> Column:
@@ -208,7 +184,7 @@ def _names() -> tuple[Column, ...]:
     schema = F.coalesce(source["schema"], source["db"], F.element_at(from_topic, -2))
     key_wrapped = headers.is_wrapped(F.col("key"), F.col("_key.schema"), F.col("_key.payload"))
     key_text = F.when(key_wrapped, F.col("_key.payload")).otherwise(F.col("key"))
-    key_names = F.when(_is_object(key_text), F.json_object_keys(key_text))
+    key_names = F.when(verdicts.is_object(key_text), F.json_object_keys(key_text))
     return (
         F.coalesce(source["name"], parts[0]).alias("source_name"),
         F.when((schema != "") & (table != ""), F.concat_ws(".", schema, table)).alias("table"),
@@ -250,12 +226,12 @@ def _forms(binlog: str | None) -> tuple[Column, ...]:
 
 @cache
 def _judgements(flattened: tuple[str, ...]) -> tuple[Column, ...]:
-    rule = _rule()
+    rule = verdicts.rule()
     if flattened:
-        rule = F.when(~F.col("topic").isin(*flattened) | (rule == TOMBSTONE), rule)
+        rule = F.when(~F.col("topic").isin(*flattened) | (rule == verdicts.TOMBSTONE), rule)
     # without the looked-up document an update of MongoDB's says only what changed (K2)
     is_part = (F.col("shape") == MONGODB) & (F.col("op") == "u") & F.col("_row_text").isNull()
-    return rule.alias("rule"), F.coalesce(_reason(), F.when(is_part, "mongodb_partial_update")).alias("reason")
+    return rule.alias("rule"), F.coalesce(verdicts.reason(), F.when(is_part, "mongodb_partial_update")).alias("reason")
 
 
 def _sent() -> Column:
@@ -290,45 +266,3 @@ def _row_text() -> Column:
     wrapped = F.when(F.col("wrapped"), F.get_json_object(value, "$.payload")).otherwise(value)
     row = F.when(flat, wrapped).otherwise(F.col("_after"))
     return F.when(F.col("_schema").isNull(), row)
-
-
-def _is_null_value() -> Column:
-    """No bytes, zero bytes, the JSON text null, or a wrapper around nothing (A1; measured Z1.4)."""
-    nothing = F.col("value").isNull() | (~F.col("_object") & _trimmed(F.col("value")).isin("", "null"))
-    empty_wrapper = F.col("value").contains('"payload"') & F.col("value").rlike(
-        r'^\s*\{\s*"schema"\s*:.*"payload"\s*:\s*null\s*\}\s*$'
-    )
-    return F.col("undecodable").isNull() & (nothing | (empty_wrapper & F.col("_payloadless")))
-
-
-def _rule() -> Column:
-    """Why a record is no change of a row, by name (R3); NULL if it may be one."""
-    body = F.col("_body")
-    no_row = body["op"].isNull()
-    return (
-        F.when(_is_null_value(), TOMBSTONE)
-        .when(F.col("topic").startswith("__debezium-heartbeat"), "heartbeat")
-        .when(_is_of_transactions(body), "transaction")
-        .when(no_row & body["ddl"].isNotNull() & body["source"].isNotNull(), "schema_change")
-        .when(no_row & body["aggregate_type"].isNotNull() & body["additional_data"].isNotNull(), "notification")
-        .when(body["op"] == "m", "message")
-    )
-
-
-def _is_of_transactions(body: Column) -> Column:
-    """The begin or the end of a transaction (H3): a table may be called so, too, and have a status."""
-    is_told = body["status"].isin("BEGIN", "END") & F.col("value").contains('"data_collections"')
-    return F.col("topic").endswith(".transaction") & is_told
-
-
-def _reason() -> Column:
-    """Why a record can never be applied (R4), as far as its outside tells; NULL if nothing is wrong yet."""
-    scalar = F.get_json_object("value", "$").isNotNull()
-    return (
-        F.when(F.col("undecodable").isNotNull(), "invalid_utf8")
-        .when(~F.col("_object"), F.when(scalar, "unknown_shape").otherwise("malformed_json"))
-        .when(~is_one_object(F.col("value")), "malformed_json")
-        .when(has_half(F.col("value")) | has_half(F.col("key")), "invalid_utf8")
-        .when(~F.col("op").isin(*ROW_OPERATIONS) | F.col("op").isNull(), "unknown_op")
-        .when(F.col("table").isNull(), "unknown_table")
-    )

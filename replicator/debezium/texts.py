@@ -9,7 +9,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from replicator.debezium.logical import Logical
-from replicator.debezium.types import INFINITE, wire_type
+from replicator.debezium.scalars import INFINITE
+from replicator.debezium.types import wire_type
 
 _WHOLE, _FLOATING = ("SMALLINT", "INT", "BIGINT", "BOOLEAN"), ("FLOAT", "DOUBLE")
 

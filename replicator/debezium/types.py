@@ -12,53 +12,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.debezium import decimals, quoted, temporal
+from replicator.debezium import decimals, quoted, scalars, temporal
 from replicator.debezium.decoding import (
-    INTEGER_OVERFLOW,
-    INVALID_BASE64,
     NUL_CHARACTER,
     TYPE_MISMATCH,
     Decoded,
     Policies,
     bound,
     complain,
-    integer_reason,
     is_true,
     let,
     nothing,
     packed,
 )
-from replicator.debezium.logical import GUESSED_DOUBLE, Field, Logical, spark_type
+from replicator.debezium.logical import Field, Logical
+from replicator.debezium.scalars import NUL, REPLACEMENT
 from replicator.errors import ConfigError
 
-__all__ = ["INFINITE", "NUL", "TEXTS", "Decoded", "Policies", "decode", "wire_type"]
+__all__ = ["TEXTS", "Decoded", "Policies", "decode", "wire_type"]
 
 _DEFAULT_POLICIES = Policies()
 _WIRE_OF_BITS = {16: "SMALLINT", 32: "INT", 64: "BIGINT"}
-_INTEGER_BITS = {
-    "smallint": 16,
-    "int": 32,
-    "bigint": 64,
-    "year": 32,
-    "micro_duration": 64,
-    "nano_duration": 64,
-}
-INFINITE = (float("inf"), float("-inf"))
-"""What Spark reads a number as that is too large for its type, and a word for infinity."""
+
 TEXTS = ("string", "json", "uuid", "xml", "ltree", "tsvector", "interval", "zoned_time")
 """Logical types whose values are any text."""
-_TWO_64 = Decimal(2**64)
-NUL, _REPLACEMENT = "\u0000", "\ufffd"
-"""What a text may not hold, and what a policy puts in its place."""
-_BITS_BYTES = 8
-_DOUBLE_DIGITS = 15
-"""So many digits of any number a DOUBLE keeps."""
 
 _WKB = Field("wkb", Logical("bytes", encoding="base64"))
 _SRID = Field("srid", Logical("int"))
@@ -137,96 +119,12 @@ def _element(array: Logical) -> Logical:
     return array.element or Logical("string")
 
 
-def _integer(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
-    problem = complain(wire, text, integer_reason(text, _INTEGER_BITS[logical.name]))
-    if logical.name != "bigint":
-        return Decoded(wire, problem)
-    if logical.unsigned:
-        # handling ``long`` wraps values from 2^63 on (section 5)
-        number = wire.cast("decimal(20,0)")
-        wrapped = (number + F.lit(_TWO_64)).cast("decimal(20,0)")
-        return Decoded(F.when(wire < 0, wrapped).otherwise(number), problem)
-    return Decoded(wire, problem)
-
-
-def _floating(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
-    """NaN and infinities come quoted; a literal too large for the type is no infinity. ``text`` of a GUESSED_DOUBLE is
-    the record's own.
-    """
-    is_infinite = wire.isin(*INFINITE)
-    is_word = text.rlike("^[+-]?(Infinity|INF)$")
-    value = F.when(~is_infinite | is_word, wire)
-    if logical == GUESSED_DOUBLE:
-        digits = _significant(text)
-        is_rounded = (F.length(digits) > _DOUBLE_DIGITS) & (digits != _significant(wire.cast("string")))
-        value = F.when(~is_rounded, value)
-    return Decoded(value, complain(value, text, TYPE_MISMATCH))
-
-
-def _significant(number: Column) -> Column:
-    """The digits of a number from the first to the last that is not 0."""
-    return F.btrim(F.regexp_replace(number, "[eE].*|[-.]", ""), F.lit("0"))
-
-
-def _boolean(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
-    """``true`` and ``false``, and the 0 and 1 of a TINYINT(1) snapshot."""
-    value = (
-        F.when(wire.isNotNull(), wire)
-        .when(text == "1", F.lit(1).cast("boolean"))
-        .when(text == "0", F.lit(0).cast("boolean"))
-    )
-    return Decoded(value, complain(value, text, TYPE_MISMATCH))
-
-
-def _string(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
-    mismatch = complain(wire, text, TYPE_MISMATCH)
-    if policies.nul == "replace":
-        return Decoded(F.translate(wire, NUL, _REPLACEMENT), mismatch)
-    return Decoded(wire, F.when(wire.contains(NUL), NUL_CHARACTER).otherwise(mismatch))
-
-
-def _bytes(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
-    if logical.encoding == "hex":
-        is_hex = wire.rlike("^([0-9a-fA-F]{2})*$")
-        value = F.when(is_hex, F.try_to_binary(wire, F.lit("hex")))
-        return Decoded(value, complain(value, text, TYPE_MISMATCH))
-    plain = F.translate(wire, "-_", "+/") if logical.encoding == "base64url" else wire
-    value = F.try_to_binary(plain, F.lit("base64"))
-    return Decoded(value, complain(value, text, INVALID_BASE64))
-
-
-def _bits(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
-    """Little-endian bytes; empty bytes are zero (debezium-measured Z1.11)."""
-    data = F.try_to_binary(wire, F.lit("base64"))
-    if spark_type(logical) == "BINARY":
-        return Decoded(data, complain(data, text, INVALID_BASE64))
-    digits = F.hex(data)
-    big_endian = F.concat(*(F.substring(digits, 2 * at + 1, 2) for at in reversed(range(_BITS_BYTES))))
-    number = F.conv(big_endian, 16, 10).cast("decimal(20,0)")
-    fits = (F.length(data).between(1, _BITS_BYTES)) & (number < F.lit(Decimal(2 ** (logical.length or 0))))
-    value = F.when(F.length(data) == 0, F.lit(0)).when(fits, number).cast("bigint")
-    reason = F.when(data.isNull(), INVALID_BASE64).otherwise(INTEGER_OVERFLOW)
-    return Decoded(value, complain(value, text, reason))
-
-
-def _enum(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
-    """MariaDB's stream puts a backslash before a comma where its snapshot does not (measured Z1.11)."""
-    as_text = _string(logical, wire, text, policies)
-    return Decoded(F.replace(as_text.value, F.lit("\\,"), F.lit(",")), as_text.problem)
-
-
-def _enum_set(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
-    as_text = _string(logical, wire, text, policies)
-    members = F.when(as_text.value == "", F.array().cast("array<string>")).otherwise(F.split(as_text.value, ","))
-    return Decoded(F.when(as_text.value.isNotNull(), members), as_text.problem)
-
-
 def _map(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
     has_nul = F.exists(F.concat(F.map_keys(wire), F.map_values(wire)), lambda part: is_true(part.contains(NUL)))
     mismatch = complain(wire, text, TYPE_MISMATCH)
     if policies.nul == "replace":
-        clean = F.transform_keys(wire, lambda key, __: F.translate(key, NUL, _REPLACEMENT))
-        value = F.transform_values(clean, lambda __, held: F.translate(held, NUL, _REPLACEMENT))
+        clean = F.transform_keys(wire, lambda key, __: F.translate(key, NUL, REPLACEMENT))
+        value = F.transform_values(clean, lambda __, held: F.translate(held, NUL, REPLACEMENT))
         return Decoded(value, mismatch)
     return Decoded(wire, F.when(has_nul, NUL_CHARACTER).otherwise(mismatch))
 
@@ -304,18 +202,18 @@ def _shaped(shape: Logical) -> _Family:
 
 
 _FAMILIES: Mapping[str, _Family] = {
-    **{name: _plain(_WIRE_OF_BITS[bits], _integer) for name, bits in _INTEGER_BITS.items()},
-    **{name: _plain("STRING", _string) for name in TEXTS},
+    **{name: _plain(_WIRE_OF_BITS[bits], scalars.integer) for name, bits in scalars.INTEGER_BITS.items()},
+    **{name: _plain("STRING", scalars.string) for name in TEXTS},
     **{name: _Family(decimals.wire_type, decimals.decode) for name in ("decimal", "variable_decimal")},
     **{name: _Family(temporal.wire_type, temporal.decode) for name in temporal.NAMES},
     **{name: _shaped(shape) for name, shape in _SHAPES.items()},
-    "float": _plain("FLOAT", _floating),
-    "double": _plain("DOUBLE", _floating),
-    "boolean": _plain("BOOLEAN", _boolean),
-    "bytes": _plain("STRING", _bytes),
-    "bits": _plain("STRING", _bits),
-    "enum": _plain("STRING", _enum),
-    "enum_set": _plain("STRING", _enum_set),
+    "float": _plain("FLOAT", scalars.floating),
+    "double": _plain("DOUBLE", scalars.floating),
+    "boolean": _plain("BOOLEAN", scalars.boolean),
+    "bytes": _plain("STRING", scalars.binary),
+    "bits": _plain("STRING", scalars.bits),
+    "enum": _plain("STRING", scalars.enum),
+    "enum_set": _plain("STRING", scalars.enum_set),
     "map": _plain("MAP<STRING, STRING>", _map),
     "sparse_vector": _plain("STRUCT<dimensions: INT, vector: ARRAY<ARRAY<DOUBLE>>>", _sparse_vector),
     "struct": _Family(_struct_wire, _struct),

@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium.envelope import is_one_object
+from replicator.debezium.verdicts import is_one_object
 from replicator.errors import BadRecording
 from replicator.jvm import causes, compiled
 from replicator.jvm.failures import FAILURES

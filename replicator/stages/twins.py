@@ -21,7 +21,7 @@ from replicator.jvm.failures import FAILURES
 from replicator.spec import Declaration, Progress, Table
 from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement
-from replicator.transforms import evolve
+from replicator.transforms.columns import homes
 from replicator.transforms.columns.layout import Layout, key_of, stored_name
 from replicator.transforms.columns.reshape import OURS
 
@@ -99,7 +99,7 @@ def _evolve(spark: SparkSession, at: Refinement, twin: Table, wanted: StructType
     if at.silver.version(spark, twin) is None:
         return
     layout, own = Layout(_types(wanted), twin.keys), _types(at.silver.read(spark, twin).schema)
-    evolution = evolve.following(own, layout) if evolve.holds(layout, own) else None
+    evolution = homes.following(own, layout) if homes.holds(layout, own) else None
     if evolution:
         at.silver.evolve(spark, twin, evolution)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from replicator.debezium.envelope import TOMBSTONE
+from replicator.debezium.verdicts import TOMBSTONE
 from replicator.spec import SourceSpec
 
 LONE = "lone_tombstone"

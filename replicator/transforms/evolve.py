@@ -8,7 +8,7 @@ records a table ends with the same columns, however they were batched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator import names
@@ -16,6 +16,7 @@ from replicator.debezium.schema import Form
 from replicator.debezium.widening import common
 from replicator.errors import SchemaRefused
 from replicator.spec import CHANGE, Evolution
+from replicator.transforms.columns import homes
 from replicator.transforms.columns.draft import DECLARE, Draft, kind_of
 from replicator.transforms.columns.layout import (
     Layout,
@@ -25,17 +26,10 @@ from replicator.transforms.columns.layout import (
     normal,
     spelled,
     stored_name,
-    version_name,
     version_of,
 )
 from replicator.transforms.columns.policy import ADDED, FOLLOW, MOVED, UNREACHABLE, UNTYPED, VERSIONED, Change, Policy
 from replicator.transforms.merge import SYSTEM_COLUMNS
-
-NEWEST = "~"
-"""Above every ``_seq``."""
-
-Since = Mapping[tuple[str, str], str]
-"""The least ``_seq`` of the records that have a column in a family of types, by (stored name, family)."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +81,7 @@ def plan(
     *,
     declared: Sequence[str] = (),
     policy: Policy = FOLLOW,
-    since: Since | None = None,
+    since: homes.Since | None = None,
 ) -> Plan:
     """The plan for a batch; ``keys`` are those that the table was made with, ``declared`` the user's, by source name.
 
@@ -104,32 +98,13 @@ def plan(
     for form in forms:
         draft.take(form, is_first=stored is None and not draft.types)
     held = {(name, kin(kind)) for name, kinds in draft.stored.items() for kind in kinds.values()}
-    placed = _placed(draft.types, held, since or {}, may_move=policy.name != "freeze")
-    _refuse_twins(table, placed)
-    moved = _moved(own, placed)
-    evolution = Evolution() if stored is None else _evolution(own, placed, moved)
+    placed = homes.place(draft.types, held, since or {}, may_move=policy.name != "freeze")
+    homes.refuse_twins(table, placed)
+    moved = homes.moves(own, placed)
+    evolution = Evolution() if stored is None else homes.evolution(own, placed, moved)
     changes = [Change(MOVED, version_of(column)[0], column, to) for column, to, _ in moved]
-    layout = Layout(_in_order(own, placed), key_names, keys_from_row=bool(declared))
+    layout = Layout(homes.in_order(own, placed), key_names, keys_from_row=bool(declared))
     return Plan(layout, evolution, (*draft.changes, *changes), tuple(draft.withheld), _dropped(forms, own, draft))
-
-
-def following(stored: Mapping[str, str], layout: Layout) -> Evolution:
-    """How a table beside silver's must evolve to have the columns of a layout; a column of its own that is wider stays
-    so.
-    """
-    own = {column: normal(kind) for column, kind in stored.items()}
-    placed = {}
-    for column, kind in layout.types.items():
-        held = next((each for name, each in own.items() if _is_home(name, each, column, kind)), None)
-        wider = common(held, kind) if held is not None and kin(kind) in ("number", "float") else None
-        placed[column] = normal(kind if wider is None else wider)
-    return _evolution(own, placed, _moved(own, placed))
-
-
-def holds(layout: Layout, stored: Mapping[str, str]) -> bool:
-    """Whether a table beside silver's can follow: silver's own was not made anew without one of its columns."""
-    homes = {(version_of(column)[0], kin(kind)) for column, kind in layout.types.items()}
-    return all((version_of(column)[0], kin(kind)) in homes for column, kind in stored.items())
 
 
 def refuse(table: str, found: Plan, policy: Policy) -> None:
@@ -146,21 +121,6 @@ def refuse(table: str, found: Plan, policy: Policy) -> None:
         f"`replicator schema diff --approve {table}` lets it pass; so does `schema_changes: evolve` for the table."
     )
     raise SchemaRefused(f"{change}{more}", where=table, mend=advice.get(change.kind, approve))
-
-
-def sightings(
-    forms: Sequence[Form], firsts: Mapping[int, str], named: Callable[[str], str]
-) -> dict[tuple[str, str], str]:
-    """Since when each column, as it is ``named`` at rest, has each family of types, from the least ``_seq`` of each
-    form.
-    """
-    found: dict[tuple[str, str], str] = {}
-    for form in forms:
-        for each in form.fields if form.id in firsts else ():
-            if each.name not in form.raw:
-                place = named(each.name), kin(kind_of(each))
-                found[place] = min(found.get(place, NEWEST), firsts[form.id])
-    return found
 
 
 def first_seen(change: Change, forms: Sequence[Form], firsts: Mapping[int, str]) -> str | None:
@@ -190,10 +150,6 @@ def _is_of(column: str, kind: str, change: Change) -> bool:
     return version_of(column)[0] == change.column and kin(kind) == kin(change.after)
 
 
-def _is_home(name: str, held: str, column: str, kind: str) -> bool:
-    return version_of(name)[0] == version_of(column)[0] and kin(held) == kin(kind)
-
-
 def _first_first(forms: Sequence[Form]) -> list[Form]:
     """Forms as a new table meets them: the first one with columns (a delete may have none), the others in their order,
     and at last those in which nobody described some column.
@@ -219,53 +175,6 @@ def _spelling(table: str, stored: Iterable[str], forms: Sequence[Form], keys: Co
     for columns in told:
         names.refuse_case_twins(columns, f"table {table}")
     return by_case([*stored, *(name for columns in told for name in columns)])
-
-
-def _placed(
-    types: Mapping[str, Mapping[str, str]], held: set[tuple[str, str]], since: Since, *, may_move: bool
-) -> dict[str, str]:
-    """Every column with its type. Among the types of a source column the one that occurs first has the plain name."""
-    placed: dict[str, str] = {}
-    for name, kinds in types.items():
-
-        def since_when(of: str, name: str = name) -> str:
-            return since.get((name, of), "" if (name, of) in held else NEWEST)
-
-        in_order = sorted(kinds, key=since_when) if may_move else list(kinds)
-        placed |= {version_name(name, number): kinds[of] for number, of in enumerate(in_order, start=1)}
-    return placed
-
-
-def _moved(own: Mapping[str, str], placed: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Columns whose type goes to another column: (from, to, its type there)."""
-    homes = {(version_of(column)[0], kin(kind)): column for column, kind in placed.items()}
-    found = [(column, homes[version_of(column)[0], kin(kind)]) for column, kind in own.items()]
-    return [(column, to, placed[to]) for column, to in found if to != column]
-
-
-def _evolution(own: Mapping[str, str], placed: Mapping[str, str], moved: Sequence[tuple[str, str, str]]) -> Evolution:
-    taken = {to for _, to, _ in moved}
-    left = {column for column, _, _ in moved} - taken
-    added = [(c, kind) for c, kind in placed.items() if c not in taken and (c not in own or c in left)]
-    widened = [(c, k) for c, k in placed.items() if c in own and c not in taken | left and own[c] != k]
-    return Evolution(tuple(added), tuple(widened), tuple(moved))
-
-
-def _in_order(own: Mapping[str, str], placed: Mapping[str, str]) -> dict[str, str]:
-    """The table's own columns first, as they lie there."""
-    return {column: placed[column] for column in own} | dict(placed)
-
-
-def _refuse_twins(table: str, placed: Mapping[str, str]) -> None:
-    """A source that has both ``v`` and ``v__v2`` leaves no name for the second version of ``v``."""
-    shown = [names.decode(column) for column in placed]
-    twin = next((name for name in shown if shown.count(name) > 1), None)
-    if twin is not None:
-        raise SchemaRefused(
-            f"a new type needs a column {twin}, which the source has already",
-            where=table,
-            mend="Set `schema_changes: freeze` or `fail` for the table, or rename that column at the source.",
-        )
 
 
 def _dropped(forms: Sequence[Form], own: Mapping[str, str], draft: Draft) -> tuple[str, ...]:

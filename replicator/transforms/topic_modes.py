@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import position
-from replicator.debezium.envelope import TOMBSTONE
+from replicator.debezium.verdicts import TOMBSTONE
 from replicator.transforms import compaction
 
 

@@ -15,7 +15,7 @@ from replicator.errors import ConfigError, SchemaRefused
 from replicator.spec import Evolution
 from replicator.stages.tick import forms as forms_of
 from replicator.transforms import evolve
-from replicator.transforms.columns import layout, written
+from replicator.transforms.columns import homes, layout, written
 from replicator.transforms.columns.policy import Change, Policy
 
 SYSTEM = {"_seq": "string", "_deleted": "boolean", "_column_seq": "map<string,string>", "_source_ts_ms": "bigint"}
@@ -294,7 +294,7 @@ def _replayed(order: tuple[tuple[str, Form], ...], cuts: tuple[bool, ...]) -> di
         if not cut:
             continue
         forms = [each for _, each in sorted(batch, key=lambda pair: pair[0])]
-        for place, at in evolve.sightings(forms, {each.id: seq for seq, each in batch}, layout.stored_name).items():
+        for place, at in homes.sightings(forms, {each.id: seq for seq, each in batch}, layout.stored_name).items():
             since[place] = min(at, since.get(place, at))
         found = evolve.plan("t", forms, stored, since=since)
         _consistent(found.evolution, stored, columns(found))
@@ -382,7 +382,7 @@ def test_a_column_that_is_spelled_in_another_case_stays_the_same() -> None:
     found = evolve.plan("t", forms, None)
     assert columns(found) == {"Id": "int", "v": "int", "v__v2": "string"}
     assert found.layout.keys == ("Id",)
-    assert evolve.sightings(forms, {1: "a", 2: "b"}, found.layout.named)["v", layout.kin("string")] == "b"
+    assert homes.sightings(forms, {1: "a", 2: "b"}, found.layout.named)["v", layout.kin("string")] == "b"
 
 
 @pytest.mark.parametrize("name", [*layout.RESERVED, "__START_AT", "_Seq", "v__v2", "v__v10", "a__v2__v3"])
@@ -413,15 +413,15 @@ def test_a_table_beside_silver_follows_to_the_same_columns() -> None:
     """A history: what is new is added, types that changed places move with it, and a wider column of its own stays."""
     types = {"id": "int", "v": "string", "v__v2": "int", "n": "decimal(12,2)", "w": "date"}
     stored = {"id": "int", "v": "int", "n": "decimal(10,4)"}
-    evolution = evolve.following(stored, layout.Layout(types, ("id",)))
+    evolution = homes.following(stored, layout.Layout(types, ("id",)))
     assert evolution.moved == (("v", "v__v2", "int"),)
     assert set(evolution.added) == {("v", "string"), ("w", "date")}
     assert evolution.widened == (("n", "decimal(14,4)"),)
     after = dict(types, n="decimal(14,4)")
-    assert not evolve.following(after, layout.Layout(types, ("id",)))
-    assert evolve.holds(layout.Layout(types, ("id",)), stored)
+    assert not homes.following(after, layout.Layout(types, ("id",)))
+    assert homes.holds(layout.Layout(types, ("id",)), stored)
     for anew in ({"id": "int", "v": "int"}, {"id": "int", "v": "string", "n": "decimal(10,4)"}):
-        assert not evolve.holds(layout.Layout(anew, ("id",)), stored)  # made anew: nobody can follow
+        assert not homes.holds(layout.Layout(anew, ("id",)), stored)  # made anew: nobody can follow
 
 
 def test_a_hostile_column_is_stored_encoded() -> None:

@@ -18,7 +18,8 @@ from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import routing
 from replicator.stages.tick.share import Share
-from replicator.transforms import evolve, history, spans
+from replicator.transforms import history, spans
+from replicator.transforms.columns import homes
 from replicator.transforms.columns.layout import Layout, described
 from replicator.transforms.columns.reshape import OURS
 from replicator.transforms.history import Truncates
@@ -80,7 +81,7 @@ def _stored(share: Share, table: Table, layout: Layout) -> DataFrame | None:
     if silver.version(spark, table) is None:
         return None
     routing.progress_of_history(spark, silver, table, share.routes.bronze)
-    evolution = evolve.following(_types(silver.read(spark, table).schema), layout)
+    evolution = homes.following(_types(silver.read(spark, table).schema), layout)
     if evolution:
         silver.evolve(spark, table, evolution)
     return silver.read(spark, table)

@@ -21,7 +21,7 @@ from replicator.stages.tick import schema_ledger
 from replicator.stages.tick.schema_ledger import Ledger
 from replicator.stages.tick.share import Share
 from replicator.transforms import changes, evolve
-from replicator.transforms.columns import written
+from replicator.transforms.columns import homes, written
 from replicator.transforms.columns.layout import key_of, kin, version_of
 from replicator.transforms.columns.policy import ADDED, MOVED, Change, Policy
 from replicator.transforms.columns.written import Written
@@ -53,10 +53,10 @@ def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: Str
     ledger = known = load(share)
     policy = Policy(policy.name, ledger.approved)
     firsts = _firsts(ordered)
-    forms = sorted(forms, key=lambda form: firsts.get(form.id, evolve.NEWEST))
+    forms = sorted(forms, key=lambda form: firsts.get(form.id, homes.NEWEST))
     found = _plan(share, forms, stored, policy, ledger)
     if found.has_versions:
-        told = evolve.sightings(forms, firsts, found.layout.named)
+        told = homes.sightings(forms, firsts, found.layout.named)
         if stored is not None and (missing := _unsighted(stored, found, ledger)):
             told = told | dict.fromkeys(missing, "") | _past(share, stored, found)
         ledger = ledger.seen(_of_versions(found, told))
@@ -159,4 +159,4 @@ def _past(share: Share, stored: StructType, found: Plan) -> dict[tuple[str, str]
         forms, _ = forms_of.read(groups, rows, share.declaration, stored, partial(noted, share))
         snapshots = any(group["has_snapshot"] for group in groups)
         firsts = _firsts(changes.ordered(rows, snapshots=snapshots, running=None))
-        return evolve.sightings(forms, firsts, found.layout.named)
+        return homes.sightings(forms, firsts, found.layout.named)

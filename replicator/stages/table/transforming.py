@@ -16,7 +16,7 @@ from replicator.spec import SourceSpec, Table, Transform
 from replicator.stages.table import origins
 from replicator.stages.table.schema_change import SchemaChange
 from replicator.stages.tick.share import Share
-from replicator.transforms import evolve
+from replicator.transforms.columns import homes
 from replicator.transforms.columns.layout import Layout, kin
 from replicator.transforms.derived import fitting, transformed
 from replicator.transforms.derived.as_deletes import NoCondition
@@ -104,6 +104,6 @@ def _following(share: Share, plan: Plan, stored: StructType) -> Plan:
             where=share.table.name,
             mend=f"Cast it in `transform`, or make the table anew: `replicator rebuild {share.name}`.",
         )
-    evolution = evolve.following(own, plan.layout)
+    evolution = homes.following(own, plan.layout)
     types = own | dict(evolution.widened) | dict(evolution.added)
     return replace(plan, layout=Layout(types, plan.layout.keys), evolution=evolution)

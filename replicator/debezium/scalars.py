@@ -1,0 +1,132 @@
+"""Values that are one number, text, or run of bytes (types.md sections 2 to 5 and 7): of JSON's to a column's.
+
+Each takes what :func:`replicator.debezium.types.decode` does, and compares what Spark read as the type with the text.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from replicator.debezium.decoding import (
+    INTEGER_OVERFLOW,
+    INVALID_BASE64,
+    NUL_CHARACTER,
+    TYPE_MISMATCH,
+    Decoded,
+    Policies,
+    complain,
+    integer_reason,
+)
+from replicator.debezium.logical import GUESSED_DOUBLE, Logical, spark_type
+
+INTEGER_BITS = {
+    "smallint": 16,
+    "int": 32,
+    "bigint": 64,
+    "year": 32,
+    "micro_duration": 64,
+    "nano_duration": 64,
+}
+"""How many bits the whole numbers of a logical type have."""
+
+INFINITE = (float("inf"), float("-inf"))
+"""What Spark reads a number as that is too large for its type, and a word for infinity."""
+
+NUL, REPLACEMENT = "\u0000", "\ufffd"
+"""What a text may not hold, and what a policy puts in its place."""
+
+_TWO_64 = Decimal(2**64)
+_BITS_BYTES = 8
+_DOUBLE_DIGITS = 15
+"""So many digits of any number a DOUBLE keeps."""
+
+
+def integer(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
+    """A whole number that has its type's bits; unsigned ones of 64 bits are decimals."""
+    problem = complain(wire, text, integer_reason(text, INTEGER_BITS[logical.name]))
+    if logical.name != "bigint":
+        return Decoded(wire, problem)
+    if logical.unsigned:
+        # the connector's mode ``long`` wraps values from 2^63 on (section 5)
+        number = wire.cast("decimal(20,0)")
+        wrapped = (number + F.lit(_TWO_64)).cast("decimal(20,0)")
+        return Decoded(F.when(wire < 0, wrapped).otherwise(number), problem)
+    return Decoded(wire, problem)
+
+
+def floating(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
+    """NaN and infinities come quoted; a literal too large for the type is no infinity. ``text`` of a GUESSED_DOUBLE is
+    the record's own.
+    """
+    is_infinite = wire.isin(*INFINITE)
+    is_word = text.rlike("^[+-]?(Infinity|INF)$")
+    value = F.when(~is_infinite | is_word, wire)
+    if logical == GUESSED_DOUBLE:
+        digits = _significant(text)
+        is_rounded = (F.length(digits) > _DOUBLE_DIGITS) & (digits != _significant(wire.cast("string")))
+        value = F.when(~is_rounded, value)
+    return Decoded(value, complain(value, text, TYPE_MISMATCH))
+
+
+def boolean(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
+    """``true`` and ``false``, and the 0 and 1 of a TINYINT(1) snapshot."""
+    value = (
+        F.when(wire.isNotNull(), wire)
+        .when(text == "1", F.lit(1).cast("boolean"))
+        .when(text == "0", F.lit(0).cast("boolean"))
+    )
+    return Decoded(value, complain(value, text, TYPE_MISMATCH))
+
+
+def string(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+    """Any text without U+0000, which no PostgreSQL holds; the policy may replace that."""
+    mismatch = complain(wire, text, TYPE_MISMATCH)
+    if policies.nul == "replace":
+        return Decoded(F.translate(wire, NUL, REPLACEMENT), mismatch)
+    return Decoded(wire, F.when(wire.contains(NUL), NUL_CHARACTER).otherwise(mismatch))
+
+
+def binary(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
+    """Bytes from base64, from its alphabet for addresses, or from digits of base 16."""
+    if logical.encoding == "hex":
+        is_hex = wire.rlike("^([0-9a-fA-F]{2})*$")
+        value = F.when(is_hex, F.try_to_binary(wire, F.lit("hex")))
+        return Decoded(value, complain(value, text, TYPE_MISMATCH))
+    plain = F.translate(wire, "-_", "+/") if logical.encoding == "base64url" else wire
+    value = F.try_to_binary(plain, F.lit("base64"))
+    return Decoded(value, complain(value, text, INVALID_BASE64))
+
+
+def bits(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
+    """Little-endian bytes; empty bytes are zero (debezium-measured Z1.11)."""
+    data = F.try_to_binary(wire, F.lit("base64"))
+    if spark_type(logical) == "BINARY":
+        return Decoded(data, complain(data, text, INVALID_BASE64))
+    digits = F.hex(data)
+    big_endian = F.concat(*(F.substring(digits, 2 * at + 1, 2) for at in reversed(range(_BITS_BYTES))))
+    number = F.conv(big_endian, 16, 10).cast("decimal(20,0)")
+    fits = (F.length(data).between(1, _BITS_BYTES)) & (number < F.lit(Decimal(2 ** (logical.length or 0))))
+    value = F.when(F.length(data) == 0, F.lit(0)).when(fits, number).cast("bigint")
+    reason = F.when(data.isNull(), INVALID_BASE64).otherwise(INTEGER_OVERFLOW)
+    return Decoded(value, complain(value, text, reason))
+
+
+def enum(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+    """MariaDB's stream puts a backslash before a comma where its snapshot does not (measured Z1.11)."""
+    as_text = string(logical, wire, text, policies)
+    return Decoded(F.replace(as_text.value, F.lit("\\,"), F.lit(",")), as_text.problem)
+
+
+def enum_set(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+    """The members as an array, none of an empty text."""
+    as_text = string(logical, wire, text, policies)
+    members = F.when(as_text.value == "", F.array().cast("array<string>")).otherwise(F.split(as_text.value, ","))
+    return Decoded(F.when(as_text.value.isNotNull(), members), as_text.problem)
+
+
+def _significant(number: Column) -> Column:
+    """The digits of a number from the first to the last that is not 0."""
+    return F.btrim(F.regexp_replace(number, "[eE].*|[-.]", ""), F.lit("0"))
