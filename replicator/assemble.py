@@ -58,7 +58,13 @@ def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -
     return Pipeline(
         ingestions=tuple(
             Ingestion(
-                source.name, reader(source, keys.max_offsets_per_trigger), delta, lake, keys.trigger_seconds, source
+                source.name,
+                reader(source, keys.max_offsets_per_trigger),
+                delta,
+                lake,
+                keys.trigger_seconds,
+                source,
+                keys.max_offsets_per_trigger,
             )
             for source in settings.sources
             if not source.objects

@@ -22,7 +22,7 @@ _BAD = {"key": "_bad_key", "value": "_bad_value"}
 @dataclass(frozen=True)
 class Ingestion:
     """Everything one source's bronze needs. ``trigger_seconds`` is for continuous runs; ``spec`` says what it may not
-    keep.
+    keep; ``batch_records`` is what the reader hands over at most.
     """
 
     source: str
@@ -31,6 +31,7 @@ class Ingestion:
     lake: Lake
     trigger_seconds: float = 1.0
     spec: SourceSpec | None = field(default=None, compare=False)
+    batch_records: int = 200_000
 
     @property
     def table(self) -> Table:

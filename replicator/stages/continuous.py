@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
@@ -25,9 +25,6 @@ from replicator.stages.tick import cut
 
 _PAUSE_SECONDS = 0.2
 
-_GOLD_PATIENCE_SECONDS = 5
-"""So long bronze rests behind a small batch while gold is at work: silver takes what there is as soon as it is done."""
-
 
 def run_continuously(
     spark: SparkSession,
@@ -47,7 +44,7 @@ def run_continuously(
     report = _patient(report)
     looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
     ingestions = pipeline.ingestions if "bronze" in stages else ()
-    pace = Pace()
+    pace = Pace(is_followed="silver" in stages)
     with (
         streaming(spark, ingestions, pace, report, others=bool(looks)) as streams,
         Aside[list[Line]]("publish") as aside,
@@ -195,14 +192,16 @@ class _Passes:
             self.report(line)
 
         spark, pipeline = self.spark, self.pipeline
+        has_gold = "gold" in self.stages and bool(pipeline.models)
         is_beside = "silver" in self.stages and "publish" in self.stages
         stages = [stage for stage in self.stages if not (is_beside and stage == "publish")]
         try:
             with self.pace.held():
-                refined(spark, pipeline, stages, told, self.stop.is_set)
-            self._published(wait=True)
-            with self.pace.held(_GOLD_PATIENCE_SECONDS):
-                built(spark, pipeline, stages, told)
+                with nullcontext() if has_gold else self.pace.ending():
+                    refined(spark, pipeline, stages, told, self.stop.is_set)
+                self._published(wait=True)
+                with self.pace.ending() if has_gold else nullcontext():
+                    built(spark, pipeline, stages, told)
             if is_beside:
                 self.aside.begin(lambda: list(all_published(spark, pipeline)))
             served(spark, pipeline, stages, told)

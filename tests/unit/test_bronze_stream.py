@@ -121,15 +121,3 @@ def test_a_kafka_that_is_silent_is_told_with_its_address(tmp_path: Path) -> None
     with pytest.raises(Unreachable) as told:
         stream.check()
     assert told.value.where == "127.0.0.1:9092"
-
-
-def test_a_large_batch_does_not_rest_and_nothing_does_while_silver_is_idle() -> None:
-    """More is waiting behind a large one; what is alone goes on at once."""
-    pace, started = Pace(), time.monotonic()
-    pace.rest(1)
-    with pace.held():
-        pace.rest(10_000)
-    with pace.held(0.01):
-        pace.rest(1)  # while gold is at work, not for long
-    pace.rest(1)
-    assert time.monotonic() - started < 1

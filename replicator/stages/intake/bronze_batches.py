@@ -39,8 +39,9 @@ class BatchWriter:
         started, before = time.monotonic(), self.written
         try:
             self._write(batch, number)
-            self.seconds += time.monotonic() - started
-            self._pace.rest(self.written - before)
+            took = time.monotonic() - started
+            self.seconds += took
+            self._pace.rest(self.written - before, took, self._ingestion.batch_records)
         except ReplicatorError as error:  # Spark passes on its text only
             self.failure = error
             raise
