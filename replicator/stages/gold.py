@@ -9,7 +9,7 @@ that the model gained or widened come with all its rows in the place of that mer
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -60,11 +60,11 @@ def refresh(spark: SparkSession, models: Iterable[Model], at: Warehouse) -> list
     that do not read each other are built side by side, since planning one keeps a single core busy.
     """
     models = list(models)
-    keys = keys_of(models)
-    reports: list[Built | None] = []
+    keys, built = keys_of(models), dict[str, Built | None]()
     for wave in waves(models):
-        reports += side_by_side.each(lambda model: _timed(spark, model, at, keys), wave, _SIDE_BY_SIDE, "gold")
-    return [report for report in reports if report is not None]
+        reports = side_by_side.each(lambda model: _timed(spark, model, at, keys), wave, _SIDE_BY_SIDE, "gold")
+        built |= zip((model.name for model in wave), reports, strict=True)
+    return [report for model in models if (report := built[model.name]) is not None]
 
 
 def keys_of(models: Iterable[Model]) -> Keys:
@@ -73,15 +73,21 @@ def keys_of(models: Iterable[Model]) -> Keys:
 
 
 def waves(models: Iterable[Model]) -> Iterator[list[Model]]:
-    """The models in their order, cut wherever one reads a model of the same group, or a check of its does."""
+    """The models in their order, cut wherever one reads a model of the same group, or a check of its does. In a group
+    come first those that read most: facts, which take longest, and beside which the others have time.
+    """
     wave: list[Model] = []
     for model in models:
         if {each.name for each in wave} & model.reads:
-            yield wave
+            yield _longest_first(wave)
             wave = []
         wave.append(model)
     if wave:
-        yield wave
+        yield _longest_first(wave)
+
+
+def _longest_first(wave: Sequence[Model]) -> list[Model]:
+    return sorted(wave, key=lambda model: -len(model.inputs))
 
 
 def _timed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Built | None:

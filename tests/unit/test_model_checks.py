@@ -141,6 +141,14 @@ CUSTOMERS = Model(
 )  # fmt: skip
 
 
+def test_of_models_that_do_not_read_each_other_those_with_most_inputs_begin() -> None:
+    """A fact takes longest: beside it the dimensions have time. No model comes before one that it reads."""
+    fact = replace(orders(), name="fact", inputs={"orders": "s/db.orders", "c": "s/db.customers"})
+    behind = replace(CUSTOMERS, name="behind", inputs={"fact": "fact"})
+    waves = gold.waves([CUSTOMERS, orders(), fact, behind])
+    assert [[each.name for each in wave] for wave in waves] == [["fact", "customers", "orders"], ["behind"]]
+
+
 def test_a_check_that_fails_leaves_gold_as_it_was_and_other_models_go_on(small: SparkSession) -> None:
     """The error names the check, how many rows break it and some of their keys, and no other value; the next build
     sees the same rows again. A parent that comes with the same batch is built first.
