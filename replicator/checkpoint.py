@@ -114,7 +114,7 @@ def _content(spark: SparkSession, path: str) -> str:
     try:
         return text(spark, path)
     except Py4JJavaError as error:
-        if causes.is_out_of_reach(error) or causes.is_refused(error):
+        if causes.is_no_tables(error):
             raise not_read(path, error) from error
         raise _damaged(path) from error
 

@@ -5,6 +5,7 @@
     │   ├── JarsMissing                         a JAR is absent or differs from its lock
     │   ├── JavaUnsuitable                      no Java 17 or 21
     │   ├── LoginRefused                        a database lets no such login in; one that goes on tries again
+    │   ├── StoreRefused                        the object store refuses the driver's keys, or they lack a right
     │   ├── BadRecording                        a line of a recorded file is no Kafka record
     │   └── VersionMissing                      a table was not there then, or that version is not kept any more
     ├── Unreachable                    exit 3   a service does not answer; retry later
@@ -91,6 +92,12 @@ class LoginRefused(ConfigError):
     """A database answers, and lets nobody in as the configuration says: another user, password or database is meant."""
 
 
+class StoreRefused(ConfigError):
+    """An object store answers, and does not let the driver do what it asks for: keys that do not hold (any more), or
+    that lack a right.
+    """
+
+
 class BadRecording(ConfigError):
     """A line of a recorded file is not a Kafka record as ``kcat -J`` prints it."""
 
@@ -139,8 +146,11 @@ class ConnectorFailed(ReplicatorError):
     """A connector or its task is FAILED in Kafka Connect and stays so until it is mended and restarted."""
 
 
-SHUT = (Unreachable, LoginRefused)
-"""What keeps a service away as a whole: it is not about one of its tables, and none of them need be tried."""
+NO_LAKE = (Unreachable, StoreRefused)
+"""What keeps a lake away as a whole: it is not about one of its tables, and none of them need be tried."""
+
+SHUT = (*NO_LAKE, LoginRefused)
+"""What keeps any service away so."""
 
 
 class TableMissing(ReplicatorError):

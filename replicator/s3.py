@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from replicator.endpoint import must_answer
-from replicator.errors import ConfigError, ReplicatorError, Unreachable
+from replicator.errors import ConfigError, ReplicatorError, StoreRefused, Unreachable
 
 if TYPE_CHECKING:
     from replicator.config.settingkeys import S3Keys
@@ -75,10 +75,10 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
         raise Unreachable(told, where=where, mend="Check that it runs and s3.endpoint is right.") from error
 
 
-def refusal(why: str, where: str | None = None) -> ConfigError:
+def refusal(why: str, where: str | None = None) -> StoreRefused:
     """An object store that does not let the driver do what it asks for, as far as anybody says *why*."""
     mend = "Check `s3.access_key` and `s3.secret_key`, or the driver's role: whether they hold, and for what."
-    return ConfigError(f"the object store refuses the driver: {why}", where=where, mend=mend)
+    return StoreRefused(f"the object store refuses the driver: {why}", where=where, mend=mend)
 
 
 def not_read(why: str, where: str, *, is_refused: bool) -> ReplicatorError:

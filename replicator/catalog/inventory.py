@@ -88,7 +88,7 @@ def _told(
     except (TableMissing, TableStopped) as error:
         return refused(place.known_as, place.title, error)
     except FAILURES as error:
-        if causes.is_out_of_reach(error):
+        if causes.is_no_tables(error):
             raise
         why = f"the table cannot be read: {causes.shortened(error)}"
         return refused(place.known_as, place.title, TableStopped(why, where=place.title))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from replicator.cli import console
-from replicator.errors import Unreachable
+from replicator.errors import NO_LAKE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,5 +20,5 @@ def noted(note: Callable[[], None], lost: str) -> None:
 
     try:
         note()
-    except (Unreachable, *FAILURES) as error:
+    except (*NO_LAKE, *FAILURES) as error:
         console.narrate(f"{lost}: {causes.shortened(error)}", style="yellow")

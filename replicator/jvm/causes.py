@@ -60,6 +60,11 @@ def is_refused(error: Exception) -> bool:
     return _REFUSAL.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
 
 
+def is_no_tables(error: Exception) -> bool:
+    """Whether it is one of both: no table is to blame for it, and none need be tried behind it."""
+    return is_out_of_reach(error) or is_refused(error)
+
+
 def _root(java: Any) -> Any:
     while (cause := java.getCause()) is not None:
         java = cause

@@ -8,7 +8,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.errors import ReplicatorError
+from replicator.errors import NO_LAKE, ReplicatorError
 from replicator.jvm.failures import FAILURES
 from replicator.lake import Lake
 from replicator.operate import plan
@@ -45,7 +45,7 @@ def chosen(models: Sequence[Model], names: Sequence[str]) -> list[Model]:
 
 def look(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake) -> Iterator[Looked]:
     """Look at each model's table as it is now. A model that is not built yet, or whose check Spark refuses, has its
-    error, and the others go on: **the caller must look**.
+    error, and the others go on: **the caller must look**. Raises NO_LAKE.
     """
     for model in models:
         yield _looked(spark, model, gold, lake)
@@ -55,6 +55,8 @@ def _looked(spark: SparkSession, model: Model, gold: TableFormat, lake: Lake) ->
     try:
         read = partial(_rows, tuning.session_for(spark, gold.size(spark, lake.gold(model.name))), gold, lake)
         return Looked(model.name, tuple(model_checks.look(model, read(model.name), Parents(read))))
+    except NO_LAKE:
+        raise
     except ReplicatorError as error:
         return Looked(model.name, error=error)
     except FAILURES as error:

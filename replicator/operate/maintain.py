@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from replicator import names
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.errors import ConfigError, ReplicatorError, StoreRefused
 from replicator.jvm.failures import FAILURES
 from replicator.lake import HISTORY, Lake
 from replicator.protocols import TableFormat
@@ -84,13 +84,15 @@ def maintain(
     spark: SparkSession, tables_of: TableFormat, tables: Sequence[tuple[str, Table]], keep_seconds: int
 ) -> Iterator[Upkeep]:
     """One table after the other; a failure is told with its table, and the others go on. Formats count whole hours: a
-    part of one is kept as one. Raises Unreachable.
+    part of one is kept as one. Raises NO_LAKE.
     """
     keep_hours = math.ceil(keep_seconds / 3600)
     for layer, table in tables:
         started = time.monotonic()
         try:
             done, error = tables_of.maintain(spark, table, keep_hours), None
+        except StoreRefused:
+            raise
         except ReplicatorError as stopped:
             done, error = None, stopped
         except FAILURES as failed:

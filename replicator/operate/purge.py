@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints, names
-from replicator.errors import BronzeReplaced, ConfigError, ReplicatorError, TableStopped
+from replicator.errors import BronzeReplaced, ConfigError, ReplicatorError, StoreRefused, TableStopped
 from replicator.jvm.failures import FAILURES
 from replicator.operate.row.history import find_table
 from replicator.spec import Progress
@@ -58,12 +58,12 @@ def chosen(spark: SparkSession, sources: Sequence[Refinement], name: str | None)
 
 
 def told(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> Purged:
-    """:func:`purge`, or why it stopped: other tables go on. Raises Unreachable."""
+    """:func:`purge`, or why it stopped: other tables go on. Raises NO_LAKE."""
     table = at.lake.silver(at.source.name, name).name
     try:
         return purge(spark, at, name, now_ms, dry=dry)
     except ReplicatorError as error:
-        if error.retry:
+        if error.retry or isinstance(error, StoreRefused):
             raise
         return Purged(table, 0, 0, None, error)
     except FAILURES as error:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints, names
-from replicator.errors import ConfigError, ReplicatorError, TableStopped, WouldLose
+from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableStopped, WouldLose
 from replicator.jvm.failures import FAILURES
 from replicator.operate.rebuilding import losses, shadow, swap
 from replicator.operate.rebuilding.shadow import Rebuild
@@ -75,12 +75,12 @@ class Rebuilt:
 
 
 def told(name: str, work: Callable[[], Rebuilt]) -> Rebuilt:
-    """What a rebuild says, or why it stopped: the others go on. Raises Unreachable."""
+    """What a rebuild says, or why it stopped: the others go on. Raises NO_LAKE."""
     started = time.monotonic()
     try:
         done = work()
     except ReplicatorError as error:
-        if error.retry:
+        if error.retry or isinstance(error, StoreRefused):
             raise
         done = Rebuilt(name, error=error)
     except FAILURES as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from replicator import s3
 from replicator.errors import TargetRefused, Unreachable
 from replicator.jvm import causes
 from replicator.protocols import Difference
@@ -14,7 +15,7 @@ from replicator.spec import Applied, waiting
 @contextmanager
 def computing(model: str) -> Iterator[None]:
     """Of what Spark raises while it computes the rows of a model: TargetRefused of that model, the others go on;
-    Unreachable where the lake does not answer.
+    Unreachable where the lake does not answer, StoreRefused where its store refuses.
     """
     from replicator.jvm.failures import ALL_FAILURES  # noqa: PLC0415 - to ask the ledger needs no pyspark
 
@@ -24,6 +25,8 @@ def computing(model: str) -> Iterator[None]:
         what = f"the rows of model {model} were not handed over: {causes.shortened(error)}."
         if causes.is_out_of_reach(error):
             raise Unreachable(what, where=model, mend="Run again once it is well.") from error
+        if causes.is_refused(error):
+            raise s3.refusal(causes.shortened(error), model) from error
         mend = "Mend the model; where memory is short, give Spark more (`spark.driver.memory`)."
         raise TargetRefused(what, where=model, mend=mend) from error
 

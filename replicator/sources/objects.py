@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import landed
-from replicator.errors import Unreachable
-from replicator.jvm import gateway
+from replicator import landed, s3
+from replicator.errors import StoreRefused, Unreachable
+from replicator.jvm import causes, gateway
 from replicator.jvm.hadoop import is_absent
 from replicator.landed import Landed
 
@@ -74,7 +74,7 @@ class ObjectsSource:
 
     def listed(self, spark: SparkSession) -> ObjectsListing:
         """What is there now; nothing where the folder is not there. Files whose name or folder begins with ``_`` or
-        ``.`` are not seen: so do writers hide what is not done. Raises Unreachable.
+        ``.`` are not seen: so do writers hide what is not done. Raises NO_LAKE.
         """
         try:
             index = _listed(spark, self.root)
@@ -101,7 +101,9 @@ class ObjectsSource:
                 objects.append(each)
         return ObjectsListing(tuple(objects), tuple(sorted(strange)), files, uris)
 
-    def _unlisted(self, error: Exception) -> Unreachable:
+    def _unlisted(self, error: Py4JJavaError) -> Unreachable | StoreRefused:
+        if causes.is_refused(error):
+            return s3.refusal(causes.shortened(error), self.root)
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         return Unreachable(
             f"the objects cannot be listed: {reason}",

@@ -106,7 +106,7 @@ class RecordedSource:
             broken = counts.first()
         except Py4JJavaError as error:
             told = causes.shortened(error)
-            if "java.io." not in told or causes.is_out_of_reach(error):
+            if "java.io." not in told or causes.is_no_tables(error):
                 raise
             raise BadRecording(
                 f"a recorded file cannot be read: {told}",

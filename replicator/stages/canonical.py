@@ -155,9 +155,9 @@ def _told(feed: Feed) -> Iterator[None]:
             f"feed {feed.name}: {first_line(error)}", mend="Mend `select` or `where` of its file."
         ) from error
     except FAILURES as error:
-        silent = engine.out_of_reach(error, f"feed {feed.name}")
-        if silent is not None:
-            raise silent from error
+        shut = engine.no_lake(error, f"feed {feed.name}")
+        if shut is not None:
+            raise shut from error
         what = f"feed {feed.name}: some row has a value that `select` or `where` cannot take"
         raise TableStopped(what, mend="Use try_cast and the like; `--debug` shows Spark's own words.") from error
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
+from replicator.errors import NO_LAKE, SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 from replicator.stages import canonical, engine
@@ -89,7 +89,7 @@ class _Look:
             return
         try:
             line = taken(spark, self.intake, once=False)
-        except Unreachable as error:
+        except NO_LAKE as error:
             line = Line("bronze", self.intake.source, error=error)
         self.due = time.monotonic() + self.intake.every_seconds
         words = frozenset(line.warnings) | ({str(line.error)} if line.error is not None else set())
@@ -157,9 +157,11 @@ class _Passes:
         except Unreachable as error:
             silent = error
         except FAILURES as error:
-            found = engine.out_of_reach(error, "the lake")
+            found = engine.no_lake(error, "the lake")
             if found is None:
                 raise
+            if not isinstance(found, Unreachable):
+                raise found from error
             silent = found
         self.read = None
         line = Line("run", "", error=silent)

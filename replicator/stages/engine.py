@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from replicator import damage
-from replicator.errors import TableStopped, Unreachable
+from replicator import damage, s3
+from replicator.errors import StoreRefused, TableStopped, Unreachable
 from replicator.jvm import causes
 
 _NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
@@ -15,10 +15,10 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, Type
 
 
 def failure(error: Exception, table: str) -> TableStopped:
-    """The table's error in one line; all of it is its cause. Raises :func:`out_of_reach` where it is that."""
-    silent = out_of_reach(error, table)
-    if silent is not None:
-        raise silent from error
+    """The table's error in one line; all of it is its cause. Raises :func:`no_lake` where it is that."""
+    shut = no_lake(error, table)
+    if shut is not None:
+        raise shut from error
     stopped = TableStopped(f"the engine failed: {causes.shortened(error)}", where=table, mend=mend(str(error)))
     stopped.__cause__ = error
     return stopped
@@ -44,11 +44,11 @@ def unreadable(error: Exception, table: str) -> TableStopped:
     return stopped
 
 
-def out_of_reach(error: Exception, where: str) -> Unreachable | None:
-    """What is to be said where the object store, or another service below Spark, does not answer or has no time: the
-    next table would meet the same, after the same long patience. None of any other failure.
+def no_lake(error: Exception, where: str) -> Unreachable | StoreRefused | None:
+    """What is to be said where the object store, or another service below Spark, does not answer or has no time, or
+    refuses the driver: the next table would meet the same, after the same long patience. None of any other failure.
     """
     if not causes.is_out_of_reach(error):
-        return None
+        return s3.refusal(causes.shortened(error), where) if causes.is_refused(error) else None
     told = f"a service does not answer: {causes.shortened(error)}"
     return Unreachable(told, where=where, mend="Nothing is lost; run again once it is well.")

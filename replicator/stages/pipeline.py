@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
+from replicator.errors import NO_LAKE, SHUT, AtWork, ReplicatorError, TableMissing
 from replicator.jvm.failures import FAILURES
 from replicator.protocols import Sink
 from replicator.spec import Model
@@ -40,7 +40,7 @@ class Pipeline:
 
 def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
     """Each stage over what is there now. A table or a source that stops, or a target or a feed's Kafka that is out of
-    reach, is reported and the rest goes on; Unreachable is raised where sources or the lake are.
+    reach, is reported and the rest goes on; NO_LAKE is raised where sources or the lake are.
     """
     if "bronze" in stages:
         for ingestion in pipeline.ingestions:
@@ -82,7 +82,7 @@ def _refined(
             report(lines.of_silver(account))
         for followed in twins.follow(spark, refinement):
             report(lines.of_twin(followed))
-    except (Unreachable, AtWork):
+    except (*NO_LAKE, AtWork):
         raise
     except ReplicatorError as error:
         return error
@@ -136,12 +136,12 @@ def _published(spark: SparkSession, pipeline: Pipeline, name: str) -> list[Line]
 
 
 def _ingested(spark: SparkSession, ingestion: Ingestion) -> tuple[int, ReplicatorError | None]:
-    """Rows of one bounded stream and what stopped it. Unreachable is raised: nothing else can go on without Kafka."""
+    """Rows of one bounded stream and what stopped it. NO_LAKE is raised: nothing goes on without Kafka or the lake."""
     stream: Stream | None = None
     try:
         stream = bronze_stream.ingest_stream(spark, ingestion, once=True)
         stream.finish()
-    except Unreachable:
+    except NO_LAKE:
         raise
     except ReplicatorError as error:
         return 0 if stream is None else stream.rows, error
@@ -149,7 +149,7 @@ def _ingested(spark: SparkSession, ingestion: Ingestion) -> tuple[int, Replicato
 
 
 def taken(spark: SparkSession, intake: Intake, *, once: bool) -> Line:
-    """What came of the objects that are there. Unreachable is raised."""
+    """What came of the objects that are there. NO_LAKE is raised."""
     started = time.monotonic()
     rows, warnings = 0, dict[str, None]()
     error: ReplicatorError | None = None
@@ -158,7 +158,7 @@ def taken(spark: SparkSession, intake: Intake, *, once: bool) -> Line:
             rows += some.rows
             warnings |= dict.fromkeys(some.warnings)
             error = some.error
-    except Unreachable:
+    except NO_LAKE:
         raise
     except ReplicatorError as stopped:
         error = stopped

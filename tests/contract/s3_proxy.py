@@ -18,12 +18,16 @@ FAULTS = ("slow_down", "dropped", "late", "cut", "lost", "error")
 """``slow_down``: 503 and nothing done. ``error``: 500, nothing done. ``dropped``: the connection ends before the server
 heard of it. ``lost``: it was done, and the answer does not come back. ``cut``: half of an object, then the connection
 ends. ``late``: the answer comes ``LATE_SECONDS`` later. Beside these, once: ``stalled``, no answer for as long as the
-client waits.
+client waits, and ``refused``: 403, to all.
 """
 _OF_READS = ("cut", "stalled")
 """What objects are read by is few requests: the first of them have these, whatever is drawn."""
 LATE_SECONDS = 0.5
-_ERRORS = {"slow_down": (503, "SlowDown", "Please reduce your request rate."), "error": (500, "InternalError", "Oops.")}
+_ERRORS = {
+    "slow_down": (503, "SlowDown", "Please reduce your request rate."),
+    "error": (500, "InternalError", "Oops."),
+    "refused": (403, "AccessDenied", "Access Denied"),
+}
 _NO_CONTENT, _OF_AN_OBJECT = 204, (200, 206)
 _OF_THE_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
@@ -71,7 +75,7 @@ class S3Proxy:
         self._failed: Counter[Asked] = Counter()
         self._parts: dict[str, set[str]] = {}
         self._closes_at: tuple[str, ...] | None = None
-        self._closed = False
+        self._closed, self._shut = False, "slow_down"
         self._http = _Server(self)
         self.endpoint = f"http://127.0.0.1:{self._http.server_port}"
 
@@ -86,9 +90,11 @@ class S3Proxy:
         self._http.shutdown()
         self._http.server_close()
 
-    def close_at(self, *words: str) -> None:
-        """From the first PUT whose path has all these words on, answer 503 to everything, until :meth:`open`."""
-        self._closes_at = words
+    def close_at(self, *words: str, by: str = "slow_down") -> None:
+        """From the first PUT whose path has all these words on, answer 503 to everything, until :meth:`open`; 403 where
+        it is closed ``by`` refusing.
+        """
+        self._closes_at, self._shut = words, by
 
     def open(self) -> None:
         """Answer again."""
@@ -116,7 +122,7 @@ class S3Proxy:
         if self._closes_at is not None and asked.method == "PUT":
             self._closed = self._closed or all(word in asked.path for word in self._closes_at)
         if self._closed:
-            return "slow_down"
+            return self._shut
         if self.share and asked.is_read and (left := [fault for fault in _OF_READS if not self.faults[fault]]):
             found = left[0]
         elif self._random.random() >= self.share:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -37,7 +37,9 @@ from tests.objects import known_store
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
 SHUT = ((["bronze"], ("/lake/bronze/", ".parquet")), (["bronze", "silver"], ("/lake/silver/", "_delta_log")))
-"""Stages, and the words of the first PUT from which on the store answers nothing but 503."""
+"""Stages, and the words of the first PUT from which on the store answers nothing but 503, or 403."""
+ENDS = {"slow_down": (3, "does not answer", "Status Code: 503"), "refused": (2, "refuses the driver", "s3.access_key")}
+"""The exit code of a run that meets this, and words of what it says."""
 TOPIC, TABLE = "busy.shop.orders", "shop.orders"
 LONG, NOTE_BYTES = 14, 600_000
 """So many orders have a note of so many bytes that nothing makes smaller: more than one part of an upload."""
@@ -194,16 +196,17 @@ def stored(world: World) -> Mapping[str, str]:
     return {each["Key"]: each["ETag"].strip('"') for page in pages for each in page.get("Contents", ())}
 
 
-def refused(world: World, stages: list[str], words: tuple[str, ...], run: Callable[..., tuple[int, str]]) -> None:
-    """A run that meets 503 and nothing else from such a PUT on: exit code 3, one sentence. Without leases, which could
-    not be given back and would be waited for: their holder, this process, goes on to live.
+def refused(
+    world: World, stages: list[str], words: tuple[str, ...], by: str, run: Callable[..., tuple[int, str]]
+) -> None:
+    """A run that meets 503, or 403, and nothing else from such a PUT on: exit code 3, or 2, and one sentence. Without
+    leases, which could not be given back and would be waited for: their holder, this process, goes on to live.
     """
-    world.proxy.close_at(*words)
+    world.proxy.close_at(*words, by=by)
     code, told = run("run", *stages, *world.at("shut"))
-    assert (world.proxy.is_closed, code) == (True, 3), told
+    assert (world.proxy.is_closed, code) == (True, ENDS[by][0]), told
     [error] = [line for line in told.splitlines() if line.startswith("error: ")]
-    assert "does not answer" in error
-    assert "Status Code: 503" in error
+    assert all(word in error for word in ENDS[by][1:]), error
     world.proxy.open()
 
 
@@ -239,8 +242,8 @@ def test_a_lake_on_a_busy_store_ends_equal_and_one_that_stays_shut_is_told(
     shop.drop(4)
     shop.deliver(world.endpoints.kafka)
     share, proxy.share = proxy.share, 0.0
-    for stages, words in SHUT:
-        refused(world, stages, words, run)
+    for (stages, words), by in product(SHUT, ENDS):
+        refused(world, stages, words, by, run)
         laps.append(time.monotonic())
     proxy.share = share
     assert run("run", *world.at())[0] == 0
@@ -251,5 +254,6 @@ def test_a_lake_on_a_busy_store_ends_equal_and_one_that_stays_shut_is_told(
     seconds = ", ".join(f"{end - begin:.0f}" for begin, end in pairwise(laps))
     sys.stdout.write(
         f"\n{proxy.requests:,} requests, {share:.0%} faulty: {dict(proxy.faults)}; {proxy.retries:,} asked again; "
-        f"{len(proxy.uploads)} uploads in parts; seconds of the whole, shut, shut, whole: {seconds}; all layers equal\n"
+        f"{len(proxy.uploads)} uploads in parts; "
+        f"seconds of the whole, shut four times, whole: {seconds}; all layers equal\n"
     )

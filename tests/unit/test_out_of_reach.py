@@ -12,10 +12,13 @@ from pyspark.errors import StreamingQueryException
 
 from replicator import cli
 from replicator.catalog import store
-from replicator.errors import ConfigError, ReplicatorError, TableStopped, Unreachable
+from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableStopped, Unreachable, exit_code
 from replicator.jvm import causes, hadoop
+from replicator.s3 import refusal
 from replicator.stages import engine
 from replicator.stages.intake import bronze_stream
+from replicator.stages.models import refresh_plan, refresh_reasons
+from replicator.stages.models.refresh_plan import Task
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
@@ -38,6 +41,14 @@ OF_THE_TABLE = {
 }
 
 
+NO = "com.amazonaws.services.s3.model.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: "
+REFUSED = {
+    "keys that do not hold": f"java.nio.file.AccessDeniedException: s3a://b/k: getFileStatus: {NO}403 Forbidden;)",
+    "a task that was refused": f"{JOB} 1.0 (TID 1): java.nio.file.AccessDeniedException: s3a://b/k: {NO}AccessDenied;)",
+    "a token that ran out": "AmazonS3Exception: (Service: Amazon S3; Status Code: 400; Error Code: ExpiredToken;)",
+}
+
+
 class FromStream(Exception):
     """As Spark's own: the causes are not in its text."""
 
@@ -54,6 +65,26 @@ def test_silence_below_spark_ends_the_run_and_is_worth_another_try(told: str) ->
         with pytest.raises(Unreachable, match="does not answer") as caught:
             engine.failure(error, "shop/shop.orders")
         assert (caught.value.exit_code, caught.value.where) == (3, "shop/shop.orders")
+
+
+@pytest.mark.parametrize("told", REFUSED.values(), ids=REFUSED)
+def test_keys_that_a_store_refuses_amid_a_tables_work_are_no_tables_fault(told: str) -> None:
+    """Out of a table's work they are raised, with the settings to check; none is looked at anew, or behind it."""
+    for error in (RuntimeError(told), FromStream(told)):
+        with pytest.raises(StoreRefused, match=r"refuses the driver: .* Check `s3[.]access_key`") as caught:
+            engine.failure(error, "shop/shop.orders")
+        assert (caught.value.exit_code, caught.value.where) == (2, "shop/shop.orders")
+        with pytest.raises(type(error)):
+            refresh_plan.in_full(Task("incremental", refresh_reasons.UNMOVED), error)
+    stopped = bronze_stream.translate(StreamingQueryException(told), "shop")
+    assert isinstance(stopped, StoreRefused)
+
+
+def test_a_run_that_a_store_refused_ends_as_one_with_a_wrong_setting() -> None:
+    """Where it was told as some table's, too; a table that stopped for itself counts more."""
+    refused = refusal("403", "shop/shop.orders")
+    assert exit_code([refused, refused]) == 2
+    assert exit_code([refused, TableStopped("bad")]) == 1
 
 
 @pytest.mark.parametrize("told", OF_THE_TABLE.values(), ids=OF_THE_TABLE)

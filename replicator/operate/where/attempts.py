@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from replicator.errors import ReplicatorError, Unreachable
+from replicator.errors import NO_LAKE, ReplicatorError
 from replicator.jvm import causes
 from replicator.jvm.failures import ALL_FAILURES
 from replicator.stages import engine
@@ -29,16 +29,16 @@ class Attempts:
     troubles: dict[str, Trouble] = field(default_factory=dict)
 
     def try_(self, table: str, look: Callable[[], Found]) -> Found | None:
-        """What *look* gives, None if the table is broken. Raises Unreachable: then no other answers either."""
+        """What *look* gives, None if the table is broken. Raises NO_LAKE: then no other answers either."""
         try:
             return look()
-        except Unreachable:
+        except NO_LAKE:
             raise
         except ReplicatorError as error:
             self.troubles.setdefault(table, Trouble(table, str(error)))
         except ALL_FAILURES as error:
-            silent = engine.out_of_reach(error, table)
-            if silent is not None:
-                raise silent from error
+            shut = engine.no_lake(error, table)
+            if shut is not None:
+                raise shut from error
             self.troubles.setdefault(table, Trouble(table, causes.shortened(error)))
         return None

@@ -46,7 +46,7 @@ class BatchWriter:
             self.failure = error
             raise
         except FAILURES as error:  # as above
-            self.failure, self.cause = engine.out_of_reach(error, self._ingestion.source), error
+            self.failure, self.cause = engine.no_lake(error, self._ingestion.source), error
             raise
         except failpoints.Killed as killed:  # the JVM waits for ever for a callback that raises no Exception
             self.failure = killed

@@ -113,9 +113,9 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
         )
     if _is_silent(error):
         return Unreachable("Kafka does not answer", where=source, mend="Check the broker, then run again.")
-    silent = engine.out_of_reach(error, source)
-    if silent is not None:
-        return silent
+    shut = engine.no_lake(error, source)
+    if shut is not None:
+        return shut
     said = text if cause is None else causes.shortened(cause)  # of a batch Spark tells that Python raised something
     first = next((line for line in said.splitlines() if line.strip()), "nobody knows why")
     mend = engine.mend(said) or "`--debug` shows the trace."

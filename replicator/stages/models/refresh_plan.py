@@ -132,9 +132,9 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
 
 def in_full(task: Task, error: Exception) -> Task:
     """The same of all rows, where the engine failed at the affected ones: joined with a part of an input the model's
-    SQL may divide by what that part does not have. Raises the error where the store does not answer.
+    SQL may divide by what that part does not have. Raises the error where the store does not answer, or refuses.
     """
-    if causes.is_out_of_reach(error):
+    if causes.is_no_tables(error):
         raise error
     return Task(FULL, refresh_reasons.parts_failed(error), task.work, task.changed, task.rows)
 

@@ -51,8 +51,8 @@ class ReadAnew(ReplicatorError):
 
 
 def apply(share: Share, records: DataFrame) -> Account:
-    """The account of one table; whatever goes wrong stops this table alone and is named in it. Raises Unreachable where
-    it is the lake that does not answer.
+    """The account of one table; whatever goes wrong stops this table alone and is named in it. Raises NO_LAKE where
+    it is the lake that does not answer, or refuses.
     """
     started = time.monotonic()
     account = counted(Account(share.table.name), share.groups)
