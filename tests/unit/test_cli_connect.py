@@ -90,6 +90,26 @@ def test_a_connector_that_fails_keeps_no_other_one_from_going_on(
     assert "a: connector a failed: its slot is gone" in done.stderr
 
 
+@pytest.mark.parametrize("verb", ["resume", "restart"])
+def test_a_task_that_fails_some_seconds_behind_its_start_is_told(
+    conf: Callable[..., tuple[str, ...]], verb: str
+) -> None:
+    """A connector is RUNNING while its task looks for its place in the log: that it runs was no promise."""
+    with running("shop", {}, seconds=3) as url:
+        flags = conf(url, shop={"connector": CONNECTOR})
+        done = CliRunner().invoke(app, ["connect", verb, "shop", *flags])
+    assert done.exit_code == 1
+    assert "shop: failed a moment later: x.DebeziumException: no log. Mend the cause, then" in done.stderr
+
+
+def test_of_a_connector_that_runs_it_is_told_how_to_look_again(conf: Callable[..., tuple[str, ...]]) -> None:
+    """A task may fail an hour later, too."""
+    with running("shop", {}) as url:
+        done = CliRunner().invoke(app, ["connect", "restart", "shop", *conf(url, shop={"connector": CONNECTOR})])
+    assert done.exit_code == 0
+    assert done.stderr.startswith("shop: runs\n`replicator connect status shop` tells whether it stays so")
+
+
 def test_where_no_source_describes_a_connector_that_is_told(conf: Callable[..., tuple[str, ...]]) -> None:
     """And no table without rows."""
     done = CliRunner().invoke(app, ["connect", "check", *conf(bare={})])

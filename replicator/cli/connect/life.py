@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from replicator.connect.rest import Connect
     from replicator.connect.told import Known
+
+_LATER_SECONDS = 3.0
+"""Behind the first look at connectors that were started: a task begins to read, and may fail, while it is RUNNING."""
 
 
 def plugins(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
@@ -73,13 +77,13 @@ def pause(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV, 
 
 
 def resume(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
-    """Let paused or stopped connectors go on, and wait until they run. Exit 1 if one fails."""
+    """Let paused or stopped connectors go on, and look for some seconds whether they do. Exit 1 if one fails."""
 
     def go_on(connect: Connect, name: str) -> None:
         connect.resume(name)
         connect.wait_running(name)
 
-    _each(env, conf, connectors, go_on, "runs")
+    _each(env, conf, connectors, go_on, "runs", starts=True)
 
 
 def restart(
@@ -88,13 +92,13 @@ def restart(
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
 ) -> None:
-    """Start again what has failed of connectors, and wait until they run. Exit 1 if one fails again."""
+    """Start again what has failed of connectors, and look for some seconds whether they run. Exit 1 if one fails."""
 
     def again(connect: Connect, name: str) -> None:
         connect.restart(name, only_failed=not whole)
         connect.wait_running(name)
 
-    _each(env, conf, connectors, again, "runs")
+    _each(env, conf, connectors, again, "runs", starts=True)
 
 
 def stop(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
@@ -116,12 +120,37 @@ def delete(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV,
             console.narrate(f"{name}: its slot {slot} retains log at the source until it is read again, or: {fix}")
 
 
-def _each(env: str, conf: Path | None, names: Sequence[str], act: Callable[[Connect, str], None], done: str) -> None:
-    """Do it with each, also where another one fails; exit 1 if one does."""
+def _each(
+    env: str,
+    conf: Path | None,
+    names: Sequence[str],
+    act: Callable[[Connect, str], None],
+    done: str,
+    *,
+    starts: bool = False,
+) -> None:
+    """Do it with each, also where another one fails; exit 1 if one does. What it ``starts`` is looked at again."""
     connect = reach.cluster(options.settings(env, conf))
-    acted = [_acted(connect, name, act, done) for name in reach.existing(connect, names)]
-    if not all(acted):
+    acted = {name: _acted(connect, name, act, done) for name in reach.existing(connect, names)}
+    fell = _fell(connect, [name for name, is_done in acted.items() if is_done]) if starts else False
+    if fell or not all(acted.values()):
         raise typer.Exit(ConnectorFailed.exit_code)
+
+
+def _fell(connect: Connect, names: Sequence[str]) -> bool:
+    """Whether one of these, which ran, has failed a little later: that is told, and how to look at the others again."""
+    if not names:
+        return False
+    time.sleep(_LATER_SECONDS)
+    states = {name: known.status for name, known in connect.known().items() if name in names}
+    failed = {name: status for name, status in states.items() if status is not None and status.failed}
+    for name, status in failed.items():
+        mend = f"Mend the cause, then `replicator connect restart {name}`."
+        console.narrate(f"{name}: failed a moment later: {status.trace}. {mend}", style="red")
+    if left := [name for name in names if name not in failed]:
+        told = f"`replicator connect status {' '.join(left)}` tells whether it stays so: a task may fail later."
+        console.narrate(told)
+    return bool(failed)
 
 
 def _acted(connect: Connect, name: str, act: Callable[[Connect, str], None], done: str) -> bool:
