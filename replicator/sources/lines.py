@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from replicator.debezium.spoken import Record
 from replicator.errors import BadRecording
 
 EXPECTED = "Expected JSON lines in UTF-8 with topic, partition, offset, key and payload, as `kcat -C -J` prints them."
+_GZIP, _UTF_16 = (b"\x1f\x8b",), (b"\xff\xfe", b"\xfe\xff", b"{\0", b"\0{")
+"""How files begin that hold the right lines in a wrong way."""
 _PATTERN = re.compile(r"[\\{}\[\]*?]")
 
 
@@ -30,12 +32,11 @@ def refuse_absent(files: Sequence[str]) -> None:
 
 def of_file(path: Path) -> Iterator[Record]:
     """The records of a file as ``kcat -C -J`` prints them, plain or ``.gz``. Raises BadRecording."""
-    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape") as lines:
+        with _opener(path)(path, "rt", encoding="utf-8-sig", errors="surrogateescape") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    yield _recorded(line, f"{path}:{number}")
+                    yield _recorded(line, path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         mend = "Is it whole, and of the kind that its name says (.gz)?"
         raise BadRecording("a recorded file cannot be read", where=str(path), mend=mend) from error
@@ -44,14 +45,29 @@ def of_file(path: Path) -> Iterator[Record]:
         raise BadRecording(told, where=str(path), mend="Check the path.") from error
 
 
-def _recorded(line: str, where: str) -> Record:
+def _opener(path: Path) -> Callable[..., Any]:
+    return gzip.open if path.suffix == ".gz" else open
+
+
+def _expected(path: Path) -> str:
+    """What a file should have been, and how to mend one that is compressed or in UTF-16, which its beginning tells."""
+    with _opener(path)(path, "rb") as file:
+        start = file.read(2)
+    if start in _GZIP:
+        return f"It is compressed: name it {path.name}.gz, or `gunzip` it. {EXPECTED}"
+    if start in _UTF_16:
+        return f"It is in UTF-16, as `>` of some shells writes: `iconv -f UTF-16 -t UTF-8`. {EXPECTED}"
+    return EXPECTED
+
+
+def _recorded(line: str, path: Path, number: int) -> Record:
     try:
         line.encode()  # refuses bytes that are no UTF-8
         told = json.loads(line)
         key, value = (_text(told[part], line, part) for part in ("key", "payload"))
         return Record(str(told["topic"]), int(told["partition"]), int(told["offset"]), told.get("ts"), key, value)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise BadRecording("a line is no Kafka record", where=where, mend=EXPECTED) from error
+        raise BadRecording("a line is no Kafka record", where=f"{path}:{number}", mend=_expected(path)) from error
 
 
 def _text(told: Any, line: str, part: str) -> bytes | None:

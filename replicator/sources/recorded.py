@@ -114,11 +114,8 @@ class RecordedSource:
                 mend="Is it whole, and of the kind that its name says (.gz)?",
             ) from error
         if broken is not None:
-            raise BadRecording(
-                f"{broken['count']} lines are no Kafka records",
-                where=_first_broken(broken["file"]),
-                mend=lines.EXPECTED,
-            )
+            where, mend = _first_broken(broken["file"])
+            raise BadRecording(f"{broken['count']} lines are no Kafka records", where=where, mend=mend)
 
 
 def _literal(file: str) -> str:
@@ -126,18 +123,20 @@ def _literal(file: str) -> str:
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", file) if Path(file).exists() else file
 
 
-def _first_broken(uri: str) -> str:
-    """``FILE:LINE`` of the first line that is no record, of a file on this machine; else the file alone."""
+def _first_broken(uri: str) -> tuple[str, str]:
+    """``FILE:LINE`` of the first line that is no record, and how to mend it, of a file on this machine; else the file
+    alone.
+    """
     told = urlsplit(uri)
     if told.scheme != "file":
-        return uri
+        return uri, lines.EXPECTED
     path = Path(unquote(told.path))
     try:
         for _ in lines.of_file(path):
             pass
     except BadRecording as error:
-        return error.where or str(path)
-    return str(path)
+        return error.where or str(path), error.mend or lines.EXPECTED
+    return str(path), lines.EXPECTED
 
 
 def _is_broken() -> Column:
