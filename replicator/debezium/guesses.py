@@ -39,7 +39,7 @@ _SHAPES = {
 }
 """The same, and of what no type is guessed by alone."""
 
-_MOST_DIGITS = 38
+_LEAST_DIGITS, _MOST_DIGITS = 18, 38
 LONG = "number of more than 15 digits"
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
@@ -47,15 +47,16 @@ _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 @dataclass
 class Values:
     """What the values of one column have in common: how JSON writes them, the ``shapes`` that none of them rules out,
-    the digits before and behind the point, whether some text is ``filled``, and ``padded`` as base64 is, one of the
-    values, and the same of what is in lists. Of whole numbers how many are ``likely`` dates or times, by unit, and the
-    largest.
+    the digits before and behind the point, or ``in_bytes``, whether some text is ``filled``, and ``padded`` as base64
+    is, one of the values, and the same of what is in lists. Of whole numbers how many are ``likely`` dates or times, by
+    unit, and the largest.
     """
 
     kinds: set[str] = field(default_factory=set)
     shapes: set[str] = field(default_factory=lambda: {*UNITS, *_SHAPES})
     whole: int = 0
     scale: int = 0
+    in_bytes: int = 0
     filled: bool = False
     padded: bool = False
     one: object = None
@@ -71,6 +72,8 @@ class Values:
         self.shapes = {name for name in self.shapes if _may_be(name, value)}
         whole, behind = _digits(value)
         self.whole, self.scale = max(self.whole, whole), max(self.scale, behind)
+        if isinstance(value, str) and "decimal" in self.shapes:
+            self.in_bytes = max(self.in_bytes, len(str(abs(_number(value)))))
         self.filled |= value != ""
         self.padded |= str(value).endswith("=")
         self.one = value if self.one is None else self.one
@@ -135,6 +138,11 @@ def _digits(value: object) -> tuple[int, int]:
     return (max(0, len(digits) + exponent), max(0, -exponent)) if isinstance(exponent, int) else (0, 0)
 
 
+def _number(text: str) -> int:
+    """The digits of a decimal in Debezium's ``precise``."""
+    return int.from_bytes(b64decode(text), "big", signed=True)
+
+
 def _one(values: Values) -> str | None:
     if values.kinds == {"bigint", "double"}:
         return "double" if values.largest < infer.EXACT else None
@@ -155,12 +163,12 @@ def _told(name: str, values: Values) -> str:
     if name in UNITS:
         return f"{name} ({readable(parse_logical(name), values.one)})"
     if name == "decimal":
-        digits = int.from_bytes(b64decode(str(values.one)), "big", signed=True)
-        return f"decimal(18,?) of the digits {digits}, bytes"
+        digits = max(_LEAST_DIGITS, values.in_bytes)
+        return f"decimal({digits},?) of the digits {_number(str(values.one))}, bytes" if digits <= _MOST_DIGITS else ""
     return ", ".join(_sized(name, values)) if name == "decimal_string" else name
 
 
 def _sized(name: str, values: Values) -> list[str]:
     """The type with room for 18 digits, or for as many as came; nothing where no DECIMAL holds them."""
-    digits = max(18, values.whole + values.scale)
+    digits = max(_LEAST_DIGITS, values.whole + values.scale)
     return [f"{name}({digits},{values.scale})"] if digits <= _MOST_DIGITS else []

@@ -18,6 +18,7 @@ from replicator.debezium.spoken import Record as Told
 from replicator.operate.drafts import as_yaml, drafts
 from tests.builders import UNSENT, Record, envelope, record, wrapped
 from tests.cli import said
+from tests.type_vectors import base64_of
 
 LONG = "number of more than 15 digits"
 FIVE = "8401d6ba-8e2d-4a41-a3c4-1e7a5f1c2f3b"
@@ -57,6 +58,8 @@ def guessed(*texts: str) -> Guess:
         ([f'"{FIVE}"'], "string", "or uuid"),
         (['"{\\"a\\": 1}"'], "string", "or json"),
         (['"BNI="', '"AYag"'], "string", "or decimal(18,?) of the digits 1234, bytes"),
+        (['"BNI="', base64_of(-(10**30))], "string", "or decimal(31,?) of the digits 1234, bytes"),
+        (['"BNI="', base64_of(10**38)], "string", ""),
         (['"Ship"', '"Boat"'], "string", ""),
         ([], None, "NULL wherever it came"),
         (["null"], None, "NULL wherever it came"),
