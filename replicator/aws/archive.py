@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,6 +36,11 @@ def identity(sums: Mapping[str, str]) -> str:
     """A short name for exactly these files."""
     text = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:_ID]
+
+
+def is_identity(name: str) -> bool:
+    """Whether that may be such a name."""
+    return re.fullmatch(f"[0-9a-f]{{{_ID}}}", name) is not None
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -187,14 +187,18 @@ def _jobs(
 
 
 def _packed(configured: Settings, package: str | None) -> tuple[Packed, str]:
-    """A package and where it is on S3; one in a folder is taken for uploaded, and nobody is asked."""
-    from replicator.aws import packed, place
+    """A package and where it is on S3; one in a folder is taken for uploaded, nobody is asked. Raises ConfigError."""
+    from replicator.aws import archive, packed, place
 
     at = _said(configured.aws.artifacts, "aws.artifacts")
     file = Path(package or "") / packed.MANIFEST
     if package and file.is_file():
         found = packed.Packed.told(file.read_text(encoding="utf-8"), str(file))
         return found, f"{at}/{found.id}"
+    if package and not archive.is_identity(package):
+        what = f"there is no package in the folder {package}" if Path(package).is_dir() else f"{package} is no package"
+        mend = "Name the id of an uploaded one, or a folder that `replicator aws package --to DIR` has filled."
+        raise ConfigError(what, mend=mend)
     return place.chosen(place.Place(at, configured.aws.region), package)
 
 
