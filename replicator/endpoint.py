@@ -1,10 +1,12 @@
-"""Whether a service listens at a URL: asked before a client with retries of its own is left to find out."""
+"""Whether a service listens at a URL, or answers: asked before a client with retries of its own is left to find out."""
 
 from __future__ import annotations
 
 import re
 import socket
-from contextlib import suppress
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from urllib.parse import urlsplit
 
 from replicator.errors import ConfigError, Unreachable
@@ -18,16 +20,47 @@ def must_answer(url: str, what: str, mend: str) -> None:
     """Raise Unreachable, named *what*, unless something accepts a connection at *url* within five seconds; ConfigError
     where nothing ever could.
     """
+    with _connected(url, what, mend):
+        pass
+
+
+def must_speak(url: str, what: str, mend: str) -> None:
+    """The same of a server of HTTP, which must also say a first word, whatever it is, within five seconds: clients wait
+    for one that takes connections and hangs for minutes.
+    """
+    with _connected(url, what, mend) as (connection, host, is_encrypted):
+        try:
+            _hear(connection, host, is_encrypted=is_encrypted)
+        except TimeoutError as error:
+            silent = f"{what} takes connections and says nothing for {_SECONDS:.0f} s"
+            raise Unreachable(silent, where=url, mend=mend) from error
+        except OSError:  # it has hung up, at once: what that is about its client tells
+            return
+
+
+@contextmanager
+def _connected(url: str, what: str, mend: str) -> Iterator[tuple[socket.socket, str, bool]]:
+    """A connection, the name of the host, and whether it is to be encrypted."""
     try:
         parts = urlsplit(url if "://" in url else f"https://{url}")
         place = (parts.hostname or "", parts.port or _PORTS[parts.scheme])
     except (ValueError, KeyError) as error:
         raise ConfigError(f"this is no address of {what}: {error}", where=url, mend=mend) from error
     try:
-        with socket.create_connection(place, timeout=_SECONDS):
-            pass
+        connection = socket.create_connection(place, timeout=_SECONDS)
     except (OSError, ValueError) as error:
         raise Unreachable(f"{what} does not answer: {error}", where=url, mend=mend) from error
+    with connection:
+        yield connection, place[0], parts.scheme == "https"
+
+
+def _hear(connection: socket.socket, host: str, *, is_encrypted: bool) -> None:
+    """Wait for the first byte. Whose certificate it is its client judges, by what it trusts."""
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    with trusting.wrap_socket(connection, server_hostname=host) if is_encrypted else nullcontext(connection) as heard:
+        heard.sendall(f"HEAD / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        heard.recv(1)
 
 
 def ports(addresses: str, what: str, mend: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from replicator.endpoint import must_answer
+from replicator.endpoint import must_speak
 from replicator.errors import ConfigError, ReplicatorError, StoreRefused, Unreachable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _THROTTLED, _BROKEN = 429, 500
 
 
 def client(s3: S3Keys | None) -> Any:
-    """A client that tells soon that nobody answers. Raises Unreachable when nothing listens at the endpoint."""
+    """A client that tells soon that nobody answers. Raises Unreachable for an endpoint that is silent."""
     import boto3  # noqa: PLC0415 - half a second that --help need not wait
     import botocore.config  # noqa: PLC0415
 
@@ -31,7 +31,7 @@ def client(s3: S3Keys | None) -> Any:
     retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
     patience = {"connect_timeout": SECONDS, "read_timeout": SECONDS, "retries": retries}
     if s3 is not None and s3.endpoint:
-        must_answer(s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
+        must_speak(s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
     config = botocore.config.Config(s3={"addressing_style": style}, **patience)
     return boto3.client("s3", **_credentials(s3), config=config)
 

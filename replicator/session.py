@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from replicator import environment, jars
 from replicator.aws import runtime as emr
-from replicator.endpoint import must_answer
+from replicator.endpoint import must_speak
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError
 from replicator.jvm import class_archive, gateway, interrupts, spark_home, sparkconf, sparkline
 from replicator.jvm.java import java_home
@@ -27,17 +27,16 @@ if TYPE_CHECKING:
 def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> SparkSession:
     """A session on the running JVM (``spark-submit``, or an earlier call), else on a new one.
 
-    Raises JavaUnsuitable, JarsMissing, and Unreachable when nothing listens at the object store's address, before a
-    JVM starts: its own client tells after minutes. ConfigError for a Delta or Hudi beside the runtime's own, and for a
-    format that this line of Spark has not. Without
-    *debug* Spark's own log goes to ``spark.log`` in the cache instead of stderr. The JVM ends with this process;
-    *brief* says that this will be soon.
+    Raises JavaUnsuitable, JarsMissing, and Unreachable when nothing listens at the object store's address, or it
+    hangs, before a JVM starts: its own client tells after minutes. ConfigError for a Delta or Hudi beside the runtime's
+    own, and for a format that this line of Spark has not. Without *debug* Spark's own log goes to ``spark.log`` in the
+    cache instead of stderr. The JVM ends with this process; *brief* says that this will be soon.
     """
     import pyspark  # noqa: PLC0415 - `replicator validate` and --help load no pyspark
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     if settings.s3 is not None and settings.s3.endpoint and sparkconf.uses_s3(settings):
-        must_answer(settings.s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
+        must_speak(settings.s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
     line = _line()
     sparkline.refuse(line, settings.formats)
     submitted = _reached(settings, debug=debug, brief=brief)

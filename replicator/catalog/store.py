@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from replicator import s3
-from replicator.endpoint import must_answer
+from replicator.endpoint import must_speak
 from replicator.errors import ConfigError, ReplicatorError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Store:
 
     def files(self) -> FileSystem:
         """The file system for :meth:`path`. Raises ConfigError for one that needs a JVM, Unreachable for an endpoint at
-        which nothing listens.
+        which nothing listens, or that hangs.
         """
         from pyarrow import fs  # noqa: PLC0415 - a quarter of a second that --help need not wait
 
@@ -55,7 +55,7 @@ class Store:
         if not self.root.startswith(("s3a://", "s3://")):
             raise ConfigError("only local lakes and s3a:// are read without Spark", where=self.root, mend=SPARK)
         if self.endpoint:
-            must_answer(self.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
+            must_speak(self.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
         parts = urlsplit(self.endpoint or "")
         return fs.S3FileSystem(
             access_key=self.access_key,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
 
 import pytest
 
-from replicator.endpoint import must_answer, one_must_answer
+from replicator.endpoint import must_answer, must_speak, one_must_answer
 from replicator.errors import ConfigError, Unreachable
 
 
@@ -14,6 +16,36 @@ def test_a_service_that_listens_answers() -> None:
     """A connection is enough."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         must_answer(f"http://127.0.0.1:{server.getsockname()[1]}", "it", "")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_server_that_takes_connections_and_hangs_does_not_answer(scheme: str) -> None:
+    """A store whose disk is gone, a port that somebody else listens at: its clients would wait for minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"{scheme}://127.0.0.1:{server.getsockname()[1]}"
+        begun = time.monotonic()
+        with pytest.raises(Unreachable, match="the store takes connections and says nothing for 5 s") as raised:
+            must_speak(url, "the store", "Start it.")
+    assert time.monotonic() - begun < 10
+    assert raised.value.where == url
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("word", [b"HTTP/1.1 403 Forbidden\r\n\r\n", b"?", b""])
+def test_a_server_that_says_anything_answers(scheme: str, word: bytes) -> None:
+    """What it refuses, or that it speaks no such protocol, its client tells better."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def say() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1)
+                connection.sendall(word)
+
+        thread = threading.Thread(target=say)
+        thread.start()
+        must_speak(f"{scheme}://127.0.0.1:{server.getsockname()[1]}", "the store", "Start it.")
+        thread.join()
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9", "127.0.0.1:9", "http://"])
