@@ -15,6 +15,9 @@ HISTORY = "__history"
 DEPTHS = {"bronze": 1, "gold": 1, "silver": 2, "history": 2, "twins": 3}
 """How many folders deep each table of a layer lies in the folder of its layer."""
 
+LAYERS = frozenset({*DEPTHS, "dead_letters"})
+"""The folders of a lake that have tables in them."""
+
 _SHADOWS = ("silver", "history", "dead_letters")
 
 TWINS = ("delta", "hudi")

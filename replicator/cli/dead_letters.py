@@ -117,7 +117,6 @@ def retry(
 ) -> None:
     """Apply what can be applied now, each change at its own place in the source's order; the rest stays."""
     from replicator import assemble
-    from replicator.lake import Lake
     from replicator.operate.dead_letters import Choice
     from replicator.operate.lock import exclusive
 
@@ -126,7 +125,7 @@ def retry(
     if lake is not None and declare is None:
         console.narrate("Without --declare FILE, types are those of the tables.", style="dim")
     settings = options.settings(env, conf, lake)
-    with exclusive(Lake(settings.lake.root), ("silver",), assemble.terms(settings)) as fence:
+    with exclusive(options.lake_there(settings), ("silver",), assemble.terms(settings)) as fence:
         from replicator.operate.retry import retry as again
 
         spark, sources = options.opened(context, settings, source, declared, fence=fence)
@@ -158,13 +157,12 @@ def drop(
 ) -> None:
     """Give letters up. What, when and by which filter stays in the lake: list --dropped."""
     from replicator import assemble
-    from replicator.lake import Lake
     from replicator.operate import dead_letters
     from replicator.operate.lock import exclusive
 
     choice = _chosen(dead_letters.Choice(table, reason), everything=everything)
     settings = options.settings(env, conf, lake)
-    with exclusive(Lake(settings.lake.root), ("silver",) if yes else (), assemble.terms(settings)) as fence:
+    with exclusive(options.lake_there(settings), ("silver",) if yes else (), assemble.terms(settings)) as fence:
         spark, sources = options.opened(context, settings, source, fence=fence)
         found = [asdict(count) for at in sources for count in dead_letters.counts(spark, at, choice)]
         if not found:

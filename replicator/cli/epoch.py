@@ -40,14 +40,13 @@ def bump(
 ) -> None:
     """Start a new epoch: whatever the source sends from here on is newer than all before."""
     from replicator import assemble
-    from replicator.lake import Lake
     from replicator.operate import epoch
     from replicator.operate.lock import exclusive
 
     settings, told = options.settings(env, conf, lake), options.places(starts or [])
     if not reason.strip():
         raise ConfigError("a new epoch needs a reason", mend="Say in --reason what happened to the source.")
-    with exclusive(Lake(settings.lake.root), ("silver",), assemble.terms(settings)) as fence:
+    with exclusive(options.lake_there(settings), ("silver",), assemble.terms(settings)) as fence:
         spark, at = _at(settings, source, fence, debug=options.debugging(context))
         found = epoch.bump(spark, at, reason, told)
         overtaken = epoch.overtaken(spark, at, found)

@@ -35,7 +35,6 @@ def maintain(
 ) -> None:
     """Write small files together and remove what no version in use needs; readers see no difference."""
     from replicator import assemble
-    from replicator.lake import Lake
     from replicator.operate import maintain as operate
     from replicator.operate.lock import exclusive
     from replicator.session import session
@@ -43,7 +42,7 @@ def maintain(
     settings = options.settings(env, conf, lake)
     seconds = settings.maintenance.keep if keep is None else _seconds(keep)
     stages = ("bronze", "silver", "gold")
-    with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings)) as fence:
+    with exclusive(options.lake_there(settings), stages, assemble.terms(settings)) as fence:
         spark, keeper = session(settings, debug=options.debugging(context)), assemble.keeper(settings, fence)
         done: list[Upkeep] = []
         for each in operate.maintain(spark, keeper.tables_of, operate.chosen(keeper.tables(spark), table), seconds):

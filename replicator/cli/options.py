@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, ReplicatorError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from replicator.catalog.store import Store
+    from replicator.lake import Lake
     from replicator.protocols import Fence
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
@@ -140,6 +141,27 @@ def store(settings: Settings) -> Store:
         return Store(settings.lake.root)
     access, secret = (None if key is None else key.get_secret_value() for key in (s3.access_key, s3.secret_key))
     return Store(settings.lake.root, s3.endpoint, access, secret, s3.region, s3.path_style)
+
+
+def lake_there(settings: Settings) -> Lake:
+    """The lake of a verb that works on what is there: it leaves nothing in a folder that somebody mistyped. Raises
+    ConfigError where no table is, Unreachable; where nobody can tell that without Spark, the verb does.
+    """
+    from replicator.lake import LAYERS, Lake
+
+    lake, at = Lake(settings.lake.root), store(settings)
+    try:
+        files = at.files()
+    except ConfigError:
+        return lake
+    try:
+        found = at.folders(files, lake.root)
+    except ReplicatorError:
+        return lake
+    if LAYERS.isdisjoint(found):
+        mend = "Name the right one (--lake, or lake.root of the environment); `replicator run` makes one."
+        raise ConfigError("there is no lake yet, or nothing in it", where=lake.root, mend=mend)
+    return lake
 
 
 def declared(declare: Path | None, lake: str | None) -> SourceSpec:

@@ -37,14 +37,13 @@ def purge(
     A table that stops is named on stderr, the others go on, and the exit code is 1.
     """
     from replicator import assemble
-    from replicator.lake import Lake
     from replicator.operate import purge as operate
     from replicator.operate.lock import exclusive
 
     declared = options.declared(declare, lake)
     settings = options.settings(env, conf, lake)
     stages = () if dry_run else ("silver",)
-    with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings)) as fence:
+    with exclusive(options.lake_there(settings), stages, assemble.terms(settings)) as fence:
         spark, sources = options.opened(context, settings, source, declared, fence=fence)
         tables, now_ms = operate.chosen(spark, sources, table), int(time.time() * 1000)
         found = [operate.told(spark, at, name, now_ms, dry=dry_run) for at, name in tables]

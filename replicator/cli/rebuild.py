@@ -107,12 +107,11 @@ def _carried_out(
     them. Of one source, or of what a file declares, where ``of`` says so.
     """
     from replicator import assemble
-    from replicator.lake import Lake
     from replicator.operate import rebuild_all
     from replicator.operate.lock import exclusive
 
     done: list[Rebuilt] = []
-    with exclusive(Lake(settings.lake.root), ("silver", "gold"), assemble.terms(settings)) as fence:
+    with exclusive(options.lake_there(settings), ("silver", "gold"), assemble.terms(settings)) as fence:
         spark, sources = options.opened(context, settings, *of, fence=fence)
         what = rebuild_all.chosen(spark, sources, settings.models, wanted)
         for each in rebuild_all.carry_out(spark, what, assemble.warehouse(spark, settings, fence), how):

@@ -110,11 +110,10 @@ def _opened(
 def _approve(spark: SparkSession, settings: Settings, declared: SourceSpec, table: str) -> None:
     """Under the lease of silver, whose ledger this writes."""
     from replicator import assemble
-    from replicator.lake import Lake
     from replicator.operate import schema
     from replicator.operate.lock import exclusive
 
-    with exclusive(Lake(settings.lake.root), ("silver",), assemble.terms(settings)) as fence:
+    with exclusive(options.lake_there(settings), ("silver",), assemble.terms(settings)) as fence:
         approved = schema.approve(spark, assemble.refinements(spark, settings, declared, fence), table)
     for change in approved:
         console.narrate(f"approved: {change}")

@@ -32,6 +32,23 @@ def test_a_lake_that_is_none_is_a_matter_of_usage(lake: str, why: str) -> None:
         said("status", "--lake", lake)
 
 
+@pytest.mark.parametrize("verb", [
+    ("maintain",), ("rebuild", "--all"), ("rebuild", "orders", "--dry-run"), ("purge",),
+    ("dead-letters", "retry", "--all"), ("dead-letters", "drop", "--all", "--yes"),
+    ("epoch", "bump", "s", "--reason", "restored"),
+])  # fmt: skip
+def test_a_verb_that_works_on_what_is_there_leaves_nothing_in_a_mistyped_lake(
+    tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    """Not even who writes it; nor does what such a mistake has left there once make a lake of it."""
+    for lake in (tmp_path / "absent", tmp_path / "left"):
+        (tmp_path / "left/_replicator/leases").mkdir(parents=True, exist_ok=True)
+        with pytest.raises(ConfigError, match="there is no lake yet") as raised:
+            said(*verb, "--lake", str(lake), code=2)
+        assert raised.value.where == str(lake)
+    assert [path.name for path in tmp_path.rglob("*")] == ["left", "_replicator", "leases"]
+
+
 def test_a_command_that_is_advised_is_of_the_same_lake() -> None:
     """As a shell takes it: --lake alone decides where it is given, and the usual environment needs no word."""
     assert options.flags("aws", Path("conf"), "my lake") == "--lake 'my lake'"
