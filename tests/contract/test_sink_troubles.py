@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from psycopg2 import sql
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from replicator.errors import ConfigError, TargetRefused, Unreachable
 from replicator.sinks.postgres import Backoff, PostgresSink
@@ -228,6 +229,28 @@ def test_rights_that_publishing_models_takes_are_asked_for_before(
     assert western.sink.answers([of]).startswith("PostgreSQL ")
     western.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
     assert [row[0] for row in western.rows(of)] == [1]
+
+
+@pytest.mark.parametrize("table", ["dim_customers", "_replicator_ledger"])
+@pytest.mark.parametrize("right", ["INSERT", "UPDATE"])
+def test_rows_that_a_role_may_not_write_are_not_staged(
+    spark: SparkSession, postgres: Served, admin: Served, table: str, right: str
+) -> None:
+    """They would be, as a whole, with each try of a run that goes on. Rows that Spark cannot compute show it: the right
+    is said, with the GRANT by which it goes through, and not that.
+    """
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    execute(admin, f"ALTER TABLE $.{table} OWNER TO {admin.connection.user}")
+    every = {"SELECT", "INSERT", "UPDATE", "DELETE"}
+    execute(admin, f"GRANT {', '.join(sorted(every - {right}))} ON $.{table} TO {postgres.connection.user}")
+    good = difference(spark, of, [ann(key=2)], CUSTOMERS, 2)
+    broken = replace(good, rows=good.rows.withColumn("name", F.raise_error(F.lit("never computed"))))
+    with pytest.raises(TargetRefused, match=rf"dim_customers: role .* may not {right} in .*\.{table}\.") as refused:
+        postgres.sink.publish([broken])
+    admin.run(sql.SQL(str(refused.value.mend).partition(": ")[2]))
+    postgres.sink.publish([good])
+    assert [row[0] for row in postgres.rows(of)] == [1, 2]
 
 
 def test_a_right_that_a_role_lacks_is_to_be_granted(postgres: Served, admin: Served) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from replicator import names
 
@@ -19,7 +19,7 @@ _IN_SCHEMA = """
         ARRAY(SELECT of FROM unnest(ARRAY['USAGE', 'CREATE']) AS each(of) WHERE NOT has_schema_privilege(n.oid, of)),
         (
             SELECT json_object_agg(c.relname, ARRAY(
-                SELECT of FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS each(of)
+                SELECT of FROM unnest(%(rights)s) AS each(of)
                 WHERE NOT CASE of WHEN 'DELETE' THEN has_table_privilege(c.oid, of)
                     ELSE has_any_column_privilege(c.oid, of) END
             ))
@@ -29,6 +29,10 @@ _IN_SCHEMA = """
         current_user
     FROM (SELECT %(schema)s AS name) AS wanted LEFT JOIN pg_namespace n ON n.nspname = wanted.name
 """
+
+_EVERY = ("SELECT", "INSERT", "UPDATE", "DELETE")
+_EVER = _EVERY[:3]
+"""What every batch takes; in few of them a row is deleted."""
 
 
 def lacking(cursor: Cursor) -> tuple[str, str] | None:
@@ -48,8 +52,7 @@ def lacking_in(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[str,
     """What is amiss and how to mend it, where this role may not make these tables of a schema, those that are missing,
     or write to the others; None where it may.
     """
-    cursor.execute(_IN_SCHEMA, {"schema": schema, "tables": list(tables)})
-    is_missing, may_make, on_schema, on_tables, role = cursor.fetchone() or (False, True, [], None, "")
+    is_missing, may_make, on_schema, on_tables, role = _asked(cursor, schema, tables, _EVERY)
     user, place = names.postgres(role), names.postgres(schema)
     if is_missing:
         what = f"role {role} may not make schema {schema}, which is not there."
@@ -61,11 +64,30 @@ def lacking_in(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[str,
     held: Mapping[str, Sequence[str]] = on_tables or {}
     if held.keys() >= set(tables):
         on_schema = [right for right in on_schema if right != "CREATE"]
-    lacks = list(_lacks(place, on_schema, held))
+    return _told(role, schema, on_schema, held)
+
+
+def lacking_on(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[str, str] | None:
+    """The same of tables that are there, and of rights without which no batch goes at all: to be asked before rows are
+    staged for them.
+    """
+    *_, on_tables, role = _asked(cursor, schema, tables, _EVER)
+    return _told(role, schema, (), on_tables or {})
+
+
+def _asked(cursor: Cursor, schema: str, tables: Sequence[str], of: Sequence[str]) -> tuple[Any, ...]:
+    cursor.execute(_IN_SCHEMA, {"schema": schema, "tables": list(tables), "rights": list(of)})
+    return cursor.fetchone() or (False, True, [], None, "")
+
+
+def _told(
+    role: str, schema: str, on_schema: Sequence[str], on_tables: Mapping[str, Sequence[str]]
+) -> tuple[str, str] | None:
+    lacks = list(_lacks(names.postgres(schema), on_schema, on_tables))
     if not lacks:
         return None
-    what = f"role {role} may not {_what(schema, on_schema, held)}."
-    return what, f"As their owner run: {' '.join(f'GRANT {each} TO {user};' for each in lacks)}"
+    what = f"role {role} may not {_what(schema, on_schema, on_tables)}."
+    return what, f"As their owner run: {' '.join(f'GRANT {each} TO {names.postgres(role)};' for each in lacks)}"
 
 
 def _lacks(place: str, on_schema: Sequence[str], on_tables: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -75,9 +75,10 @@ class PostgresSink:
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """All differences in one transaction with their ledger rows.
 
-        1. lock; 2. make what is missing; 3. stage by COPY; 4. one transaction: tables that lag behind their
-        model are altered, deletes with referencing models first, upserts with referenced models first, ledger;
-        5. COMMIT, and when its answer is lost, the ledger decides. Losing the connection anywhere starts again at 1.
+        1. lock; 2. make what is missing, and ask for the rights; 3. stage by COPY; 4. one transaction: tables that lag
+        behind their model are altered, deletes with referencing models first, upserts with referenced models first,
+        ledger; 5. COMMIT, and when its answer is lost, the ledger decides. Losing the connection anywhere starts again
+        at 1.
 
         A refused model leaves the transaction, and so do the models that reference it; the others are committed,
         then TargetRefused names it. A difference that is not complete needs a ledger row that it can stand on.
@@ -122,6 +123,7 @@ class PostgresSink:
                         applied[difference.model.name] = Applied(0, 0, 0, recorded.version if recorded else 0)
                     else:
                         failpoints.hit("publish.tables_made")
+                        self._refuse_unwritable(cursor, difference.model)
                         staged.append(self._stage(cursor, number, difference))
                         failpoints.hit("publish.model_staged")
             with self._translated("the batch"):
@@ -136,6 +138,15 @@ class PostgresSink:
         for schema, tables in ddl.by_schema(models).items():
             if (missing := rights.lacking_in(cursor, schema, [*ledger.TABLES, *tables])) is not None:
                 yield missing
+
+    def _refuse_unwritable(self, cursor: Cursor, model: Model) -> None:
+        """Of a table, or a ledger, that this role may not write rows would be staged with each try, for nothing."""
+        target = ddl.target_of(model)
+        of_ledger = ledger.TABLES if self._fence.token is not None else (ledger.TABLE,)
+        missing = rights.lacking_on(cursor, target.schema, [*of_ledger, target.table])
+        if missing is not None:
+            what = f"Postgres refuses model {model.name}: {missing[0]}"
+            raise TargetRefused(what, where=model.name, mend=missing[1])
 
     def _warn_once(self, cursor: Cursor, model: Model) -> None:
         if model.name not in self._warned:
