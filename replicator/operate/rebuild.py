@@ -139,14 +139,15 @@ def _carried_out(spark: SparkSession, begun: Rebuild, how: How) -> Rebuilt:
 
 @contextmanager
 def _table(spark: SparkSession, begun: Rebuild) -> Iterator[Compared]:
-    """The table against its shadow. Rows that were purged stay purged, but for those of another order (Q9): no place of
-    one is above a place of the other, or below it.
+    """The table against its shadow. Rows that were purged stay purged, and those that a TRUNCATE deleted one by one may
+    be there or not, but for those of another order (Q9): no place of one is above a place of the other, or below it.
     """
     at = begun.at
     present, made = at.silver.read(spark, begun.table), at.silver.read(spark, begun.made)
-    purged = None if swap.is_reordered(begun) else horizons.load(spark, at, begun.name, begun.table)
-    if purged is not None:
-        made = rebuilt.without_purged(made, purged.seq)
+    if not swap.is_reordered(begun):
+        purged = horizons.load(spark, at, begun.name, begun.table)
+        made = made if purged is None else rebuilt.without_deleted(made, purged.seq)
+        present = rebuilt.without_deleted(present, shadow.truncated(begun))
     keys = key_of(made.schema)
     parts = shadow.partitions(at, begun.name)
     other = _unlike_parts(at.silver.kept(spark, begun.table).partition_by, parts)

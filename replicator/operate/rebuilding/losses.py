@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import landed, names
-from replicator.operate.rebuilding import swap
+from replicator.operate.rebuilding import shadow, swap
 from replicator.operate.rebuilding.shadow import Rebuild
 from replicator.operate.rebuilding.swap import Compared
 from replicator.spec import BY_POSITION
@@ -79,8 +79,7 @@ def _ends(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None])
         return []
     made = begun.aside.lake.dead_letters(at.source.name)
     rejected = "" if at.bronze.version(spark, made) is None else _newest(at.bronze.read(spark, made), "seq")
-    truncates = at.control.get(begun.aside.lake.truncates(at.source.name, begun.name)) or {}
-    beside = max(rejected, truncates.get("watermark") or "")
+    beside = max(rejected, shadow.truncated(begun))
     ahead = [each.table.name for each in every if each is not None and _is_ahead(each, beside)]
     return [f"it ends before the newest row of {table}" for table in ahead]
 

@@ -173,6 +173,12 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
     failpoints.hit("rebuild.made")
 
 
+def truncated(rebuild: Rebuild) -> str:
+    """The last TRUNCATE that the shadow followed; '' where it followed none."""
+    row = rebuild.at.control.get(rebuild.aside.lake.truncates(rebuild.at.source.name, rebuild.name)) or {}
+    return row.get("watermark") or ""
+
+
 def clean(spark: SparkSession, rebuild: Rebuild) -> None:
     """Forget the rebuild: first the control row, so that no part of a shadow is taken for a whole."""
     rebuild.at.control.remove(rebuild.at.lake.rebuild(rebuild.at.source.name, rebuild.name))

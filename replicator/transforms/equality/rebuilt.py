@@ -45,9 +45,11 @@ def lost(present: DataFrame, wanted: DataFrame, found: DataFrame, keys: Sequence
     return both.where(is_less).select(*[SIDES.of_stored(key).alias(key) for key in keys])
 
 
-def without_purged(rows: DataFrame, horizon: str) -> DataFrame:
-    """Without the deleted rows up to a purge's horizon: they stay purged (debezium.md M9)."""
-    return rows.where(~F.col("_deleted") | (F.col("_seq") > horizon))
+def without_deleted(rows: DataFrame, upto: str) -> DataFrame:
+    """Without the deleted rows up to a place in the source's order: a purge's horizon, for they stay purged
+    (debezium.md M9), or a TRUNCATE, of which a row tells only where it was there before (T1).
+    """
+    return rows.where(~F.col("_deleted") | (F.col("_seq") > upto))
 
 
 def patched(present: DataFrame, made: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
