@@ -10,7 +10,11 @@ import re
 
 from replicator.lake import DEPTHS
 
+TORN_COMMIT = "a commit of the table's log is cut off"
+"""How ``formats/delta_torn.py`` begins to tell of one, with the file behind it."""
+
 _SIGNS = re.compile(
+    f"{TORN_COMMIT}|"
     "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_FOUND|is not a Parquet file|ChecksumException|"
     "TRUNCATED_TRANSACTION_LOG|VERSIONS_NOT_CONTIGUOUS|STATE_RECOVER|MISSING_PART_FILES"
 )
@@ -36,9 +40,14 @@ def mend(told: str) -> str | None:
     place = next((each for each in _PLACE.finditer(told) if _is_table(each)), None)
     if place is not None and _SIGNS.search(told) is not None:
         return _way_out(place["layer"], place["folder"].removeprefix("file:"))
-    if _OF_DELTA in told and (_TORN.search(told) or _SIGNS.search(told)):
+    if _OF_DELTA in told and (is_torn(told) or _SIGNS.search(told)):
         return f"A file of a table's log is gone or damaged: `replicator status` names the table, and {_GUIDE}"
     return None
+
+
+def is_torn(told: str) -> bool:
+    """Whether a failure of that text is one at what is no JSON."""
+    return _TORN.search(told) is not None
 
 
 def _is_table(place: re.Match[str]) -> bool:

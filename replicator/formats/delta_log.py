@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from replicator import restores
-from replicator.formats import control, delta_files, delta_restored
+from replicator.formats import control, delta_files, delta_restored, delta_torn
 from replicator.formats.delta_state import KNOWN, AddedFile, Commit, State
 from replicator.jvm import gateway, sparkline
 from replicator.jvm.hadoop import is_absent
@@ -39,9 +39,10 @@ class Log:
         self._state: State | None = None
 
     def snapshot(self, spark: SparkSession) -> Any | None:
-        """Delta's newest snapshot object, None if there is no table."""
+        """Delta's newest snapshot object, None if there is no table. Raises TornCommit."""
         nothing = gateway.of(spark).scala.Option.apply(None)
-        snapshot = self._log(spark).update(False, nothing, nothing)
+        with delta_torn.naming(spark, self._location):
+            snapshot = self._log(spark).update(False, nothing, nothing)
         return snapshot if snapshot.version() >= 0 else None
 
     def partition_by(self, spark: SparkSession) -> tuple[str, ...]:
@@ -61,7 +62,11 @@ class Log:
         return None if snapshot is None else self.at(spark, snapshot)
 
     def at(self, spark: SparkSession, snapshot: Any) -> State:
-        """The state at a snapshot that is the newest one, or was a moment ago."""
+        """The state at a snapshot that is the newest one, or was a moment ago. Raises TornCommit."""
+        with delta_torn.naming(spark, self._location):
+            return self._at(spark, snapshot)
+
+    def _at(self, spark: SparkSession, snapshot: Any) -> State:
         identity, version = str(snapshot.metadata().id()), int(snapshot.version())
         known = self._state
         if known is None or known.identity != identity or known.version > version:

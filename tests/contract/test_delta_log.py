@@ -12,8 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_log import Log
 from replicator.jvm import gateway
+from replicator.jvm.failures import FAILURES
+from replicator.lake import Lake
 from replicator.spec import Progress, Table
-from replicator.stages import tuning
+from replicator.stages import engine, tuning
 from tests.builders import made
 
 pytestmark = pytest.mark.spark
@@ -196,3 +198,24 @@ def test_small_work_is_planned_without_a_compiler(spark: SparkSession) -> None:
     small, large = tuning.session_for(spark, 1), tuning.session_for(spark, tuning.SMALL_BYTES + 1)
     for key in ("spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage"):
         assert (small.conf.get(key), large.conf.get(key)) == ("false", "true")
+
+
+def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark fails with the words of its parser for JSON, in the first process that looks at the table as in a later
+    one; a commit that is whole is none of it.
+    """
+    table = Lake(str(tmp_path)).silver("s", "d.t")
+    for number in range(3):
+        rows = made(spark, [(number, "a")], "id INT, x STRING")
+        DeltaFormat().append(rows, table, Progress("bronze", number))
+    commit = Path(table.location, "_delta_log", f"{1:020d}.json")
+    for beside in (commit.with_suffix(".crc"), commit.with_name(f".{commit.name}.crc")):
+        beside.unlink(missing_ok=True)
+    whole = commit.read_text(encoding="utf-8")
+    commit.write_text(whole[: len(whole) // 2], encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(FAILURES) as caught:
+            DeltaFormat().progress(spark, table, "bronze")
+        stopped = engine.failure(caught.value, table.name)
+        assert f"a commit of the table's log is cut off: {commit}" in stopped.what
+        assert f"remove the folder {table.location}: the next run makes the table anew" in str(stopped.mend)

@@ -87,6 +87,7 @@ def test_a_broken_table_is_named_and_the_others_are_told(spark: SparkSession, tm
     assert done.exit_code == 1
     broken = [line.split(" cannot be read: ")[0] for line in done.stderr.splitlines() if "cannot be read: " in line]
     assert [each for each in broken if each.startswith("silver")] == ["silver s/d.lost", "silver s/d.torn"]
+    assert f"a commit of the table's log is cut off: {commit}" in done.stderr
 
 
 def test_a_control_row_that_was_cut_off_breaks_the_tables_that_need_it_alone(
