@@ -25,6 +25,16 @@ _COLUMNS = (
 )
 _GONE = frozenset({1040, 1044, 1045, 1049, 1053, 1129, 1130, 1203, 1226, 2002, 2003, 2006, 2013, 2026, 2055})
 """Errors that are about the connection: refused, broken, too many."""
+_LONGER = "Give the user that reads a longer {}, or compare a `--sample`."
+_GRANT = "Grant the user that reads SELECT of it."
+_MENDS: Mapping[Any, str] = {
+    1142: _GRANT,
+    1143: _GRANT,
+    1969: _LONGER.format("`max_statement_time`"),
+    3024: _LONGER.format("`max_execution_time`"),
+}
+"""Errors whose words hold names alone, with what mends them."""
+
 
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "inet4", "inet6", "uuid"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
@@ -137,7 +147,9 @@ class MysqlGlance:
             if (error.args and error.args[0] in _GONE) or isinstance(error, client.err.InterfaceError):
                 raise Unreachable(f"{_reason(error)} while {what} was read.", where=self._where) from None
             number = error.args[0] if error.args else "?"
-            raise TableStopped(f"the database refuses to read {what} (error {number})", where=self._where) from None
+            reason, mend = (f": {error.args[-1]}", _MENDS[number]) if number in _MENDS else ("", None)
+            told = f"the database refuses to read {what} (error {number}){reason}"
+            raise TableStopped(told, where=self._where, mend=mend) from None
 
 
 def source(login: Login) -> MysqlDatabase:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psycopg2
-from psycopg2 import sql
+from psycopg2 import errorcodes, sql
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -22,10 +22,11 @@ from replicator.spec import Login
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Session
 
-# nothing of the server's or the role's defaults may take part in how values are written
+# nothing of the server's or the role's defaults may take part in how values and types are written, and between two
+# statements it is Spark that is waited for
 _SESSION = (
     "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog -c bytea_output=hex "
-    "-c extra_float_digits=3"
+    "-c extra_float_digits=3 -c quote_all_identifiers=off -c idle_in_transaction_session_timeout=10min"
 )
 _POSITION = "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END::text"
 _COLUMNS = """
@@ -45,6 +46,15 @@ _TEXTS = frozenset(
 _NUMBERS = {"smallint": 2, "integer": 4, "bigint": 8, "numeric": 0, "money": 0}
 """Those that are whole with their bytes."""
 _OF_OUR_ERA = r"^[0-9]{4}-[^B]*$"
+_AWAY = ("08", "53", "57P0")
+"""Classes of errors that are about the server: connections, room, shutdown."""
+_PASSING = (errorcodes.SERIALIZATION_FAILURE, errorcodes.LOCK_NOT_AVAILABLE)
+"""A standby that had to go on with what it replays, or a lock: the same may go well in a moment."""
+_LIMITS = {
+    errorcodes.QUERY_CANCELED: "statement_timeout",
+    "25P04": "transaction_timeout",
+}
+"""Limits of a session, by how the server says that one was reached."""
 _ENDLESS = {"infinity": "9999-12-31 23:59:59.999999", "-infinity": "0001-01-01 00:00:00"}
 
 
@@ -249,8 +259,20 @@ def _with_name(pattern: str, name: sql.Identifier) -> sql.Composable:
 
 def _failure(error: psycopg2.Error, what: str, where: str) -> Unreachable | TableStopped:
     state = error.pgcode
-    if state is None or state.startswith(("08", "53", "57P0")):
-        return Unreachable(f"PostgreSQL broke off while {what} was read", where=where, mend="Run again.")
-    known = error.diag.message_primary if state.startswith("42") else None
+    if state is None or state.startswith(_AWAY):
+        mend = "Run again; where it ends so each time, a `transaction_timeout` of the user that reads may be why."
+        return Unreachable(f"PostgreSQL broke off while {what} was read", where=where, mend=mend)
+    if state in _PASSING:
+        mend = "Run again; where a standby does so often, a longer `max_standby_streaming_delay` helps."
+        return Unreachable(f"PostgreSQL broke off while {what} was read (SQLSTATE {state})", where=where, mend=mend)
+    known = error.diag.message_primary if state.startswith("42") or state in _LIMITS else None
     reason = f": {known}" if known else ""
-    return TableStopped(f"PostgreSQL refuses to read {what} (SQLSTATE {state}){reason}", where=where)
+    told = f"PostgreSQL refuses to read {what} (SQLSTATE {state}){reason}"
+    return TableStopped(told, where=where, mend=_mend(state))
+
+
+def _mend(state: str) -> str | None:
+    if state in _LIMITS:
+        limit = _LIMITS[state]
+        return f"Give the user that reads a longer one (ALTER ROLE ... SET {limit} = '1h'), or compare a `--sample`."
+    return "Grant the user that reads SELECT of it." if state == errorcodes.INSUFFICIENT_PRIVILEGE else None
