@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from math import inf
 from threading import Event
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import NO_LAKE, SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
+from replicator.errors import NO_LAKE, SHUT, AtWork, ReplicatorError, TableMissing, TargetRefused, Unreachable
 from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 from replicator.stages import canonical, engine
@@ -24,6 +25,9 @@ from replicator.stages.side_by_side import Aside
 from replicator.stages.tick import cut
 
 _PAUSE_SECONDS = 0.2
+
+_REFUSED_SECONDS = 60
+"""After so long what a target refused is tried again though nothing is new: it is mended there, and nobody tells us."""
 
 
 def run_continuously(
@@ -140,13 +144,14 @@ class _Passes:
     stop: Event
     read: list[Any] | None = None
     away: set[tuple[str, str]] = field(default_factory=set)
+    again: float = inf
 
     def look(self) -> None:
         """A pass, if something is new or must be tried again."""
         self._published(wait=False)
         newest = self._newest()
-        if newest is not None and newest != self.read:
-            self.read = newest  # publish may take it back
+        if newest is not None and (newest != self.read or time.monotonic() > self.again):
+            self.read, self.again = newest, inf  # publish may take either back
             if not self._pass():
                 self.read = None
 
@@ -222,6 +227,8 @@ class _Passes:
 
     def _seen_to(self, lines: Sequence[Line], stages: Collection[str]) -> bool:
         """Note what is out of reach and what is back, of what these stages have told; False as :meth:`_pass`."""
+        if any(isinstance(line.error, TargetRefused) for line in lines):
+            self.again = time.monotonic() + _REFUSED_SECONDS
         lost = {(line.stage, line.table) for line in lines if isinstance(line.error, SHUT)}
         known = {place for place in self.away if place[0] in stages}
         if ("run", "") not in lost:

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.errors import LoginRefused, Unreachable, exit_code
+from replicator.errors import LoginRefused, TargetRefused, Unreachable, exit_code
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -193,6 +193,40 @@ def test_a_target_or_a_lake_that_came_back_is_no_error_of_a_run_that_goes_on(spa
     ]
     last = {(line.stage, line.table): line.error for line in lines}
     assert set(last.values()) == {None}
+
+
+def test_what_a_target_refuses_is_tried_again_without_news(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table is mended where nobody tells of it, and the source may be quiet: the run ends with 0 all the same."""
+
+    class Mended(MemorySink):
+        tried = 0
+
+        def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
+            self.tried += 1
+            if self.tried < 3:
+                raise TargetRefused("Postgres refuses model m", where="m")
+            return super().publish(differences)
+
+    monkeypatch.setattr(continuous, "_REFUSED_SECONDS", 0.1)
+    small, tables, control, sink = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), Mended()
+    lake, stop, ends = Lake("memory"), Event(), time.monotonic() + 60
+    rows = made(small, [(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
+    tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
+    made_of = Pipeline((), (), (), Warehouse(tables, tables, control, lake), (MODEL,), {"warehouse": sink})
+    lines: list[Line] = []
+
+    def between() -> None:
+        if sink.tables or time.monotonic() > ends:
+            stop.set()
+
+    continuous.run_continuously(small, made_of, ("publish",), lines.append, stop, between)
+    assert [(line.table, line.applied, type(line.error)) for line in lines] == [
+        ("m", 0, TargetRefused),
+        ("m", 0, TargetRefused),
+        ("m", 1, type(None)),
+    ]
 
 
 class Watched(MemorySink):
