@@ -155,10 +155,48 @@ def test_a_target_that_only_reads_is_waited_for(spark: SparkSession, postgres: S
     postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
     batch = difference(spark, of, [ann("Bea")], CUSTOMERS, 2)
     with role_setting(admin, "default_transaction_read_only = on"):
-        with pytest.raises(Unreachable, match="read only sql transaction"):
+        with pytest.raises(Unreachable, match=r"read only sql transaction.*`default_transaction_read_only`"):
             postgres.sink.publish([batch])
+        with pytest.raises(Unreachable, match=r"takes no writes of role .* RESET default_transaction_read_only"):
+            postgres.sink.answers()
         assert postgres.sink.progress(of).version == 1
     assert postgres.sink.publish([batch]) == {of.name: Applied(0, 1, 0, 2)}
+
+
+def test_a_roles_limit_for_transactions_is_none_of_a_batchs(
+    spark: SparkSession, postgres: Served, admin: Served
+) -> None:
+    """PostgreSQL 17's `transaction_timeout` ends what is at work, too: a batch, and a look at it, have limits for their
+    statements and for what has nothing to do, and last as long as that allows.
+    """
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    execute(
+        postgres,
+        "CREATE FUNCTION $.slowly() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END'; "
+        "CREATE TRIGGER slowly BEFORE UPDATE ON $.dim_customers FOR EACH ROW EXECUTE FUNCTION $.slowly()",
+    )
+    with role_setting(admin, "transaction_timeout = '250ms'"):
+        batch = difference(spark, of, [ann("Bea")], CUSTOMERS, 2)
+        assert postgres.sink.publish([batch]) == {of.name: Applied(0, 1, 0, 2)}
+        with postgres.sink.look(of) as look:
+            time.sleep(0.5)
+            assert list(look.glance.rows(look.table, [("name", "{}::text")], None, 9)) == [[("Bea",)]]
+
+
+def test_how_a_role_would_have_names_written_takes_no_part(
+    spark: SparkSession, postgres: Served, admin: Served
+) -> None:
+    """Types are compared as Postgres writes them: under `quote_all_identifiers` a `"text"` was no text."""
+    of = model(postgres.schema, "texts", {"id": "integer", "name": "text"})
+    with role_setting(admin, "quote_all_identifiers = on"):
+        for version in (1, 2):
+            rows = [(1, str(version), "upsert")]
+            postgres.sink.publish(
+                [difference(spark, of, rows, "id INT, name STRING, _op STRING", version, complete=True)]
+            )
+            assert postgres.sink.progress(of).version == version
 
 
 @pytest.fixture
@@ -290,6 +328,20 @@ def test_a_function_of_the_table_that_fails_is_named(
         postgres.sink.publish([difference(spark, of, [ann("Bea")], CUSTOMERS, 2)])
     assert mend in str(refused.value.mend)
     assert "secret" not in str(refused.value)
+
+
+def test_what_a_publication_of_theirs_lacks_is_said_in_postgres_words(spark: SparkSession, postgres: Served) -> None:
+    """Of the state that an object is in a SQLSTATE says nothing by itself: a table that is replicated on, say."""
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    execute(
+        postgres,
+        "ALTER TABLE $.dim_customers REPLICA IDENTITY NOTHING; "
+        f"CREATE PUBLICATION on_{postgres.schema} FOR TABLE $.dim_customers",
+    )
+    with pytest.raises(TargetRefused, match=r"55000 - cannot delete from table \S+ because .* replica identity"):
+        postgres.sink.publish([difference(spark, of, [ann(op="delete")], CUSTOMERS, 2)])
+    execute(postgres, f"DROP PUBLICATION on_{postgres.schema}")
 
 
 def test_a_policy_that_hides_rows_from_the_publisher_stops_its_model(

@@ -35,10 +35,11 @@ SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"
 _HOST = re.compile(r"[A-Za-z0-9_.:-]+")
 _LIMIT = re.compile(r"([0-9]{1,9})(ms|s|min|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
-# texts become values in this session: nothing of the server's or the role's defaults may take part in that
+# texts become values in this session, and types texts: nothing of the server's or the role's defaults may take part
 _SESSION = (
     "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog "
-    "-c extra_float_digits=3 -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+    "-c extra_float_digits=3 -c quote_all_identifiers=off "
+    "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 )
 # a server that is gone without a word is noticed after a minute, whether it was waited for or written to
 _PATIENCE = {

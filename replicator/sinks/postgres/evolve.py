@@ -117,15 +117,23 @@ def _is_widened(model: Model, column: ModelColumn, place: str, present: Present)
             f"column {column.name} of table {place} is {held.type}, not {wanted}, which cannot hold all of its values."
         )
         mend = f"Declare {held.type} or what is wider in the model, or alter the table."
+        if _known(held.type) is None:
+            mend = f"No model can have {held.type}: alter the table."
         raise TargetRefused(what, where=model.name, mend=mend)
     return True
 
 
 def _holds(wanted: PostgresType, there: str) -> bool:
+    known = _known(there)
+    return known is not None and wanted.holds(known)
+
+
+def _known(there: str) -> PostgresType | None:
+    """A type of the table as one that models can have."""
     try:
-        return wanted.holds(parse_type(there))
+        return parse_type(there)
     except ConfigError:
-        return False
+        return None
 
 
 def _is_looser(model: Model, column: ModelColumn, present: Present) -> bool:

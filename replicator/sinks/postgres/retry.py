@@ -22,9 +22,14 @@ R = TypeVar("R")
 # connection, resources, shutdown, files; then serialization, deadlock, lock timeout, cancelled by a timeout, a standby,
 # a transaction that the server ended because it lasted
 _RETRY = ("08", "53", "57P0", "58", "40001", "40P01", "55P03", "57014", "25006", "25P03", "25P04")
-_ONLY_NAMES = ("0A", "2B", "42")
+_ONLY_NAMES = ("0A", "2B", "42", errorcodes.OBJECT_NOT_IN_PREREQUISITE_STATE)
 _UNKNOWN_NAMES = (errorcodes.UNDEFINED_TABLE, errorcodes.UNDEFINED_FUNCTION, errorcodes.UNDEFINED_OBJECT)
 _FUNCTION = re.compile(r"^PL/pgSQL function (.+\)) line \d+", re.MULTILINE)
+
+_WAITS_FOR = {
+    errorcodes.READ_ONLY_SQL_TRANSACTION: "Run again once it takes writes (it is a standby, or "
+    "`default_transaction_read_only` is on, for its user, database or server)"
+}
 
 OF_ALL = ("the batch", "the ledger")
 """What is translated that is no model's."""
@@ -82,7 +87,7 @@ def verdict(
     """The error for one SQLSTATE, with ``details`` that hold no value of a row, raised in this ``function``."""
     condition = _condition(state)
     if is_retryable(state):
-        mend = "Run again once Postgres is well: nothing of the batch is visible."
+        mend = f"{_WAITS_FOR.get(state or '', 'Run again once Postgres is well')}: nothing of the batch is visible."
         return Unreachable(f"Postgres broke off while publishing {model} ({condition}).", where=place, mend=mend)
     detail = ", ".join(part for part in (*details, f"in function {function}" if function else "") if part)
     whom = model if model in OF_ALL else f"model {model}"

@@ -1,4 +1,4 @@
-"""What a role must be allowed in the database: to stage, and what publishing some models takes."""
+"""What a role must be allowed in the database: to write at all, to stage, and what publishing some models takes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
 _MAY_STAGE = "SELECT has_database_privilege(current_database(), 'TEMP'), current_database(), current_user"
+
+_READS = "SELECT current_setting('transaction_read_only') = 'on', pg_is_in_recovery(), current_user"
 
 # of a schema that is not there no right is lacking, but that to make it; a right to some columns counts for a table's,
 # since these may be all that are written
@@ -33,6 +35,18 @@ _IN_SCHEMA = """
 _EVERY = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _EVER = _EVERY[:3]
 """What every batch takes; in few of them a row is deleted."""
+
+
+def only_reads(cursor: Cursor) -> tuple[str, str] | None:
+    """What is amiss and how to mend it, where the server takes no writes of this role; None where it does."""
+    cursor.execute(_READS)
+    does, is_standby, role = cursor.fetchone() or (False, False, "")
+    if not does:
+        return None
+    if is_standby:
+        return "it is a standby, which takes no writes.", "Name its primary as `host` of the target."
+    mend = f"ALTER ROLE {names.postgres(role)} RESET default_transaction_read_only; or where else that is on."
+    return f"it takes no writes of role {role}.", mend
 
 
 def lacking(cursor: Cursor) -> tuple[str, str] | None:

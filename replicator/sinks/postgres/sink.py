@@ -58,10 +58,13 @@ class PostgresSink:
         return cls(PostgresConnection(**keys), fence=fence)
 
     def answers(self, models: Sequence[Model] = ()) -> str:
-        """Server and version, from a session of its own. Raises Unreachable, and ConfigError where the role may not
-        make the tables by which rows arrive, nor make and write the tables of these models.
+        """Server and version, from a session of its own. Raises Unreachable, also where the server takes no writes, and
+        ConfigError where the role may not make the tables by which rows arrive, nor make and write the tables of these
+        models.
         """
         with closing(self._connection.open()) as session, self._translated("the batch"), session.cursor() as cursor:
+            if (silent := rights.only_reads(cursor)) is not None:
+                raise Unreachable(silent[0], where=self._connection.where, mend=silent[1])
             for missing in self._lacking(cursor, models):
                 raise ConfigError(missing[0], where=self._connection.where, mend=missing[1])
             return f"PostgreSQL {session.server_version // 10_000} at {self._connection.where}"
@@ -101,6 +104,7 @@ class PostgresSink:
         with PostgresDatabase(self._connection.open, self._connection.where).glance() as glance:
             target = ddl.target_of(model)
             with self._translated(model.name), glance.session.cursor() as cursor:
+                wakeful.unhurried(cursor)
                 there = ledger.exists(cursor, target.schema)
                 recorded = ledger.last(cursor, target) if there else None
             yield PostgresLook(model, recorded, glance)

@@ -23,6 +23,8 @@ _WATCH = (
     "WHERE name = 'client_connection_check_interval' AND version() LIKE '%linux%'"
 )
 """PostgreSQL 14 and later; not every system can do it, and one that cannot refuses to be told."""
+_LASTING = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'"
+"""PostgreSQL 17 and later."""
 
 
 def expire(cursor: Cursor, limit: str) -> None:
@@ -33,6 +35,14 @@ def expire(cursor: Cursor, limit: str) -> None:
     limits = ["idle_in_transaction_session_timeout", "idle_session_timeout"]
     cursor.execute("SELECT set_config(name, %s, false) FROM pg_settings WHERE name = ANY (%s)", (limit, limits))
     cursor.execute(_WATCH)
+    unhurried(cursor)
+
+
+def unhurried(cursor: Cursor) -> None:
+    """Let a transaction of this session, the one that it is in too, last as long as its statements may: a limit of the
+    role's for all of it would end what is at work, again with each try.
+    """
+    cursor.execute(_LASTING)
 
 
 @contextmanager
