@@ -344,6 +344,22 @@ def test_what_a_publication_of_theirs_lacks_is_said_in_postgres_words(spark: Spa
     execute(postgres, f"DROP PUBLICATION on_{postgres.schema}")
 
 
+def test_rows_of_tables_that_inherit_from_the_target_stay(spark: SparkSession, postgres: Served) -> None:
+    """They are somebody else's, whatever their keys: no delete takes one along, nor does a whole model."""
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann(), ann(key=2)], CUSTOMERS, 1, complete=True)])
+    execute(
+        postgres,
+        "CREATE TABLE $.others () INHERITS ($.dim_customers); "
+        "INSERT INTO $.others (id, name) VALUES (2, 'theirs'), (9, 'theirs')",
+    )
+    gone = difference(spark, of, [ann(op="delete", key=2)], CUSTOMERS, 2)
+    assert postgres.sink.publish([gone]) == {of.name: Applied(0, 0, 1, 2)}
+    whole = difference(spark, of, [ann()], CUSTOMERS, 3, complete=True)
+    assert postgres.sink.publish([whole]) == {of.name: Applied(0, 0, 0, 3)}
+    assert execute(postgres, "SELECT id FROM $.others ORDER BY id") == [(2,), (9,)]
+
+
 def test_a_policy_that_hides_rows_from_the_publisher_stops_its_model(
     spark: SparkSession, postgres: Served, admin: Served
 ) -> None:

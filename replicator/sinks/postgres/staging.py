@@ -29,6 +29,11 @@ _COMMA = sql.SQL(", ")
 _AND = sql.SQL(" AND ")
 _GONE = sql.SQL("EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE s._op = 'delete') s WHERE {same})")
 _STRANGE = sql.SQL("NOT EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE s._op = 'upsert') s WHERE {same})")
+# of tables that inherit from the target the rows are somebody else's; a table in partitions has no rows but theirs
+_OWN = sql.SQL(
+    "(t.tableoid = CAST({name} AS regclass) "
+    "OR (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = CAST({name} AS regclass)))"
+)
 # DELETE takes its rows in an order of its own: locked before in the order of the key, as upserts are, they cannot wait
 # in a circle with another writer who keeps to that order
 _LOCK = sql.SQL("SELECT count(*) FROM (SELECT FROM {target} t WHERE {which} ORDER BY {order} FOR UPDATE) locked")
@@ -101,7 +106,8 @@ class Staged:
         ]
         which = _STRANGE if self.difference.complete else _GONE
         places = self._places()
-        places["which"] = which.format(**places, keys=_COMMA.join(keys), same=_AND.join(same))
+        own = _OWN.format(name=sql.Literal(places["target"].as_string(cursor)))
+        places["which"] = _AND.join([own, which.format(**places, keys=_COMMA.join(keys), same=_AND.join(same))])
         places["order"] = _COMMA.join(sql.SQL("t.{}").format(sql.Identifier(each.name)) for each in self._keys())
         cursor.execute(_LOCK.format(**places))
         if cursor.fetchone() == (0,):
