@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import socket
 import sys
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     from replicator.jvm.sparkline import Line
     from replicator.settings import Settings
+
+_FILES = 1024
+"""So many open files are usual for a user, and enough."""
 
 
 def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> SparkSession:
@@ -125,7 +129,12 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
 
 
 def _mend() -> str | None:
-    """Where the host is one that nobody knows: Spark asks for it where AWS's variables are set."""
+    """Where too few files may be open at once, or the host is one that nobody knows: Spark asks for it where AWS's
+    variables are set.
+    """
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if 0 <= most < _FILES:  # below zero: any number
+        return f"{most} files may be open at once here, and Spark opens hundreds: `ulimit -n {_FILES}` or more."
     name = socket.gethostname()
     try:
         socket.getaddrinfo(name, None)

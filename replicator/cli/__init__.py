@@ -96,15 +96,23 @@ def _main() -> None:
         sys.exit(1)
 
 
+_NO_MEMORY = "Where it ended with OutOfMemoryError, give it more: `spark: {spark.driver.memory: 4g}` in base.yaml."
+_NO_FOLDER = (
+    "It cannot write its temporary folder, which `spark.local.dir` or $SPARK_LOCAL_DIRS names, else /tmp: let the "
+    "driver's user write there, or name another one."
+)
+
+
 def _told(error: Exception) -> ReplicatorError | None:
     """An error that is not ours, where it is known what stands behind it: no service, no JVM any more, or a store
     that lets us do nothing.
     """
-    if causes.has_ended(error):
+    code = causes.ended_with(error)
+    if code is not None:
         from replicator.session import log_file
         from replicator.settings import cache_dir
 
-        mend = "Where it ended with OutOfMemoryError, give it more: `spark: {spark.driver.memory: 4g}` in base.yaml."
+        mend = _NO_FOLDER if code == causes.WITHOUT_FOLDER else _NO_MEMORY
         return ReplicatorError("the JVM of Spark has ended", where=str(log_file(cache_dir())), mend=mend)
     if causes.is_out_of_reach(error):
         what = f"a service does not answer: {causes.shortened(error)}"

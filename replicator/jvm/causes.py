@@ -11,6 +11,8 @@ from contextlib import suppress
 from typing import Any
 
 _LAST_SECONDS = 5
+WITHOUT_FOLDER = 53
+"""Spark's own exit code where it cannot make a temporary folder."""
 _TRACE = "Traceback (most recent call last):"
 _NO_ANSWER = re.compile(
     r"[.](?:ConnectException|HttpHostConnectException|NoRouteToHostException|SocketTimeoutException"
@@ -36,16 +38,17 @@ def shortened(error: Exception) -> str:
     return told.rstrip(".")
 
 
-def has_ended(error: Exception) -> bool:
-    """Whether the error is that of a JVM which this process had started, and which is gone."""
+def ended_with(error: Exception) -> int | None:
+    """The exit code of a JVM which this process had started, where the error is that it is gone; None of any other."""
     pyspark: Any = sys.modules.get("pyspark")  # `--help` loads none
     process = None if pyspark is None else getattr(pyspark.SparkContext._gateway, "proc", None)  # noqa: SLF001
     is_cut_off = type(error).__module__.startswith("py4j.") and not hasattr(error, "java_exception")
     if process is None or not (is_cut_off or isinstance(error, ConnectionError)):
-        return False
+        return None
     with suppress(subprocess.TimeoutExpired):
         process.wait(_LAST_SECONDS)  # it closes its ends of pipes before it is gone
-    return process.poll() is not None
+    code: int | None = process.poll()
+    return code
 
 
 def is_out_of_reach(error: Exception) -> bool:

@@ -8,6 +8,7 @@ from replicator import damage, s3
 from replicator.errors import StoreRefused, TableStopped, Unreachable
 from replicator.jvm import causes
 
+_TOO_LARGE = "IOException: File too large"
 _NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -25,11 +26,13 @@ def failure(error: Exception, table: str) -> TableStopped:
 
 
 def mend(told: str) -> str | None:
-    """How to mend a failure of that text, where a disk was full, of which Java's words name none, or a table has lost a
-    file; None of any other.
+    """How to mend a failure of that text, where a disk was full or a limit reached, of which Java's words name none, or
+    a table has lost a file; None of any other.
     """
     if _NO_ROOM.search(told):
         return "Make room where the lake and Spark's temporary files are, then run again."
+    if _TOO_LARGE in told:
+        return "Let the driver's user write larger files (`ulimit -f`), then run again."
     return damage.mend(told)
 
 

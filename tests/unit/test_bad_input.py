@@ -133,3 +133,27 @@ def test_a_jvm_that_is_gone_is_told_in_one_sentence() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert re.fullmatch(r"the JVM of Spark has ended \[.*spark\.log\] Where .* give it more: .*\n", done.stdout), done
+
+
+def test_a_jvm_without_a_temporary_folder_is_told_as_one(tmp_path: Path) -> None:
+    """Spark ends its own process then, and its log alone would say why: it is not memory."""
+    (tmp_path / "file").touch()
+    events, place = tmp_path / "events.jsonl", {"topic": "shop.s.t", "partition": 0, "offset": 0}
+    events.write_text(json.dumps({**place, "ts": 1, "headers": [], "key": '{"id":1}', "payload": None}) + "\n")
+    done = run(
+        *("run", "--recorded", str(events), "--lake", str(tmp_path / "lake")), SPARK_LOCAL_DIRS=f"{tmp_path}/file/x"
+    )
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"the JVM of Spark has ended \[.*\] It cannot write its temporary folder", one_sentence(done))
+
+
+def test_a_jvm_that_may_open_few_files_is_told_as_one(tmp_path: Path) -> None:
+    """Its own words for that are a trace of Java's."""
+    events = tmp_path / "events.jsonl"
+    events.write_text(json.dumps({"topic": "a.b.c", "partition": 0, "offset": 0, "ts": 1, "headers": []}) + "\n")
+    command = [COMMAND, "run", "--recorded", str(events), "--lake", str(tmp_path / "lake")]
+    few = ["sh", "-c", 'ulimit -n 100; exec "$@"', "sh", *command]
+    done = subprocess.run(few, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "did not start. [" in one_sentence(done)
+    assert "100 files may be open at once here" in one_sentence(done)

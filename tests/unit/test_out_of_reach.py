@@ -106,6 +106,7 @@ def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
 
 @pytest.mark.parametrize(("told", "code", "mend"), [
     ("java.io.IOException: No space left on device", 1, "Make room where the lake and Spark's"),
+    ("java.io.IOException: File too large", 1, "Let the driver's user write larger files"),
     ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: 403 Forbidden)", 2, "Check `s3"),
 ])  # fmt: skip
 def test_a_failure_that_no_table_met_is_mended_alike(
