@@ -34,14 +34,12 @@ def gold(pace: Pace, seconds: float) -> float:
         return time.monotonic()
 
 
-def test_a_large_batch_does_not_rest_and_nothing_does_where_nobody_follows() -> None:
-    """More is waiting behind a large one, and behind one that is half of what a batch may have: a backlog is not taken
-    by a batch per pass. What is alone goes on at once.
-    """
+def test_a_half_full_batch_does_not_rest_and_nothing_does_where_nobody_follows() -> None:
+    """More is waiting behind it: a backlog is not taken by a batch per pass. What is alone goes on at once."""
     pace, started = Pace(), time.monotonic()
     pace.rest(1, TOOK, LIMIT)
     with pace.held():
-        pace.rest(50_000, TOOK, LIMIT)
+        pace.rest(LIMIT // 2, TOOK, LIMIT)
         pace.rest(500, TOOK, 1_000)
     pace.rest(1, TOOK, LIMIT)
     assert time.monotonic() - started < 0.9
@@ -84,6 +82,21 @@ def test_each_pass_has_one_batch_which_is_there_when_it_ends() -> None:
             begun = time.monotonic()
             ended = gold(pace, 3)
         assert begun < following.result() < ended
+
+
+def test_the_longest_batch_behind_a_turn_says_when_the_next_one_comes() -> None:
+    """One that is half full is followed by a smaller one at once, which is sooner done."""
+    pace = Pace(is_followed=True)
+    with ThreadPoolExecutor() as pool:
+        with pace.held():
+            gold(pace, 3)
+        pace.rest(LIMIT, 1.5, LIMIT)
+        with pace.held():
+            batch = resting(pace, pool)
+            begun = time.monotonic()
+            gold(pace, 3)
+        went = batch.result() - begun
+    assert 3 - 1.5 - 0.6 < went < 3 - TOOK - 0.5
 
 
 def test_what_no_pass_takes_up_goes_on_when_nobody_has_begun() -> None:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from math import inf
 from threading import Condition
 
-_SMALL_ROWS, _PATIENCE_SECONDS = 50_000, 30.0
-"""A batch of fewer rows rests, for so long at most."""
+_PATIENCE_SECONDS = 30.0
+"""A batch rests for so long at most."""
 
 _BETWEEN_SECONDS = 0.5
 """What Spark needs, about, to note a batch that has rested, and to plan the next one."""
@@ -23,13 +23,15 @@ class Pace:
     some thousand, and a pass takes what is there when it begins: so each pass has one moment, its turn, at which what
     came since the last one becomes a batch, which is there when the pass ends and the next one begins.
 
+    How long before the end that is, the batches of the turn before say: the longest of them.
+
     ``is_followed``: passes begin whenever a batch is there. Else batches wait for none.
     """
 
     def __init__(self, *, is_followed: bool = False) -> None:
         self._changed, self._idle = Condition(), _IDLE_SECONDS if is_followed else 0.0
         self._is_held, self._due = False, inf
-        self._last_turn = self._ended = -inf
+        self._last_turn = self._ended = self._noted_turn = -inf
         self._batch_seconds = self._ending_seconds = 0.0
 
     @contextmanager
@@ -62,14 +64,19 @@ class Pace:
 
     def rest(self, rows: int, seconds: float, limit: int) -> None:
         """After a batch of so many rows, of which one may have ``limit``, that took so long: until the next turn, or
-        until nobody is at work. A large one does not rest, since more are waiting.
+        until nobody is at work. One that is half full does not rest: the limit is shared out among partitions, and more
+        records are waiting in some.
         """
-        if rows >= min(_SMALL_ROWS, limit // 2):
-            return
-        self._batch_seconds, entered = seconds, time.monotonic()
+        entered = time.monotonic()
         with self._changed:
-            while (left := self._until(entered) - time.monotonic()) > 0:
+            self._note(seconds, entered)
+            while rows < limit // 2 and (left := self._until(entered) - time.monotonic()) > 0:
                 self._changed.wait(left)
+
+    def _note(self, seconds: float, now: float) -> None:
+        turn = self._due if self._is_held and self._due <= now else self._last_turn
+        self._batch_seconds = max(seconds, self._batch_seconds if turn == self._noted_turn else 0.0)
+        self._noted_turn = turn
 
     def _until(self, entered: float) -> float:
         """When what rests since then goes on, as far as can be told now."""
