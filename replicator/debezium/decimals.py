@@ -22,20 +22,13 @@ from replicator.debezium.decoding import (
     is_true,
     let,
 )
+from replicator.debezium.integers import WIDE, minus_if, sign_extended, unscaled, unscaled_text, zeros
 from replicator.debezium.logical import MAX_PRECISION, Logical, decimal_bounds
 from replicator.errors import ConfigError
 
-_WIDE = "decimal(38,0)"
-_TWO_64 = Decimal(2**64)
-_HEX, _INVERTED = "0123456789ABCDEF", "FEDCBA9876543210"
 # as many decimal digits as every BIGINT has
 _LONG_DIGITS = 18
-# debezium-measured Z1.6: PostgreSQL's negative scales arrive as 2,046 digits. 1,024 bytes hold 2,466 digits.
-_MAX_BYTES = 1024
 _MAX_DIGITS = 16383
-_LIMB = 10**9
-_LIMB_DIGITS = 9
-_CHUNK_HEX = 6
 
 _NUMBER = r"^([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?$"
 # a value that is not quoted, in the JSON of a VariableScaleDecimal
@@ -79,80 +72,6 @@ def _room(bounds: tuple[int, int]) -> tuple[int, int]:
     return MAX_PRECISION, MAX_PRECISION - (bounds[0] - bounds[1])
 
 
-def unscaled(data: Column) -> Column:
-    """The integer in 1 to 16 bytes as DECIMAL(38,0); NULL for more bytes, none, or more than 38 digits (Y7, Y9)."""
-
-    def whole(digits: Column) -> Column:
-        filled = _sign_extended(digits, 32)
-        high = F.conv(F.substring(filled, 1, 16), 16, -10).cast(_WIDE)
-        low = F.conv(F.substring(filled, 17, 16), 16, 10).cast(_WIDE)
-        # a negative upper half is rounded towards zero: it then stays within 38 digits wherever the number does
-        lent = F.when(_is_negative(digits), 1).otherwise(0).cast(_WIDE)
-        upper = F.try_multiply(F.try_add(high, lent), F.lit(_TWO_64).cast(_WIDE))
-        lower = F.try_subtract(low, F.try_multiply(lent, F.lit(_TWO_64).cast(_WIDE)))
-        return F.when(F.length(digits).between(2, 32), F.try_add(upper, lower))
-
-    return let(F.hex(data), whole)
-
-
-def unscaled_text(data: Column) -> Column:
-    """The integer in 1 to 1,024 bytes as text, exactly; NULL for more bytes or none."""
-
-    def text(held: Column) -> Column:
-        # 15 bytes stay below 38 digits
-        is_short = F.length(held).between(1, 15)
-        is_long = F.length(held).between(16, _MAX_BYTES)
-        return F.when(is_short, unscaled(held).cast("string")).when(is_long, let(F.hex(held), _long_integer))
-
-    return let(data, text)
-
-
-def _is_negative(digits: Column) -> Column:
-    """Whether hex digits, two to a byte, begin with a sign bit."""
-    return digits >= "8"
-
-
-def _sign_extended(digits: Column, length: int) -> Column:
-    filler = F.when(_is_negative(digits), "F").otherwise("0")
-    return F.call_function("lpad", digits, F.lit(length), filler)
-
-
-def _long_integer(digits: Column) -> Column:
-    """Schoolbook: hex in chunks of 24 bits into limbs of nine decimal digits, least significant first."""
-    negative = _is_negative(digits)
-    magnitude = F.when(negative, F.translate(digits, _HEX, _INVERTED)).otherwise(digits)
-    padded = F.concat(_zeros(F.pmod(-F.length(digits), F.lit(_CHUNK_HEX))), magnitude)
-
-    def chunks(filled: Column) -> Column:
-        starts = F.sequence(F.lit(1), F.length(filled), F.lit(_CHUNK_HEX))
-        return F.transform(starts, lambda at: F.conv(filled.substr(at, F.lit(_CHUNK_HEX)), 16, 10).cast("bigint"))
-
-    none = F.array().cast("array<bigint>")
-    limbs = F.aggregate(let(padded, chunks), none, lambda acc, chunk: _times_plus(acc, 16**_CHUNK_HEX, chunk))
-    # two's complement: n = -1 - complement
-    limbs = _times_plus(limbs, 1, F.when(negative, 1).otherwise(0))
-    padded_limbs = F.transform(F.reverse(limbs), lambda limb: F.lpad(limb.cast("string"), _LIMB_DIGITS, "0"))
-    return F.concat(_minus_if(negative), F.regexp_replace(F.array_join(padded_limbs, ""), "^0+(?=.)", ""))
-
-
-def _times_plus(limbs: Column, factor: int, addend: Column) -> Column:
-    """``limbs * factor + addend``; a limb times 2^24 stays far below 2^63."""
-    start = F.struct(addend.cast("bigint").alias("carry"), F.array().cast("array<bigint>").alias("out"))
-    base = F.lit(_LIMB).cast("bigint")
-
-    def step(state: Column, limb: Column) -> Column:
-        total = limb * F.lit(factor).cast("bigint") + state["carry"]
-        return F.struct(
-            F.call_function("div", total, base).alias("carry"),
-            F.concat(state["out"], F.array(F.pmod(total, base))).alias("out"),
-        )
-
-    def finish(state: Column) -> Column:
-        return F.when(state["carry"] > 0, F.concat(state["out"], F.array(state["carry"]))).otherwise(state["out"])
-
-    return F.aggregate(limbs, start, step, finish)
-
-
 def _fixed(wire: Column, text: Column, scale: int, bounds: tuple[int, int] | None) -> Decoded:
     """Base64 at the schema's own scale."""
     data = F.try_to_binary(wire, F.lit("base64"))
@@ -168,7 +87,7 @@ def _fixed(wire: Column, text: Column, scale: int, bounds: tuple[int, int] | Non
 def _short(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Column:
     """Through BIGINT. More than 8 bytes are an overflow: Java writes no byte more than needed."""
     digits = F.hex(data)
-    integer = F.conv(_sign_extended(digits, 16), 16, -10).cast("bigint")
+    integer = F.conv(sign_extended(digits, 16), 16, -10).cast("bigint")
     fits = F.length(data).between(1, 8) & integer.between(-most, most)
     factor = Decimal(1).scaleb(-scale) if scale >= 0 else Decimal(10**-scale)
     return F.when(fits, (integer.cast("decimal(19,0)") * F.lit(factor)).cast(_ddl(bounds)))
@@ -176,7 +95,7 @@ def _short(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Colu
 
 def _long(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Column:
     def shifted(integer: Column) -> Column:
-        fits = integer.between(F.lit(Decimal(-most)).cast(_WIDE), F.lit(Decimal(most)).cast(_WIDE))
+        fits = integer.between(F.lit(Decimal(-most)).cast(WIDE), F.lit(Decimal(most)).cast(WIDE))
         return F.when(fits, F.concat(integer.cast("string"), F.lit(f"E{-scale}")).cast(_ddl(bounds)))
 
     return let(unscaled(data), shifted)
@@ -195,7 +114,7 @@ def _variable(wire: Column, text: Column, bounds: tuple[int, int] | None) -> Dec
         return Decoded(value, complain(value, text, reason))
     fitted = let(
         integer,
-        lambda held: _fit(_minus_if(held.startswith("-")), F.regexp_replace(held, "^-?0*", ""), wire["scale"], bounds),
+        lambda held: _fit(minus_if(held.startswith("-")), F.regexp_replace(held, "^-?0*", ""), wire["scale"], bounds),
     )
     return Decoded(fitted["value"], complain(fitted["value"], text, F.coalesce(fitted["misfit"], reason)))
 
@@ -244,7 +163,7 @@ def _from_digits(number: Column, bounds: tuple[int, int]) -> tuple[Column, Colum
         digits = F.regexp_replace(F.concat(F.regexp_extract(held, _NUMBER, 2), fraction), "^0+", "")
         exponent = F.regexp_extract(held, _NUMBER, 4)
         shift = F.when(exponent == "", F.lit("0")).otherwise(exponent).cast("int")
-        return _fit(_minus_if(held.startswith("-")), digits, F.length(fraction) - shift, bounds)
+        return _fit(minus_if(held.startswith("-")), digits, F.length(fraction) - shift, bounds)
 
     slow = let(F.when(~fits_at_once & is_number, number), slowly)
     return F.when(fits_at_once, number.cast(_ddl(bounds))).otherwise(slow["value"]), slow["misfit"]
@@ -275,23 +194,15 @@ def place_point(integer: Column, scale: Column) -> Column:
     Both are mentioned often: pass simple columns.
     """
     digits = F.regexp_replace(integer, "^-", "")
-    padded = F.concat(_zeros(F.greatest(scale + 1 - F.length(digits), F.lit(0))), digits)
+    padded = F.concat(zeros(F.greatest(scale + 1 - F.length(digits), F.lit(0))), digits)
 
     def split(held: Column) -> Column:
         whole = held.substr(F.lit(1), F.length(held) - scale)
         return F.concat(whole, F.lit("."), held.substr(F.length(held) - scale + 1, scale))
 
-    appended = F.when(digits == "0", digits).otherwise(F.concat(digits, _zeros(F.greatest(-scale, F.lit(0)))))
+    appended = F.when(digits == "0", digits).otherwise(F.concat(digits, zeros(F.greatest(-scale, F.lit(0)))))
     plain = F.when(scale > 0, let(padded, split)).otherwise(appended)
-    return F.concat(_minus_if(integer.startswith("-")), plain)
-
-
-def _minus_if(negative: Column) -> Column:
-    return F.when(negative, "-").otherwise("")
-
-
-def _zeros(count: Column) -> Column:
-    return F.call_function("repeat", F.lit("0"), count)
+    return F.concat(minus_if(integer.startswith("-")), plain)
 
 
 def _ddl(bounds: tuple[int, int]) -> str:

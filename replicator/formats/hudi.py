@@ -7,26 +7,21 @@ so that a row whose partition changes moves instead of being there twice.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
-from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import failpoints, moments, names
-from replicator.errors import SchemaRefused, StaleWriter, TableMissing
-from replicator.formats import control, hudi_feed, hudi_options, hudi_rows, hudi_upkeep, refusals
-from replicator.formats.hudi_timeline import KEY, RETAINED, TOKEN, Commit, Note, Timeline, clock
+from replicator import moments, names
+from replicator.errors import SchemaRefused, TableMissing
+from replicator.formats import control, hudi_feed, hudi_options, hudi_rows, hudi_upkeep, hudi_write
+from replicator.formats.hudi_timeline import RETAINED, Commit, Note, Timeline, clock
 from replicator.formats.turns import Turns, in_turn
 from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms.columns.reshape import reshaped
-
-_GONE = "_hoodie_is_deleted"
 
 
 class HudiFormat:
@@ -252,7 +247,7 @@ class HudiFormat:
         with gateway.checkpointed(rows.where(F.col("_action").isNotNull())) as kept:
             counts = {row["_action"]: row["count"] for row in kept.groupBy("_action").count().collect()}
             deleted = counts.get("delete", 0)
-            gone = F.when(F.col("_action") == "delete", F.lit(True)).alias(_GONE)
+            gone = F.when(F.col("_action") == "delete", F.lit(True)).alias(hudi_write.GONE)
             written = hudi_rows.shaped(kept, commits[-1], *([gone] if deleted else []))
             note = self._write(written, table, hudi_options.UPSERT, progress, commits, deleted=deleted)
         return Applied(counts.get("insert", 0), counts.get("update", 0), deleted, note.version)
@@ -267,43 +262,9 @@ class HudiFormat:
         *,
         deleted: int = 0,
     ) -> Note:
-        """One commit. Raises StaleWriter when another writer came between, TableStopped where the table is not ours or
-        cannot keep the rows.
-        """
-        spark, timeline = rows.sparkSession, self._timelines[table.location]
-        last = commits[-1].note if commits else _first(table)
-        is_overwrite = operation == hudi_options.OVERWRITE
-        note = last.following(rows.drop(_GONE).schema, progress, deleted=deleted, rewritten=is_overwrite)
-        if list(self._commits(spark, table)[-1:]) != list(commits[-1:]):
-            raise StaleWriter("another writer has changed the table meanwhile", where=table.name)
-        timeline.refuse()
-        _refuse(rows, note, table.name)
-        if commits:
-            timeline.order_by_commit(spark)
-        self._commit(rows, table.location, hudi_options.write(table.location, note, operation) | {KEY: note.text()})
-        return note
-
-    def _commit(self, rows: DataFrame, location: str, options: Mapping[str, str]) -> None:
-        """What Hudi is told in these options, and the token of the writer."""
-        failpoints.hit("hudi.commit_noted")
-        token = {} if self._fence.token is None else {TOKEN: json.dumps(asdict(self._fence.token))}
-        self._fence.check()
-        rows.write.format("hudi").options(**options, **token).mode("append").save(location)
-        failpoints.hit("hudi.committed")
-
-
-def _first(table: Table) -> Note:
-    """What the commits of a new table all say of it."""
-    kind = hudi_options.MERGE_ON_READ if table.merge_on_read else hudi_options.COPY_ON_WRITE
-    return Note(str(uuid4()), kind, table.keys, table.partition_by, -1, {}, "")
+        timeline = self._timelines[table.location]
+        return hudi_write.write(rows, table, timeline, operation, progress, commits, self._fence, deleted=deleted)
 
 
 def _covers(commits: Sequence[Commit], progress: Progress) -> bool:
     return bool(commits) and commits[-1].note.progress.get(progress.input, -1) >= progress.version
-
-
-def _refuse(rows: DataFrame, note: Note, table: str) -> None:
-    """Raise TableStopped where a table in Hudi cannot keep these rows."""
-    refusals.in_hudi(rows.schema, note.partition_by, table)
-    refusals.keys_in_hudi(rows, note.keys, table)
-    refusals.keys_in_parts(rows, note.keys, note.partition_by, table)

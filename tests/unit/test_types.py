@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import decimals, doubts, quoted, texts
+from replicator.debezium import doubts, integers, quoted, texts
 from replicator.debezium.connect_schema import row_fields
 from replicator.debezium.logical import Field, Logical, spark_type
 from replicator.debezium.modes import Modes
@@ -182,7 +182,7 @@ def test_random_integers_of_every_length_survive_base64(spark: SparkSession, see
     rows = made(spark, [(str(n), json.loads(base64_of(n))) for n in numbers], "n string, b string")
     data = F.try_to_binary("b", F.lit("base64"))
     found = rows.select(
-        "n", decimals.unscaled_text(data).alias("text"), decimals.unscaled(data).alias("exact")
+        "n", integers.unscaled_text(data).alias("text"), integers.unscaled(data).alias("exact")
     ).collect()
     for row in found:
         number = int(row["n"])
