@@ -22,6 +22,13 @@ holder of a lease of 30 is sure of it.
 _THROTTLED, _BROKEN = 429, 500
 
 
+def refuse_silent(endpoint: str) -> None:
+    """Raise Unreachable where nothing listens at the object store's address, or it hangs, before a client of its own
+    waits for that; ConfigError for what is no address.
+    """
+    must_speak(endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
+
+
 def client(s3: S3Keys | None) -> Any:
     """A client that tells soon that nobody answers. Raises Unreachable for an endpoint that is silent."""
     import boto3  # noqa: PLC0415 - half a second that --help need not wait
@@ -31,7 +38,7 @@ def client(s3: S3Keys | None) -> Any:
     retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
     patience = {"connect_timeout": SECONDS, "read_timeout": SECONDS, "retries": retries}
     if s3 is not None and s3.endpoint:
-        must_speak(s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
+        refuse_silent(s3.endpoint)
     config = botocore.config.Config(s3={"addressing_style": style}, **patience)
     return boto3.client("s3", **_credentials(s3), config=config)
 

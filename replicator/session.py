@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replicator import environment, jars
+from replicator import environment, jars, s3
 from replicator.aws import runtime as emr
-from replicator.endpoint import must_speak
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError
 from replicator.jvm import class_archive, gateway, interrupts, spark_home, sparkconf, sparkline
 from replicator.jvm.java import java_home
@@ -40,7 +39,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     if settings.s3 is not None and settings.s3.endpoint and sparkconf.uses_s3(settings):
-        must_speak(settings.s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
+        s3.refuse_silent(settings.s3.endpoint)
     line = _line()
     sparkline.refuse(line, settings.formats)
     submitted = _reached(settings, debug=debug, brief=brief)

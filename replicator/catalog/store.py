@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from replicator import s3
-from replicator.endpoint import must_speak
 from replicator.errors import ConfigError, ReplicatorError
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class Store:
         if not self.root.startswith(("s3a://", "s3://")):
             raise ConfigError("only local lakes and s3a:// are read without Spark", where=self.root, mend=SPARK)
         if self.endpoint:
-            must_speak(self.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
+            s3.refuse_silent(self.endpoint)
         parts = urlsplit(self.endpoint or "")
         return fs.S3FileSystem(
             access_key=self.access_key,
