@@ -22,7 +22,7 @@ _BAD = {"key": "_bad_key", "value": "_bad_value"}
 @dataclass(frozen=True)
 class Ingestion:
     """Everything one source's bronze needs. ``trigger_seconds`` is for continuous runs; ``spec`` says what it may not
-    keep; ``batch_records`` is what the reader hands over at most.
+    keep; ``batch_records`` is what the reader hands over at most at a time, None: all there is.
     """
 
     source: str
@@ -31,7 +31,7 @@ class Ingestion:
     lake: Lake
     trigger_seconds: float = 1.0
     spec: SourceSpec | None = field(default=None, compare=False)
-    batch_records: int = 200_000
+    batch_records: int | None = None
 
     @property
     def table(self) -> Table:

@@ -26,10 +26,9 @@ _ONLY_NAMES = ("0A", "2B", "42", errorcodes.OBJECT_NOT_IN_PREREQUISITE_STATE)
 _UNKNOWN_NAMES = (errorcodes.UNDEFINED_TABLE, errorcodes.UNDEFINED_FUNCTION, errorcodes.UNDEFINED_OBJECT)
 _FUNCTION = re.compile(r"^PL/pgSQL function (.+\)) line \d+", re.MULTILINE)
 
-_WAITS_FOR = {
-    errorcodes.READ_ONLY_SQL_TRANSACTION: "Run again once it takes writes (it is a standby, or "
-    "`default_transaction_read_only` is on, for its user, database or server)"
-}
+_WRITABLE = (
+    "it takes writes (it is a standby, or `default_transaction_read_only` is on, for its user, database or server)"
+)
 
 OF_ALL = ("the batch", "the ledger")
 """What is translated that is no model's."""
@@ -87,7 +86,8 @@ def verdict(
     """The error for one SQLSTATE, with ``details`` that hold no value of a row, raised in this ``function``."""
     condition = _condition(state)
     if is_retryable(state):
-        mend = f"{_WAITS_FOR.get(state or '', 'Run again once Postgres is well')}: nothing of the batch is visible."
+        is_well = _WRITABLE if state == errorcodes.READ_ONLY_SQL_TRANSACTION else "Postgres is well"
+        mend = f"Run again once {is_well}: nothing of the batch is visible."
         return Unreachable(f"Postgres broke off while publishing {model} ({condition}).", where=place, mend=mend)
     detail = ", ".join(part for part in (*details, f"in function {function}" if function else "") if part)
     whom = model if model in OF_ALL else f"model {model}"

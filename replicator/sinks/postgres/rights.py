@@ -32,9 +32,9 @@ _IN_SCHEMA = """
     FROM (SELECT %(schema)s AS name) AS wanted LEFT JOIN pg_namespace n ON n.nspname = wanted.name
 """
 
-_EVERY = ("SELECT", "INSERT", "UPDATE", "DELETE")
-_EVER = _EVERY[:3]
-"""What every batch takes; in few of them a row is deleted."""
+_OF_EACH_BATCH = ("SELECT", "INSERT", "UPDATE")
+_EVERY = (*_OF_EACH_BATCH, "DELETE")
+"""In few batches a row is deleted."""
 
 
 def only_reads(cursor: Cursor) -> tuple[str, str] | None:
@@ -85,7 +85,7 @@ def lacking_on(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[str,
     """The same of tables that are there, and of rights without which no batch goes at all: to be asked before rows are
     staged for them.
     """
-    *_, on_tables, role = _asked(cursor, schema, tables, _EVER)
+    *_, on_tables, role = _asked(cursor, schema, tables, _OF_EACH_BATCH)
     return _told(role, schema, (), on_tables or {})
 
 

@@ -62,15 +62,15 @@ class Pace:
         finally:
             self._ending_seconds = time.monotonic() - begun
 
-    def rest(self, rows: int, seconds: float, limit: int) -> None:
+    def rest(self, rows: int, seconds: float, limit: int | None = None) -> None:
         """After a batch of so many rows, of which one may have ``limit``, that took so long: until the next turn, or
         until nobody is at work. One that is half full does not rest: the limit is shared out among partitions, and more
         records are waiting in some.
         """
-        entered = time.monotonic()
+        entered, is_half_full = time.monotonic(), limit is not None and rows >= limit // 2
         with self._changed:
             self._note(seconds, entered)
-            while rows < limit // 2 and (left := self._until(entered) - time.monotonic()) > 0:
+            while not is_half_full and (left := self._until(entered) - time.monotonic()) > 0:
                 self._changed.wait(left)
 
     def _note(self, seconds: float, now: float) -> None:
