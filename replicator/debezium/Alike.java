@@ -1,6 +1,5 @@
 package replicator.debezium;
 
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -16,12 +15,7 @@ import org.apache.spark.sql.api.java.UDF3;
 public final class Alike implements UDF3 {
     private static final long serialVersionUID = 1L;
     private static final byte[] NOTHING = new byte[0];
-    private static final byte[] NULL = {'n', 'u', 'l', 'l'};
-    private static final byte[] TRUE = {'t', 'r', 'u', 'e'};
-    private static final byte[] FALSE = {'f', 'a', 'l', 's', 'e'};
-    private static final byte[] ESCAPED = {'"', '\\', '/', 'b', 'f', 'n', 'r', 't'};
     private static final byte[][] NONE = new byte[0][];
-    private static final int NO = -1;
 
     private final String spelled;
     private final int slots;
@@ -67,10 +61,10 @@ public final class Alike implements UDF3 {
         private Step[] value;
 
         Template(int number, String[] parts) {
-            this.number = bytes(String.valueOf(number));
+            this.number = Json.bytes(String.valueOf(number));
             this.marks = parts[1].isEmpty() ? NONE : all(parts[1].split("\u001f"));
-            this.before = bytes(parts[2]);
-            this.after = bytes(parts[3]);
+            this.before = Json.bytes(parts[2]);
+            this.after = Json.bytes(parts[3]);
             this.parts = parts;
         }
 
@@ -98,7 +92,7 @@ public final class Alike implements UDF3 {
 
         Step(String spelled) {
             this.kind = spelled.charAt(0);
-            this.text = bytes(spelled.substring(1));
+            this.text = Json.bytes(spelled.substring(1));
             this.slot = kind == '(' || kind == ')' ? Integer.parseInt(spelled.substring(1)) : 0;
         }
     }
@@ -121,53 +115,53 @@ public final class Alike implements UDF3 {
         for (int next = 0; next < steps.length; next++) {
             Step step = steps[next];
             switch (step.kind) {
-                case '=': at = literal(text, at, step.text); break;
+                case '=': at = Json.literal(text, at, step.text); break;
                 case '?':
-                    if (literal(text, at, NULL) != NO) {
-                        at += NULL.length;
+                    if (Json.literal(text, at, Json.NULL) != Json.NO) {
+                        at += Json.NULL.length;
                         next = step.end;
                     }
                     break;
                 case '!': break;
                 case '(': spans[2 * step.slot] = at; break;
                 case ')': spans[2 * step.slot + 1] = at; break;
-                case 'o': at = oneOf(text, at, step.text); break;
-                case 's': at = string(text, at); break;
-                case 'n': at = number(text, at); break;
+                case 'o': at = Json.oneOf(text, at, step.text); break;
+                case 's': at = Json.string(text, at); break;
+                case 'n': at = Json.number(text, at); break;
                 case 'v': at = value(text, at, marks); break;
                 case 'a': at = value(text, at, NONE); break;
                 case 'l': at = list(text, at, marks); break;
                 case 'k': at = ofKey(text, at); break;
-                case 'i': at = whole(text, at); break;
-                case 'd': at = digits(text, at, 18); break;
+                case 'i': at = Json.whole(text, at, 18); break;
+                case 'd': at = Json.digits(text, at, 18); break;
                 case 'p': at = plain(text, at); break;
                 default: throw new IllegalStateException("no step " + step.kind);
             }
-            if (at == NO) return false;
+            if (at == Json.NO) return false;
         }
         return at == text.length;
     }
 
     /** A text that begins with no mark, a number, a truth value, or null. */
     private static int value(byte[] text, int at, byte[][] marks) {
-        switch (byteAt(text, at)) {
-            case '"': return marked(text, at + 1, marks) ? NO : string(text, at);
-            case 'n': return literal(text, at, NULL);
-            case 't': return literal(text, at, TRUE);
-            case 'f': return literal(text, at, FALSE);
-            default: return number(text, at);
+        switch (Json.byteAt(text, at)) {
+            case '"': return marked(text, at + 1, marks) ? Json.NO : Json.string(text, at);
+            case 'n': return Json.literal(text, at, Json.NULL);
+            case 't': return Json.literal(text, at, Json.TRUE);
+            case 'f': return Json.literal(text, at, Json.FALSE);
+            default: return Json.number(text, at);
         }
     }
 
     private static int list(byte[] text, int at, byte[][] marks) {
-        if (byteAt(text, at) != '[' || marked(text, at, marks)) return NO;
+        if (Json.byteAt(text, at) != '[' || marked(text, at, marks)) return Json.NO;
         int next = at + 1;
-        if (byteAt(text, next) == ']') return next + 1;
+        if (Json.byteAt(text, next) == ']') return next + 1;
         while (true) {
             next = value(text, next, marks);
-            if (next == NO) return NO;
-            if (byteAt(text, next) == ']') return next + 1;
-            if (byteAt(text, next) != ',') return NO;
+            if (next == Json.NO) return Json.NO;
+            if (Json.byteAt(text, next) == ']') return next + 1;
+            if (Json.byteAt(text, next) != ',') return Json.NO;
             next++;
         }
     }
@@ -175,115 +169,31 @@ public final class Alike implements UDF3 {
     /** Whether a mark stands here, or is the first of what a list or a map as JSON within the text holds. */
     private static boolean marked(byte[] text, int at, byte[][] marks) {
         int inner = at;
-        if (byteAt(text, at) == '[' || byteAt(text, at) == '{') inner++;
-        if (inner != at && byteAt(text, inner) == '\\' && byteAt(text, inner + 1) == '"') inner += 2;
+        if (Json.byteAt(text, at) == '[' || Json.byteAt(text, at) == '{') inner++;
+        if (inner != at && Json.byteAt(text, inner) == '\\' && Json.byteAt(text, inner + 1) == '"') inner += 2;
         for (int mark = 0; mark < marks.length; mark++) {
-            if (literal(text, at, marks[mark]) != NO) return true;
-            if (inner != at && literal(text, inner, marks[mark]) != NO) return true;
+            if (Json.literal(text, at, marks[mark]) != Json.NO) return true;
+            if (inner != at && Json.literal(text, inner, marks[mark]) != Json.NO) return true;
         }
         return false;
     }
 
     /** A text between quotes without escapes and braces, a number, or a truth value. */
     private static int ofKey(byte[] text, int at) {
-        switch (byteAt(text, at)) {
+        switch (Json.byteAt(text, at)) {
             case '"':
                 int next = at + 1;
-                while (isPlain(byteAt(text, next)) && text[next] != '{') next++;
-                return byteAt(text, next) == '"' ? next + 1 : NO;
-            case 't': return literal(text, at, TRUE);
-            case 'f': return literal(text, at, FALSE);
-            default: return number(text, at);
+                while (Json.isPlain(Json.byteAt(text, next)) && text[next] != '{') next++;
+                return Json.byteAt(text, next) == '"' ? next + 1 : Json.NO;
+            case 't': return Json.literal(text, at, Json.TRUE);
+            case 'f': return Json.literal(text, at, Json.FALSE);
+            default: return Json.number(text, at);
         }
     }
 
     private static int plain(byte[] text, int at) {
-        int next = behindPlain(text, at);
-        return next == at ? NO : next;
-    }
-
-    private static int behindPlain(byte[] text, int at) {
-        int next = at;
-        while (isPlain(byteAt(text, next))) next++;
-        return next;
-    }
-
-    private static boolean isPlain(int c) {
-        return c >= ' ' && c != '"' && c != '\\';
-    }
-
-    private static int string(byte[] text, int at) {
-        if (byteAt(text, at) != '"') return NO;
-        int next = at + 1;
-        while (next != NO) {
-            next = behindPlain(text, next);
-            int c = byteAt(text, next);
-            if (c == '"') return next + 1;
-            next = c == '\\' ? escaped(text, next + 1) : NO;
-        }
-        return NO;
-    }
-
-    /** Behind a backslash; of a pair of surrogates no half is a text. */
-    private static int escaped(byte[] text, int at) {
-        if (byteAt(text, at) != 'u') return oneOf(text, at, ESCAPED);
-        int first = byteAt(text, at + 1), second = byteAt(text, at + 2);
-        boolean isHex = isHex(first) && isHex(second) && isHex(byteAt(text, at + 3)) && isHex(byteAt(text, at + 4));
-        return isHex && (first != 'd' && first != 'D' || second >= '0' && second <= '7') ? at + 5 : NO;
-    }
-
-    private static boolean isHex(int c) {
-        return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F';
-    }
-
-    /** A number of JSON of up to a hundred digits, as many behind the point, and nine of an exponent. */
-    private static int number(byte[] text, int at) {
-        int next = byteAt(text, at) == '-' ? at + 1 : at;
-        next = byteAt(text, next) == '0' ? next + 1 : digits(text, next, 100);
-        if (next == NO) return NO;
-        if (byteAt(text, next) == '.') {
-            next = digits(text, next + 1, 99);
-            if (next == NO) return NO;
-        }
-        if (byteAt(text, next) == 'e' || byteAt(text, next) == 'E') {
-            int sign = byteAt(text, next + 1);
-            next = digits(text, sign == '+' || sign == '-' ? next + 2 : next + 1, 9);
-        }
-        return next;
-    }
-
-    /** A whole number that a BIGINT holds for sure, spelled as a parser would. */
-    private static int whole(byte[] text, int at) {
-        int next = byteAt(text, at) == '-' ? at + 1 : at;
-        if (byteAt(text, next) == '0') return next == at ? next + 1 : NO;
-        return digits(text, next, 18);
-    }
-
-    /** Some digits, so many at most. */
-    private static int digits(byte[] text, int at, int most) {
-        int next = at;
-        while (next - at < most && byteAt(text, next) >= '0' && byteAt(text, next) <= '9') next++;
-        return next == at ? NO : next;
-    }
-
-    private static int oneOf(byte[] text, int at, byte[] allowed) {
-        for (int each = 0; each < allowed.length; each++) {
-            if (byteAt(text, at) == allowed[each]) return at + 1;
-        }
-        return NO;
-    }
-
-    private static int literal(byte[] text, int at, byte[] wanted) {
-        if (text.length - at < wanted.length) return NO;
-        for (int next = 0; next < wanted.length; next++) {
-            if (text[at + next] != wanted[next]) return NO;
-        }
-        return at + wanted.length;
-    }
-
-    /** A byte from 0 to 255; 0, which stands nowhere in JSON, behind the end. */
-    private static int byteAt(byte[] text, int at) {
-        return at < text.length ? text[at] & 0xff : 0;
+        int next = Json.behindPlain(text, at);
+        return next == at ? Json.NO : next;
     }
 
     /** What was captured for a slot, between two texts; NULL where nothing was. */
@@ -297,13 +207,9 @@ public final class Alike implements UDF3 {
         return found;
     }
 
-    private static byte[] bytes(String text) {
-        return text.getBytes(StandardCharsets.UTF_8);
-    }
-
     private static byte[][] all(String[] texts) {
         byte[][] found = new byte[texts.length][];
-        for (int at = 0; at < texts.length; at++) found[at] = bytes(texts[at]);
+        for (int at = 0; at < texts.length; at++) found[at] = Json.bytes(texts[at]);
         return found;
     }
 }

@@ -185,7 +185,9 @@ def _said(binlog: str, source: Mapping[str, Column]) -> list[Column]:
 def _matched(records: DataFrame, templates: Sequence[Known]) -> Column:
     """ARRAY<BINARY>: the number of the template and what it captured, by slots; NULL where none matches."""
     spelled = _TEMPLATE.join(f"{each.topic}{_TOPIC}{each.template.spelled}" for each in templates)
-    like = compiled.function(records.sparkSession, "replicator.debezium.Alike", "array<binary>", spelled, IMAGE + 1)
+    like = compiled.function(
+        records.sparkSession, "replicator.debezium.Alike", "array<binary>", spelled, IMAGE + 1, uses=compiled.JSON
+    )
     usable = F.col("undecodable").isNull() & (F.coalesce(F.octet_length("value"), F.lit(0)) <= _LONGEST)
     return F.when(usable, like(F.col("topic"), F.col("key").cast("binary"), F.col("value").cast("binary")))
 

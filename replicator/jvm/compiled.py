@@ -26,26 +26,40 @@ if TYPE_CHECKING:
 
 _compiled: WeakKeyDictionary[SparkContext, dict[str, Any]] = WeakKeyDictionary()
 _one_at_a_time = Lock()
+JSON = "replicator.debezium.Json"
+"""The class that functions over JSON go by."""
+
 _DATA_TYPE = "org.apache.spark.sql.types.DataType"
 
 
-def function(spark: SparkSession, name: str, returns: str, *given: Any) -> Callable[..., Column]:
+def function(
+    spark: SparkSession, name: str, returns: str, *given: Any, uses: str | None = None
+) -> Callable[..., Column]:
     """A function of columns: one of Spark's ``UDF1`` to ``UDF22``, which the class ``name`` implements. That is package
     and class, of a file of ours beside the Python of that package; ``given`` is for the first of its constructors.
+    What another class is to it, which it ``uses``, must be public: each has a class loader of its own.
     """
     with _one_at_a_time:
-        classes = _compiled.setdefault(spark.sparkContext, {})
-        if name not in classes:
-            classes[name] = _class(spark, name)
+        beside = None if uses is None else _known(spark, uses)
+        made = _known(spark, name, beside)
     values = _array(spark, gateway.of(spark).java.lang.Object, *given)
-    return _of_columns(spark, classes[name].getConstructors()[0].newInstance(values), returns)
+    return _of_columns(spark, made.getConstructors()[0].newInstance(values), returns)
 
 
-def _class(spark: SparkSession, name: str) -> Any:
+def _known(spark: SparkSession, name: str, beside: Any = None) -> Any:
+    """The class, compiled once in this JVM."""
+    classes = _compiled.setdefault(spark.sparkContext, {})
+    if name not in classes:
+        classes[name] = _class(spark, name, beside)
+    return classes[name]
+
+
+def _class(spark: SparkSession, name: str, beside: Any) -> Any:
     jvm = gateway.of(spark)
     package, _, simple = name.rpartition(".")
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    around = jvm.java.lang.Thread.currentThread().getContextClassLoader() if beside is None else beside.getClassLoader()
+    compiler.setParentClassLoader(around)
     compiler.cook((files(package) / f"{simple}.java").read_text(encoding="utf-8"))
     _hand_out(spark, simple, {str(each): bytes(code) for each, code in compiler.getBytecodes().items()})
     return compiler.getClassLoader().loadClass(name)

@@ -27,7 +27,7 @@ from replicator.transforms.keys import moved_keys
 from replicator.transforms.keys.moved_keys import MOVE_COLUMNS
 from replicator.transforms.keys.row_keys import FROM, RowKeys
 from replicator.transforms.letters import ADDRESS, letter
-from replicator.transforms.structs import Struct
+from replicator.transforms.structs import Struct, Told
 
 _CARRIED = (*ADDRESS, "op", "_seq")
 
@@ -42,7 +42,8 @@ class Needs:
     ``placeholder``: values may be missing; ``keyless_deletes``: a delete has its key in ``before`` alone (B4);
     ``key_changes``: the changes shall have MOVE_COLUMNS; ``places``: at least ``_at``; ``generated``: source columns
     that are not known where a record lacks them (E8); ``departures``: the changes, with places, shall have
-    ``row_keys.FROM``.
+    ``row_keys.FROM``. ``many``: there are so many records that what a parser costs to begin with each is worth a
+    function of our own.
     """
 
     placeholder: Placeholder | None = None
@@ -51,6 +52,7 @@ class Needs:
     places: bool = False
     generated: tuple[str, ...] = ()
     departures: bool = False
+    many: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -101,12 +103,16 @@ def _decode_form(
     structs, row = _structs(form, layout, needs), Cells(form, needs.placeholder, reasons)
     if needs.key_changes:
         records = moved_keys.beside(records)
+    told_of = [struct for struct in structs if isinstance(struct, Told)]
+    if told_of:
+        records = records.select("*", *[struct.tell(records) for struct in told_of])
     parsed = records.select(
         *_CARRIED,
         F.col("source_ts_ms").alias("_source_ts_ms"),
         "key",
         *dict.fromkeys(struct.json for struct in structs if struct.json != "key"),
         *[struct.parsed().alias(struct.name) for struct in structs],
+        *[F.col(struct.members).isNotNull().alias(struct.is_told) for struct in told_of],
         *([infer.texts(F.col("value"), form.path).alias(cells.RAW)] if cells.raw_columns(form) else []),
         *_parsed_needs(form, needs),
         *(["happened"] if form.appended else []),
@@ -192,7 +198,7 @@ def _structs(form: Form, layout: Layout, needs: Needs) -> list[Struct]:
         found += RowKeys(form, layout, needs.keyless_deletes).structs()
     if needs.key_changes:
         found += moved_keys.structs(form, layout)
-    return found
+    return [Told.where_it_can(struct) for struct in found] if needs.many else found
 
 
 def _key_columns(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:

@@ -1,4 +1,4 @@
-"""Rows and keys, parsed from the texts of records."""
+"""Rows and keys, parsed from the texts of records: by Spark's parser, or of many records by :class:`Told`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.debezium import quoted, texts, types
+from replicator.debezium import members, quoted, texts, types
 from replicator.debezium.logical import Field
 
 
@@ -26,7 +26,12 @@ class Struct:
 
     def parsed(self) -> Column:
         """Every field in its wire type."""
-        return self._read({field.name: types.wire_type(field.logical) for field in self.fields})
+        return self._read(self.kinds)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The wire type of each field."""
+        return {field.name: types.wire_type(field.logical) for field in self.fields}
 
     def text(self, *, whole: bool) -> Column | None:
         """The fields that are more than a text as STRING, to see whether something was there: read where the parsed
@@ -58,3 +63,44 @@ class Struct:
         for step in reversed(self.path):
             ddl = f"STRUCT<{names.spark(step)}: {ddl}>"
         return reduce(lambda column, step: column[step], self.path, F.from_json(F.col(self.json), ddl))
+
+
+@dataclass(frozen=True)
+class Told(Struct):
+    """The same where ``debezium/members.py`` may tell the fields: the parser is asked for those that it does not, and
+    what is told needs no second look at its text, since a number is there or nothing is, and a text had its quotes.
+    """
+
+    @staticmethod
+    def where_it_can(struct: Struct) -> Struct:
+        """The struct, told if its fields can be."""
+        can = members.can_be(struct.path, struct.kinds)
+        return Told(struct.name, struct.json, struct.path, struct.fields) if can else struct
+
+    @property
+    def members(self) -> str:
+        """The column that has what was told, before anything is parsed."""
+        return f"{self.name}_members"
+
+    @property
+    def is_told(self) -> str:
+        """The column that says, behind it, whether it was."""
+        return f"{self.name}_is_told"
+
+    def tell(self, records: DataFrame) -> Column:
+        """What ``members`` is to be, of records with the text."""
+        return members.told(records, self.json, self.path, self.kinds).alias(self.members)
+
+    def parsed(self) -> Column:
+        """Every field in its wire type, of a record with its ``members``."""
+        found = F.col(self.members)
+        return F.when(found.isNotNull(), members.struct(found, self.kinds)).otherwise(super().parsed())
+
+    def text(self, *, whole: bool) -> Column | None:
+        """As of any struct; NULL where it was told."""
+        read = super().text(whole=whole)
+        return None if read is None else F.when(~F.col(self.is_told), read)
+
+    def bare(self) -> dict[str, Column]:
+        """As of any struct; NULL where it was told."""
+        return {name: F.when(~F.col(self.is_told), reading) for name, reading in super().bare().items()}

@@ -176,7 +176,8 @@ def needed(share: Share, forms: Sequence[Form], layout: Layout) -> Needs:
     is_keyed = not share.declaration.append_only
     is_wider = is_keyed and any(row_keys.is_wider(form, layout) for form in forms)
     flags = is_wider or share.any("has_keyless_delete"), is_keyed and share.any("has_key_change")
-    return Needs(held, *flags, generated=share.declaration.generated, departures=is_wider)
+    many = not tuning.is_small(share.spark)
+    return Needs(held, *flags, generated=share.declaration.generated, departures=is_wider, many=many)
 
 
 def _past(
