@@ -360,6 +360,28 @@ def test_rows_of_tables_that_inherit_from_the_target_stay(spark: SparkSession, p
     assert execute(postgres, "SELECT id FROM $.others ORDER BY id") == [(2,), (9,)]
 
 
+def test_rows_that_nobody_published_are_not_deleted(spark: SparkSession, postgres: Served) -> None:
+    """A table that the ledger does not know may be somebody's own: with rows that gold has not it stays as it is, and
+    its model is refused; without them it is taken over.
+    """
+    of = customers(postgres.schema)
+    execute(postgres, "CREATE SCHEMA IF NOT EXISTS $")
+    execute(
+        postgres,
+        "CREATE TABLE $.dim_customers (id integer PRIMARY KEY, name varchar(10) NOT NULL, credit numeric(10,2))",
+    )
+    execute(postgres, "INSERT INTO $.dim_customers VALUES (1, 'theirs'), (2, 'theirs'), (3, 'theirs')")
+    whole = difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)
+    with pytest.raises(
+        TargetRefused, match="dim_customers has 2 rows that gold has not, and nothing was ever"
+    ) as error:
+        postgres.sink.publish([whole])
+    assert error.value.applied == {}
+    assert execute(postgres, "SELECT id, name FROM $.dim_customers ORDER BY id") == [(n, "theirs") for n in (1, 2, 3)]
+    execute(postgres, "DELETE FROM $.dim_customers WHERE id > 1")
+    assert postgres.sink.publish([whole]) == {of.name: Applied(0, 1, 0, 1)}
+
+
 def test_a_policy_that_hides_rows_from_the_publisher_stops_its_model(
     spark: SparkSession, postgres: Served, admin: Served
 ) -> None:

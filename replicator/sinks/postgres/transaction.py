@@ -48,7 +48,7 @@ class Transaction:
                 new = {each.model: self._evolve(cursor, each) for each in fresh}
                 for each in reversed(fresh):
                     with self._translated(each.model):
-                        deleted[each.model] = each.delete(cursor)
+                        deleted[each.model] = _delete(cursor, each)
                 for each in fresh:
                     with self._translated(each.model):
                         upserted[each.model] = each.upsert(cursor)
@@ -102,6 +102,22 @@ class Transaction:
 
     def _translated(self, model: str) -> AbstractContextManager[None]:
         return translated(model, self.where)
+
+
+def _delete(cursor: Cursor, staged: Staged) -> int:
+    """Returns rows deleted. Raises TargetRefused where these are rows of a table that the ledger does not know: nobody
+    published them, so they may be somebody's own.
+    """
+    rows = staged.delete(cursor)
+    target = ddl.target_of(staged.difference.model)
+    if rows and ledger.last(cursor, target) is None:
+        what = (
+            f"table {target.schema}.{target.table} has {rows} rows that gold has not, and nothing was ever published "
+            "to it: they may be somebody's own."
+        )
+        mend = "Give the model another table; or take them out of this one, and it is taken over."
+        raise TargetRefused(what, where=staged.model, mend=mend)
+    return rows
 
 
 def refuse_without_footing(difference: Difference, recorded: Progress | None) -> None:
