@@ -9,7 +9,7 @@ import yaml
 
 from replicator.config.connectorkeys import PORTS
 
-STAGES = ("bronze", "silver", "gold", "publish")
+STAGES = ("bronze", "silver", "gold", "publish", "canonical")
 
 _BASE = """\
 # What holds in every environment. A file beside this one, such as local.yaml, has what differs there, and `--env NAME`

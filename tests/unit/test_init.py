@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from replicator import settings
 from replicator.cli import app
 from replicator.config.connectorkeys import Kind
-from replicator.config.scaffold import STAGES
 from replicator.connect.configuration import configuration
 from replicator.errors import ConfigError, Unreachable
+from replicator.stages.lines import CANONICAL, STAGES
 from tests import readme
 from tests.cli import said
 
@@ -71,7 +71,7 @@ def test_the_steps_that_it_names_need_no_other_file(tmp_path: Path) -> None:
     assert isinstance(asked.exception, Unreachable)
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", [*STAGES, CANONICAL])
 def test_its_jobs_are_ours(tmp_path: Path, stage: str) -> None:
     """`spark-submit jobs/silver.py` is the same in a project as in this checkout, but for its first line."""
     said("init", str(tmp_path), "--source", "shop")
