@@ -103,6 +103,12 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
     )
 
 
+def own_columns(example: Example, declaration: Declaration) -> tuple[str, ...]:
+    """The columns of a record's row by name, where no schema says them: without what describes the change (F4)."""
+    declared = {column.name for column in declaration.columns}
+    return tuple(name for name in example.row_names if not (example.flat and _is_metadata(name, declared)))
+
+
 def _respelled(types: Mapping[str, Logical], example: Example) -> Mapping[str, Logical]:
     """Types by name, as the example spells the names: another case makes no other column (G4)."""
     block = _block(example)

@@ -318,6 +318,15 @@ def test_what_nobody_describes_is_never_guessed_to_be_a_decimal_or_a_date(lake: 
     assert found == [({1: ("EtaH", 12058)}, [True]), ({1: (Decimal("123.4567"), date(2003, 1, 6))}, [])]
 
 
+def test_nobody_is_told_to_declare_what_debezium_added(lake: Silver) -> None:
+    """F4: fields of a flattened record that begin with `__` are no columns of the row, unless they are declared: who
+    declared them as the warning said would get them as columns.
+    """
+    told = {"id": 1, "v": 2, "__op": "c", "__deleted": "false", "__source_pos": 10}
+    account = _undeclared(lake).take(record(ORDERS, 0, {"id": 1}, told))["s/shop.orders"]
+    assert account.warnings == ("no types are known for id, v: they were inferred; declare them",)
+
+
 def test_a_field_that_nothing_describes_becomes_a_column_with_the_text_of_the_record(lake: Silver) -> None:
     """Types.md Y15, Y16: exactly as it stands there, whatever it is, and whatever comes behind it; the rows before have
     none. Each text begins a column, and the next record has the next text in it.

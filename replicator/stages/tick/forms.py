@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from replicator import names
 from replicator.debezium import infer
 from replicator.debezium.logical import Logical
-from replicator.debezium.schema import Example, Form, form, lacks_schema, undescribed
+from replicator.debezium.schema import Example, Form, form, lacks_schema, own_columns, undescribed
 from replicator.spec import Declaration
 from replicator.transforms.columns import written
 from replicator.transforms.columns.layout import by_case, kin, version_of
@@ -40,7 +40,8 @@ def read(
         return [form(example, declaration, known) for example in examples], set()
     known, beside = _types_of_new(told), {names.decode(name).casefold() for name, _ in told}
     beside |= {column.name.casefold() for column in declaration.columns}
-    guessed = {name for example in unknown for name in example.row_names if name.casefold() not in beside}
+    own = {name for example in unknown for name in own_columns(example, declaration)}
+    guessed = {name for name in own if name.casefold() not in beside}
     if unknown:
         known |= {name: logical for name, logical in _inferred(rows, unknown).items() if name in guessed}
     return [form(example, declaration, known) for example in examples], guessed
