@@ -26,6 +26,7 @@
         ├── CheckpointDamaged                   a file of the bronze checkpoint cannot be read (F-C1)
         ├── BronzeReplaced                      bronze is another one, or an older copy, than was read (F-C6)
         ├── ObjectRefused                       an object changed after it was read, or is too large
+        ├── EngineFailed                        Spark, a disk or a library failed at it; one that goes on tries again
         ├── StaleWriter                         a commit did not happen: another writer was there
         ├── DeadLetterShare                     too many rejects in one batch (R5)
         ├── Residue                             the account does not add up (R1)
@@ -282,6 +283,12 @@ class ObjectRefused(TableStopped):
     code = "OBJECT_REFUSED"
 
 
+class EngineFailed(TableStopped):
+    """Spark, what it stands on or a format's library failed at the table: its disk is full, a file of it is gone. What
+    cures that happens elsewhere.
+    """
+
+
 class StaleWriter(TableStopped):
     """A commit left no new version: somebody else wrote, or the progress was already there."""
 
@@ -375,6 +382,10 @@ class TargetMoved(TargetRefused):
     code = "TARGET_MOVED"
     exit_code = 3
     retry = True
+
+
+MENDED_ELSEWHERE = (TargetRefused, EngineFailed, StaleWriter)
+"""What stops a table and no record is to blame for: it is mended in the target, on a disk, by another writer's end."""
 
 
 def first_line(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import NO_LAKE, SHUT, AtWork, ReplicatorError, TableMissing, TargetRefused, Unreachable
+from replicator.errors import MENDED_ELSEWHERE, NO_LAKE, SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 from replicator.stages import canonical, engine
@@ -26,8 +26,8 @@ from replicator.stages.tick import cut
 
 _PAUSE_SECONDS = 0.2
 
-_REFUSED_SECONDS = 60
-"""After so long what a target refused is tried again though nothing is new: it is mended there, and nobody tells us."""
+_AGAIN_SECONDS = 60
+"""After so long what is mended elsewhere is tried again though nothing is new, since nobody tells us of it."""
 
 
 def run_continuously(
@@ -227,8 +227,8 @@ class _Passes:
 
     def _seen_to(self, lines: Sequence[Line], stages: Collection[str]) -> bool:
         """Note what is out of reach and what is back, of what these stages have told; False as :meth:`_pass`."""
-        if any(isinstance(line.error, TargetRefused) for line in lines):
-            self.again = time.monotonic() + _REFUSED_SECONDS
+        if any(isinstance(line.error, MENDED_ELSEWHERE) for line in lines):
+            self.again = time.monotonic() + _AGAIN_SECONDS
         lost = {(line.stage, line.table) for line in lines if isinstance(line.error, SHUT)}
         known = {place for place in self.away if place[0] in stages}
         if ("run", "") not in lost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from replicator import damage, s3
-from replicator.errors import StoreRefused, TableStopped, Unreachable
+from replicator.errors import EngineFailed, StoreRefused, TableStopped, Unreachable
 from replicator.jvm import causes
 
 _TOO_LARGE = "IOException: File too large"
@@ -15,12 +15,12 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, Type
 """What Python raises at a schema block that is none, or is nested too deep."""
 
 
-def failure(error: Exception, table: str) -> TableStopped:
+def failure(error: Exception, table: str) -> EngineFailed:
     """The table's error in one line; all of it is its cause. Raises :func:`no_lake` where it is that."""
     shut = no_lake(error, table)
     if shut is not None:
         raise shut from error
-    stopped = TableStopped(f"the engine failed: {causes.shortened(error)}", where=table, mend=mend(str(error)))
+    stopped = EngineFailed(f"the engine failed: {causes.shortened(error)}", where=table, mend=mend(str(error)))
     stopped.__cause__ = error
     return stopped
 

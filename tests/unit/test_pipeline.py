@@ -8,9 +8,10 @@ from dataclasses import replace
 from threading import Event
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
-from replicator.errors import LoginRefused, TargetRefused, Unreachable, exit_code
+from replicator.errors import EngineFailed, LoginRefused, TargetRefused, Unreachable, exit_code
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -209,7 +210,7 @@ def test_what_a_target_refuses_is_tried_again_without_news(
                 raise TargetRefused("Postgres refuses model m", where="m")
             return super().publish(differences)
 
-    monkeypatch.setattr(continuous, "_REFUSED_SECONDS", 0.1)
+    monkeypatch.setattr(continuous, "_AGAIN_SECONDS", 0.1)
     small, tables, control, sink = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), Mended()
     lake, stop, ends = Lake("memory"), Event(), time.monotonic() + 60
     rows = made(small, [(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
@@ -227,6 +228,57 @@ def test_what_a_target_refuses_is_tried_again_without_news(
         ("m", 0, TargetRefused),
         ("m", 1, type(None)),
     ]
+
+
+@pytest.mark.parametrize("stage", ["silver", "gold", "publish"])
+def test_a_table_that_a_full_disk_stopped_is_tried_again_without_news(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """Room is made where nobody tells of it, and the source may be quiet: what was there already is taken, and the run
+    ends with 0 all the same.
+    """
+    full = AnalysisException("Job aborted: java.io.IOException: No space left on device")
+
+    class Full(MemoryFormat):
+        left = 2
+
+        def _met(self, met: str) -> None:
+            if met == stage and self.left:
+                self.left -= 1
+                raise full
+
+        def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
+            self._met("silver")
+            return super().apply(changes, table, progress)
+
+        def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:
+            self._met("gold")
+            return super().put(difference, table, progress, repeats=repeats)
+
+        def size(self, spark: SparkSession, table: Table) -> int:
+            if table.location.endswith("gold/m") and self.version(spark, table) is not None:
+                self._met("publish")
+            return super().size(spark, table)
+
+    monkeypatch.setattr(continuous, "_AGAIN_SECONDS", 0.1)
+    exact, tables, control, sink = tuning.session_for(spark, 0, exact_names=True), Full(), MemoryControl(), MemorySink()
+    lake, stop, ends = Lake("memory"), Event(), time.monotonic() + 60
+    source = SourceSpec("s", ".*", tables=(Declaration("shop.t", (Column("k", "int"), Column("a", "int"))),))
+    at, model = Refinement(source, tables, tables, control, lake), replace(MODEL, inputs={"t": "s/shop.t"})
+    made_of = Pipeline((), (), (at,), Warehouse(tables, tables, control, lake), (model,), {"warehouse": sink})
+    told = envelope("c", {"k": 1, "a": 2}, table="shop.t", pos=4)
+    tables.append(bronze(exact, [record("s.shop.t", 1, {"k": 1}, told)]), lake.bronze("s"), None)
+    lines: list[Line] = []
+
+    def between() -> None:
+        if sink.tables or time.monotonic() > ends:
+            stop.set()
+
+    continuous.run_continuously(exact, made_of, ("silver", "gold", "publish"), lines.append, stop, between)
+    of_stage = [(line.applied, type(line.error)) for line in lines if line.stage == stage]
+    assert of_stage == [(0, EngineFailed), (0, EngineFailed), (1, type(None))]
+    last = {(line.stage, line.table): line.error for line in lines}
+    assert set(last.values()) == {None}
 
 
 class Watched(MemorySink):
