@@ -162,8 +162,8 @@ def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Seque
         fence.refuse_if_lost()
         if keys.every is None or time.monotonic() - last < keys.every:
             return
-        ours = maintain.written_by(stages, keeper.tables(spark))
         try:
+            ours = maintain.written_by(stages, keeper.tables(spark))
             for done in maintain.maintain(spark, keeper.tables_of, ours, keys.keep):
                 if done.error is not None:
                     console.narrate(f"upkeep of {done.table}: {done.error}", style="yellow")

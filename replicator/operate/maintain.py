@@ -84,16 +84,16 @@ def maintain(
     spark: SparkSession, tables_of: TableFormat, tables: Sequence[tuple[str, Table]], keep_seconds: int
 ) -> Iterator[Upkeep]:
     """One table after the other; a failure is told with its table, and the others go on. Formats count whole hours: a
-    part of one is kept as one. Raises NO_LAKE.
+    part of one is kept as one. Raises NO_LAKE, LeaseLost.
     """
     keep_hours = math.ceil(keep_seconds / 3600)
     for layer, table in tables:
         started = time.monotonic()
         try:
             done, error = tables_of.maintain(spark, table, keep_hours), None
-        except StoreRefused:
-            raise
         except ReplicatorError as stopped:
+            if stopped.retry or isinstance(stopped, StoreRefused):
+                raise
             done, error = None, stopped
         except FAILURES as failed:
             done, error = None, engine.failure(failed, table.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from replicator.cli import maintain as told
 from replicator.cli import purge
+from replicator.errors import LeaseLost, ReplicatorError, StoreRefused, TableStopped, Unreachable
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.maintain import maintain, written_by
@@ -34,6 +36,28 @@ def test_part_of_an_hour_is_kept_as_one(seconds: int, hours: int) -> None:
     kept = Kept()
     [done] = maintain(NOTHING, kept, [("gold", Lake("/lake").gold("m"))], seconds)
     assert (done.error, kept.hours) == (None, hours)
+
+
+@pytest.mark.parametrize("kind", [Unreachable, StoreRefused, LeaseLost])
+def test_upkeep_ends_where_the_lake_is_away_or_not_ours_any_more(kind: type[ReplicatorError]) -> None:
+    """No table is to blame, and the next one would wait as long for the same; what broke at one table is told with it,
+    and the others are kept.
+    """
+
+    class Away(Kept):
+        def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
+            if table.name == "broken":
+                raise TableStopped("it broke", where=table.name)
+            if table.name == "away":
+                raise kind("it is away", where=table.name)
+            return super().maintain(spark, table, keep_hours)
+
+    every = [("gold", replace(Lake("/lake").gold("m"), name=name)) for name in ("broken", "kept", "away", "next")]
+    looked = maintain(NOTHING, Away(), every, 0)
+    done = [next(looked), next(looked)]
+    with pytest.raises(kind, match="it is away"):
+        next(looked)
+    assert [(each.table, type(each.error)) for each in done] == [("broken", TableStopped), ("kept", type(None))]
 
 
 def test_a_run_keeps_the_tables_of_its_own_stages_only() -> None:
