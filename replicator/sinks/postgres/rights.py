@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from replicator import names
+from replicator.sinks.postgres import ddl, ledger
 
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
+
+    from replicator.spec import Model
 
 _MAY_STAGE = "SELECT has_database_privilege(current_database(), 'TEMP'), current_database(), current_user"
 
@@ -21,7 +24,7 @@ _IN_SCHEMA = """
         ARRAY(SELECT of FROM unnest(ARRAY['USAGE', 'CREATE']) AS each(of) WHERE NOT has_schema_privilege(n.oid, of)),
         (
             SELECT json_object_agg(c.relname, ARRAY(
-                SELECT of FROM unnest(%(rights)s) AS each(of)
+                SELECT of FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS each(of)
                 WHERE NOT CASE of WHEN 'DELETE' THEN has_table_privilege(c.oid, of)
                     ELSE has_any_column_privilege(c.oid, of) END
             ))
@@ -31,10 +34,6 @@ _IN_SCHEMA = """
         current_user
     FROM (SELECT %(schema)s AS name) AS wanted LEFT JOIN pg_namespace n ON n.nspname = wanted.name
 """
-
-_OF_EACH_BATCH = ("SELECT", "INSERT", "UPDATE")
-_EVERY = (*_OF_EACH_BATCH, "DELETE")
-"""In few batches a row is deleted."""
 
 
 def only_reads(cursor: Cursor) -> tuple[str, str] | None:
@@ -47,6 +46,17 @@ def only_reads(cursor: Cursor) -> tuple[str, str] | None:
         return "it is a standby, which takes no writes.", "Name its primary as `host` of the target."
     mend = f"ALTER ROLE {names.postgres(role)} RESET default_transaction_read_only; or where else that is on."
     return f"it takes no writes of role {role}.", mend
+
+
+def lacking_for(cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[str, str]]:
+    """What is amiss, and how to mend it, for publishing these models; asked one after the other, as far as somebody
+    looks.
+    """
+    if (missing := lacking(cursor)) is not None:
+        yield missing
+    for schema, tables in ddl.by_schema(models).items():
+        if (missing := lacking_in(cursor, schema, [*ledger.TABLES, *tables])) is not None:
+            yield missing
 
 
 def lacking(cursor: Cursor) -> tuple[str, str] | None:
@@ -66,7 +76,7 @@ def lacking_in(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[str,
     """What is amiss and how to mend it, where this role may not make these tables of a schema, those that are missing,
     or write to the others; None where it may.
     """
-    is_missing, may_make, on_schema, on_tables, role = _asked(cursor, schema, tables, _EVERY)
+    is_missing, may_make, on_schema, on_tables, role = _asked(cursor, schema, tables)
     user, place = names.postgres(role), names.postgres(schema)
     if is_missing:
         what = f"role {role} may not make schema {schema}, which is not there."
@@ -82,15 +92,13 @@ def lacking_in(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[str,
 
 
 def lacking_on(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[str, str] | None:
-    """The same of tables that are there, and of rights without which no batch goes at all: to be asked before rows are
-    staged for them.
-    """
-    *_, on_tables, role = _asked(cursor, schema, tables, _OF_EACH_BATCH)
+    """The same of tables that are there: to be asked before rows are staged for them."""
+    *_, on_tables, role = _asked(cursor, schema, tables)
     return _told(role, schema, (), on_tables or {})
 
 
-def _asked(cursor: Cursor, schema: str, tables: Sequence[str], of: Sequence[str]) -> tuple[Any, ...]:
-    cursor.execute(_IN_SCHEMA, {"schema": schema, "tables": list(tables), "rights": list(of)})
+def _asked(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[Any, ...]:
+    cursor.execute(_IN_SCHEMA, {"schema": schema, "tables": list(tables)})
     return cursor.fetchone() or (False, True, [], None, "")
 
 

@@ -15,7 +15,7 @@ from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
 from replicator.sinks.postgres import alone, ddl, ledger, rights, wakeful
 from replicator.sinks.postgres.connection import PostgresConnection
-from replicator.sinks.postgres.retry import Backoff, translated, verdict
+from replicator.sinks.postgres.retry import OF_ALL, Backoff, translated, verdict
 from replicator.sinks.postgres.transaction import Transaction, refuse_without_footing
 from replicator.sinks.refusals import Refusals
 from replicator.spec import Applied, Model, Progress
@@ -65,7 +65,7 @@ class PostgresSink:
         with closing(self._connection.open()) as session, self._translated("the batch"), session.cursor() as cursor:
             if (silent := rights.only_reads(cursor)) is not None:
                 raise Unreachable(silent[0], where=self._connection.where, mend=silent[1])
-            for missing in self._lacking(cursor, models):
+            for missing in rights.lacking_for(cursor, models):
                 raise ConfigError(missing[0], where=self._connection.where, mend=missing[1])
             return f"PostgreSQL {session.server_version // 10_000} at {self._connection.where}"
 
@@ -120,7 +120,8 @@ class PostgresSink:
             for number, difference in enumerate(ordered):
                 if refusals.stops(difference.model.name):
                     continue
-                with refusals.noting(), self._translated(difference.model.name), session.cursor() as cursor:
+                model = difference.model
+                with refusals.noting(), self._asking(session, model.name, [model]), session.cursor() as cursor:
                     recorded = _prepare(cursor, difference)
                     self._warn_once(cursor, difference.model)
                     if ledger.covers(recorded, difference.progress):
@@ -135,22 +136,13 @@ class PostgresSink:
             failpoints.hit("publish.all_staged")
             return applied | self._commit_what_is_taken(session, staged, refusals)
 
-    def _lacking(self, cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[str, str]]:
-        """Asked one after the other, as far as somebody looks."""
-        if (missing := rights.lacking(cursor)) is not None:
-            yield missing
-        for schema, tables in ddl.by_schema(models).items():
-            if (missing := rights.lacking_in(cursor, schema, [*ledger.TABLES, *tables])) is not None:
-                yield missing
-
     def _refuse_unwritable(self, cursor: Cursor, model: Model) -> None:
         """Of a table, or a ledger, that this role may not write rows would be staged with each try, for nothing."""
         target = ddl.target_of(model)
         of_ledger = ledger.TABLES if self._fence.token is not None else (ledger.TABLE,)
         missing = rights.lacking_on(cursor, target.schema, [*of_ledger, target.table])
         if missing is not None:
-            what = f"Postgres refuses model {model.name}: {missing[0]}"
-            raise TargetRefused(what, where=model.name, mend=missing[1])
+            raise _refused(model.name, *missing)
 
     def _warn_once(self, cursor: Cursor, model: Model) -> None:
         if model.name not in self._warned:
@@ -162,14 +154,7 @@ class PostgresSink:
         from replicator.sinks.postgres.staging import Staged  # noqa: PLC0415 - as above
 
         columns = carry(difference.model, difference.rows.schema)
-        try:
-            table = ddl.make_staging(cursor, number, columns)
-        except errors.InsufficientPrivilege:
-            missing = rights.lacking(cursor)
-            if missing is None:
-                raise
-            what = f"Postgres refuses model {difference.model.name}: {missing[0]}"
-            raise TargetRefused(what, where=difference.model.name, mend=missing[1]) from None
+        table = ddl.make_staging(cursor, number, columns)
         staged = Staged(difference, table, columns)
         self._hand_over(cursor.connection, staged)
         return staged
@@ -219,7 +204,8 @@ class PostgresSink:
     def _recorded(self, models: Sequence[Model]) -> dict[str, Progress]:
         """The ledger rows of these models, but for those whose table is another one, or lags behind its model."""
         recorded: dict[str, Progress] = {}
-        with closing(self._connection.open()) as session, self._translated("the ledger"), session.cursor() as cursor:
+        session = self._connection.open()
+        with closing(session), self._asking(session, "the ledger", models), session.cursor() as cursor:
             for schema, in_schema in ddl.by_schema(models).items():
                 if ledger.exists(cursor, schema):
                     recorded |= ledger.read(cursor, schema, in_schema)
@@ -239,6 +225,20 @@ class PostgresSink:
             return error
         return TargetRefused(f"{error.what} It is column {column}.", where=error.where, mend=error.mend)
 
+    @contextmanager
+    def _asking(self, session: Session, whom: str, models: Sequence[Model]) -> Iterator[None]:
+        """As ``_translated``; of a right that is lacking to publish these models it is said which, with the GRANT."""
+        with self._translated(whom):
+            try:
+                yield
+            except errors.InsufficientPrivilege:
+                session.rollback()
+                with session.cursor() as cursor:
+                    missing = next(rights.lacking_for(cursor, models), None)
+                if missing is None:
+                    raise
+                raise _refused(whom, *missing) from None
+
     def _translated(self, model: str) -> AbstractContextManager[None]:
         return translated(model, self._connection.where)
 
@@ -255,3 +255,9 @@ def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
     recorded = None if behind else ledger.read(cursor, target.schema, {target.table: model}).get(model.name)
     refuse_without_footing(difference, recorded)
     return recorded
+
+
+def _refused(whom: str, what: str, mend: str) -> TargetRefused:
+    """The error for a right that is lacking."""
+    of = whom if whom in OF_ALL else f"model {whom}"
+    return TargetRefused(f"Postgres refuses {of}: {what}", where=whom, mend=mend)
