@@ -29,6 +29,8 @@ _PAUSE_SECONDS = 0.2
 _AGAIN_SECONDS = 60
 """After so long what is mended elsewhere is tried again though nothing is new, since nobody tells us of it."""
 
+_BACK, _GOES_ON = "within reach again", "goes on again"
+
 
 def run_continuously(
     spark: SparkSession,
@@ -128,8 +130,8 @@ def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) 
 
 @dataclass
 class _Passes:
-    """The later stages of a run that goes on. ``read`` is what they had seen to, ``away`` what was out of reach, by
-    stage and name.
+    """The later stages of a run that goes on. ``read`` is what they had seen to, ``away`` what was out of reach, or is
+    mended elsewhere, by stage and name, and how it is told that it is back.
 
     Where silver is among them, publish works beside the silver of the next pass: what it takes is a version of gold,
     and gold gets no other until it is done, but for upkeep's, which keeps that one.
@@ -143,7 +145,7 @@ class _Passes:
     pace: Pace
     stop: Event
     read: list[Any] | None = None
-    away: set[tuple[str, str]] = field(default_factory=set)
+    away: dict[tuple[str, str], str] = field(default_factory=dict)
     again: float = inf
 
     def look(self) -> None:
@@ -227,15 +229,29 @@ class _Passes:
 
     def _seen_to(self, lines: Sequence[Line], stages: Collection[str]) -> bool:
         """Note what is out of reach and what is back, of what these stages have told; False as :meth:`_pass`."""
-        if any(isinstance(line.error, MENDED_ELSEWHERE) for line in lines):
+        if any(map(_is_mended_elsewhere, lines)):
             self.again = time.monotonic() + _AGAIN_SECONDS
-        lost = {(line.stage, line.table) for line in lines if isinstance(line.error, SHUT)}
-        known = {place for place in self.away if place[0] in stages}
+        lost = {(line.stage, line.table): _BACK for line in lines if isinstance(line.error, SHUT)}
         if ("run", "") not in lost:
-            for stage, name in sorted(known - {(line.stage, line.table) for line in lines}):
-                self.report(Line(stage, name, how="within reach again"))
-            self.away -= known
+            silent = {stage for stage, _ in lost}
+            known = {place for place, how in self.away.items() if how == _BACK or place[0] not in silent}
+            told = {(line.stage, line.table) for line in lines}
+            self._tell_of_what_is_back({place for place in known if place[0] in stages}, told)
         self.away |= lost
+        self.away |= {(line.stage, line.table): _GOES_ON for line in lines if _is_mended_elsewhere(line)}
         if lost:
             time.sleep(1)
         return not lost and not any(line.error is not None and line.error.retry for line in lines)
+
+    def _tell_of_what_is_back(self, known: Collection[tuple[str, str]], told: Collection[tuple[str, str]]) -> None:
+        """Of what had stopped and is not told of now; of a source that stopped its tables say nothing."""
+        for stage, name in sorted(known):
+            if (stage, name) not in told and (stage, name.partition("/")[0]) in told:
+                continue
+            how = self.away.pop((stage, name))
+            if (stage, name) not in told:
+                self.report(Line(stage, name, how=how))
+
+
+def _is_mended_elsewhere(line: Line) -> bool:
+    return isinstance(line.error, MENDED_ELSEWHERE)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
+from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -279,6 +280,45 @@ def test_a_table_that_a_full_disk_stopped_is_tried_again_without_news(
     assert of_stage == [(0, EngineFailed), (0, EngineFailed), (1, type(None))]
     last = {(line.stage, line.table): line.error for line in lines}
     assert set(last.values()) == {None}
+
+
+def test_a_source_that_a_full_disk_stopped_is_told_of_when_it_goes_on(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a control row has no room, no table is told alone: that the source goes on is the last word on it, by which
+    the run ends with 0.
+    """
+
+    class Full(MemoryControl):
+        left = 2
+
+        def put(self, path: str, value: Mapping[str, Any]) -> None:
+            if self.left:
+                self.left -= 1
+                raise AnalysisException("java.io.IOException: No space left on device")
+            super().put(path, value)
+
+    monkeypatch.setattr(continuous, "_AGAIN_SECONDS", 0.1)
+    exact, tables, control = tuning.session_for(spark, 0, exact_names=True), MemoryFormat(), Full()
+    lake, stop, ends = Lake("memory"), Event(), time.monotonic() + 60
+    source = SourceSpec("s", ".*", tables=(Declaration("shop.t", (Column("k", "int"), Column("a", "int"))),))
+    at = Refinement(source, tables, tables, control, lake)
+    made_of = Pipeline((), (), (at,), Warehouse(tables, tables, control, lake), (), {})
+    told = envelope("c", {"k": 1, "a": 2}, table="shop.t", pos=4)
+    tables.append(bronze(exact, [record("s.shop.t", 1, {"k": 1}, told)]), lake.bronze("s"), None)
+    lines: list[Line] = []
+
+    def between() -> None:
+        if any(line.applied for line in lines) or time.monotonic() > ends:
+            stop.set()
+
+    continuous.run_continuously(exact, made_of, ("silver",), lines.append, stop, between)
+    assert [(line.table, line.applied, type(line.error), line.how) for line in lines] == [
+        ("s", 0, EngineFailed, ""),
+        ("s", 0, EngineFailed, ""),
+        ("s/shop.t", 1, type(None), ""),
+        ("s", 0, type(None), "goes on again"),
+    ]
 
 
 class Watched(MemorySink):
