@@ -6,12 +6,18 @@ records but Kafka.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable, Iterable
 
 from replicator.lake import DEPTHS
 
+_COMMIT = re.compile(r"[0-9]{20}[.]json")
+_LOOKED_AT = 100
+"""So many of the newest commits: what is older was read before, and seldom breaks."""
+
 TORN_COMMIT = "a commit of the table's log is cut off"
-"""How ``formats/delta_torn.py`` begins to tell of one, with the file behind it."""
+"""How it begins to be told of one, with the file behind it."""
 
 _SIGNS = re.compile(
     f"{TORN_COMMIT}|"
@@ -20,7 +26,7 @@ _SIGNS = re.compile(
 )
 _SHUT = re.compile(r"\((?:Permission denied|Read-only file system|Too many open files)\)")
 """What Java calls not found as well: the file is there, or could be."""
-_TORN = re.compile(r"JsonEOFException|JsonParseException")
+_TORN = re.compile(r"JsonEOFException|JsonParseException|DELTA_STATE_RECOVER_ERROR")
 _OF_DELTA = "org.apache.spark.sql.delta."
 _PLACE = re.compile(
     rf"(?P<folder>(?:[a-z0-9]+:)?/[^\n'\"]*/(?P<layer>{'|'.join(DEPTHS)})(?P<names>(?:/[^/\n=]+){{1,3}}?))"
@@ -46,8 +52,23 @@ def mend(told: str) -> str | None:
 
 
 def is_torn(told: str) -> bool:
-    """Whether a failure of that text is one at what is no JSON."""
+    """Whether a failure of that text is one at what is no JSON, or at a log that says too little."""
     return _TORN.search(told) is not None
+
+
+def torn_commit(names: Iterable[str], text: Callable[[str], str]) -> str | None:
+    """Of the files of a table's log the newest commit that is empty or no JSON; ``text`` gives what one holds, and
+    raises ValueError where it cannot be read as a text.
+    """
+    commits = sorted(filter(_COMMIT.fullmatch, names), reverse=True)
+    return next((name for name in commits[:_LOOKED_AT] if not _is_whole(name, text)), None)
+
+
+def _is_whole(name: str, text: Callable[[str], str]) -> bool:
+    try:
+        return bool([json.loads(line) for line in text(name).splitlines()])
+    except ValueError:
+        return False
 
 
 def _is_table(place: re.Match[str]) -> bool:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from replicator import moments
+from replicator import damage, moments
 from replicator.catalog import extras
 from replicator.catalog.store import SPARK
 from replicator.errors import ConfigError, ReplicatorError, VersionMissing
@@ -74,8 +74,31 @@ def moment(store: Store, files: FileSystem, table: Table, when: int | datetime) 
 
 
 def opened(store: Store, location: str, version: int | None = None) -> Any:
-    """The table as delta-rs has it: its log is read."""
-    return extras.load("deltalake").DeltaTable(store.url(location), version, storage_options=store.options())
+    """The table as delta-rs has it: its log is read. Raises ReplicatorError for a commit that is cut off."""
+    deltalake = extras.load("deltalake")
+    try:
+        return deltalake.DeltaTable(store.url(location), version, storage_options=store.options())
+    except deltalake.exceptions.DeltaError:
+        torn = _torn(store, location)
+        if torn is None:
+            raise
+        told = f"{damage.TORN_COMMIT}: {torn}"
+        raise ReplicatorError(told, where=location, mend=damage.mend(told)) from None
+
+
+def _torn(store: Store, location: str) -> str | None:
+    """The commit of the log that is no JSON; None also where nobody lets us look."""
+    log, files = f"{location}/_delta_log", store.files()
+
+    def text(name: str) -> str:
+        with files.open_input_stream(store.path(f"{log}/{name}")) as stream:
+            return str(stream.readall(), "utf-8")
+
+    try:
+        name = damage.torn_commit(store.names(files, log), text)
+    except (OSError, ReplicatorError):
+        return None
+    return None if name is None else f"{log}/{name}"
 
 
 def refuse_unknown(table: Any, location: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,10 +13,6 @@ from replicator import damage
 from replicator.formats import control
 from replicator.jvm import hadoop
 from replicator.jvm.failures import FAILURES
-
-_COMMIT = re.compile(r"[0-9]{20}[.]json")
-_LOOKED_AT = 100
-"""So many of the newest commits: what is older was read before, and seldom breaks."""
 
 
 class TornCommit(PySparkException):
@@ -40,15 +34,12 @@ def naming(spark: SparkSession, location: str) -> Iterator[None]:
 def _torn(spark: SparkSession, location: str) -> str | None:
     """The newest commit that is no JSON."""
     folder = f"{location}/_delta_log"
-    names = sorted((name for name, _ in control.files(spark, folder) if _COMMIT.fullmatch(name)), reverse=True)
-    commits = (f"{folder}/{name}" for name in names[:_LOOKED_AT])
-    return next((path for path in commits if not _is_whole(spark, path)), None)
 
+    def text(name: str) -> str:
+        try:
+            return hadoop.text(spark, f"{folder}/{name}")
+        except Py4JJavaError as error:
+            raise ValueError(name) from error
 
-def _is_whole(spark: SparkSession, path: str) -> bool:
-    try:
-        for line in hadoop.text(spark, path).splitlines():
-            json.loads(line)
-    except (Py4JJavaError, ValueError):
-        return False
-    return True
+    name = damage.torn_commit((name for name, _ in control.files(spark, folder)), text)
+    return None if name is None else f"{folder}/{name}"

@@ -219,3 +219,14 @@ def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(spark
         stopped = engine.failure(caught.value, table.name)
         assert f"a commit of the table's log is cut off: {commit}" in stopped.what
         assert f"remove the folder {table.location}: the next run makes the table anew" in str(stopped.mend)
+
+
+def test_a_first_commit_that_is_empty_is_told_with_its_file(spark: SparkSession, tmp_path: Path) -> None:
+    """As a machine leaves it whose power was cut: Delta misses what it says of the table, and does not name it."""
+    table = Lake(str(tmp_path)).silver("s", "d.t")
+    commit = Path(table.location, "_delta_log", f"{0:020d}.json")
+    commit.parent.mkdir(parents=True)
+    commit.touch()
+    with pytest.raises(FAILURES) as caught:
+        DeltaFormat().progress(spark, table, "bronze")
+    assert f"a commit of the table's log is cut off: {commit}" in engine.failure(caught.value, table.name).what

@@ -84,10 +84,22 @@ def test_the_tables_are_listed(root: str, query: str) -> None:
 def test_the_tables_are_listed_beside_one_that_cannot_be_read(tmp_path: Path) -> None:
     """Nothing of them is read for their names."""
     place = write(tmp_path).silver("shop", "sales.orders").location
-    Path(place, "_delta_log", f"{0:020d}.json").write_text("torn", encoding="utf-8")
+    Path(place, "_delta_log", f"{0:020d}.json").unlink()
     with pytest.raises(ReplicatorError, match="cannot be read without Spark"):
         ask(str(tmp_path), "SELECT * FROM orders")
     assert ("orders",) in ask(str(tmp_path), "SHOW TABLES")[1]
+
+
+@pytest.mark.parametrize("torn", ["", '{"add":{"path":"a', "\0\0", "torn"], ids=["empty", "cut", "zeros", "no JSON"])
+def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(tmp_path: Path, torn: str) -> None:
+    """delta-rs names neither; Spark would say the same, so nobody is sent to ask it."""
+    place = write(tmp_path).silver("shop", "sales.orders").location
+    commit = Path(place, "_delta_log", f"{0:020d}.json")
+    commit.write_text(torn, encoding="utf-8")
+    with pytest.raises(ReplicatorError, match="a commit of the table's log is cut off") as caught:
+        ask(str(tmp_path), "SELECT * FROM orders")
+    assert caught.value.what.endswith(f": {commit}")
+    assert f"remove the folder {place}: the next run makes the table anew" in str(caught.value.mend)
 
 
 def test_a_lake_without_a_file_is_no_mistake_of_the_query(tmp_path: Path) -> None:
@@ -154,7 +166,7 @@ def test_a_table_that_the_query_does_not_name_is_not_opened(tmp_path: Path) -> N
     broken.mkdir(parents=True)
     (broken / "00000000000000000000.json").write_text("no log")
     assert ask(str(tmp_path), "SELECT count(*) FROM orders")[1] == [("2",)]
-    with pytest.raises(ReplicatorError, match=r"dim_broken cannot be read without Spark.*--engine spark"):
+    with pytest.raises(ReplicatorError, match=r"cut off: .*gold.dim_broken._delta_log.*remove the folder"):
         ask(str(tmp_path), "SELECT * FROM dim_broken")
 
 
