@@ -195,8 +195,8 @@ def _run_recorded(
         with _reporting(spark, settings, "run --recorded", told) as report:
             for ingestion, topics in shares.items():
                 started = time.monotonic()
-                rows = bronze.ingest_files(spark, ingestion, topics)
-                report(Line("bronze", ingestion.source, rows, rows, seconds=time.monotonic() - started))
+                lost, rows = bronze.lost_commit(spark, ingestion), bronze.ingest_files(spark, ingestion, topics)
+                report(Line("bronze", ingestion.source, rows, rows, seconds=time.monotonic() - started, warnings=lost))
             pipeline.run_once(spark, made, ("silver",), report)
         for table, nearest in carried.without_records(spark, made.refinements).items():
             console.narrate(f"{declare} speaks of {table}, and no record is of it{nearest}", style="yellow")

@@ -88,3 +88,14 @@ def ingest_files(spark: SparkSession, ingestion: Ingestion, topics: Sequence[str
     if fresh.isEmpty():
         return 0
     return ingestion.format.append(fresh, ingestion.table, None).inserted
+
+
+def lost_commit(spark: SparkSession, ingestion: Ingestion) -> tuple[str, ...]:
+    """A word where bronze's last commit says nothing, as a power cut leaves it on a local disk: of files nothing else
+    knows that they were taken. Whoever has a checkpoint is told by that (``stages/intake/bronze_held.py``).
+    """
+    version = ingestion.format.version(spark, ingestion.table)
+    if version is None or ingestion.format.commit_id(spark, ingestion.table, version) is not None:
+        return ()
+    what = f"commit {version:020d}.json of bronze is empty, as a power cut may leave it: its records are gone."
+    return (f"{what} Give the last files once more: what bronze has of them is left out",)

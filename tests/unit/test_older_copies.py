@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,8 +27,9 @@ from replicator.lake import Lake
 from replicator.operate.purge import purge
 from replicator.operate.rebuild import How, rebuild
 from replicator.operate.row.history import find_table
+from replicator.sources.recorded import RecordedSource
 from replicator.stages import continuous, pipeline
-from replicator.stages.bronze import Ingestion
+from replicator.stages.bronze import Ingestion, ingest_files, lost_commit
 from replicator.stages.intake import bronze_stream
 from replicator.stages.intake.bronze_held import refuse_other
 from replicator.stages.lines import Line
@@ -135,6 +137,12 @@ def test_a_checkpoint_that_did_not_write_bronze_as_it_is_stops_the_source(bronze
     assert bronze.run() == 30
 
 
+def emptied(table: Path, version: int) -> None:
+    commit = table / "_delta_log" / f"{version:020d}.json"
+    commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+    commit.write_bytes(b"")
+
+
 @pytest.mark.parametrize("is_known", [True, False], ids=["the batch before", "none"])
 def test_a_checkpoint_that_lacks_the_newest_batch_alone_is_an_older_copy(bronze: Bronze, *, is_known: bool) -> None:
     """It is not one that died in its midst: a batch without records behind it, as for a topic that comes, would take
@@ -149,11 +157,13 @@ def test_a_checkpoint_that_lacks_the_newest_batch_alone_is_an_older_copy(bronze:
         refuse_other(bronze.spark, bronze.at)
 
 
-@pytest.mark.parametrize("how", ["copied back", "gone"])
+@pytest.mark.parametrize("how", ["copied back", "gone", "emptied"])
 def test_a_bronze_that_is_older_than_its_checkpoint_stops_the_source(bronze: Bronze, how: str) -> None:
     """The records between the two would be missing without a word. With the newest one the source goes on."""
     if how == "gone":
         shutil.rmtree(bronze.table)
+    elif how == "emptied":  # its last commit, as by a power cut
+        emptied(bronze.table, 1)
     else:
         bronze.back(bronze.table, "bronze 1")
     with pytest.raises(BronzeReplaced, match=r"has done batch 1: bronze is an older copy.*Bring the newest bronze"):
@@ -374,3 +384,32 @@ def test_a_table_whose_log_is_damaged_stops_alone_and_is_made_anew(exact: SparkS
     shutil.rmtree(place)
     lake.take()
     assert (sorted(lake.rows()), sorted(lake.rows("shop.items"))) == ([0, 1, 2, 3], [0, 1, 2])
+
+
+def test_a_last_commit_of_bronze_that_is_empty_is_told_and_its_file_brings_it_back(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """A power cut may leave it so on a local disk, and no checkpoint knows of recorded files. Said as long as nothing
+    came behind it; a bronze that is whole, or not there, says nothing.
+    """
+    lake, topics = Lake(str(tmp_path / "lake")), ["s.d.t"]
+    told, rows = [], []
+
+    def give(name: str, *offsets: int) -> None:
+        lines = [
+            {"topic": "s.d.t", "partition": 0, "offset": n, "ts": 1, "key": None, "payload": "{}"} for n in offsets
+        ]
+        (tmp_path / name).write_text("\n".join(map(json.dumps, lines)))
+        at = Ingestion("s", RecordedSource([str(tmp_path / name)]), DeltaFormat(), lake)
+        told.append(lost_commit(exact, at))
+        rows.append(ingest_files(exact, at, topics))
+
+    give("one", 0, 1)
+    give("two", 2, 3, 4)
+    emptied(Path(lake.bronze("s").location), 1)
+    give("one", 0, 1)
+    give("two", 2, 3, 4)
+    give("one", 0, 1)
+    assert rows == [2, 3, 0, 3, 0]
+    assert [len(words) for words in told] == [0, 0, 1, 1, 0]
+    assert "00000000000000000001.json" in told[2][0]
