@@ -288,6 +288,8 @@ class EngineFailed(TableStopped):
     cures that happens elsewhere.
     """
 
+    code = "ENGINE_FAILED"
+
 
 class StaleWriter(TableStopped):
     """A commit left no new version: somebody else wrote, or the progress was already there."""

@@ -727,6 +727,6 @@ def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(shop: S
     broken = replace(broken, inputs={"lines": "s/db.lines"}, lineage={}, refresh="full")
     built = {each.model: each for each in shop.refresh(broken, FACT)}
     assert isinstance(built["broken"].error, TableStopped)
-    assert str(built["broken"].error).startswith("TABLE_STOPPED: the engine failed: ")
+    assert str(built["broken"].error).startswith("ENGINE_FAILED: the engine failed: ")
     assert (built["broken"].error.where, built["fact"].error) == ("broken", None)
     assert len(shop.rows()) == 3

@@ -225,8 +225,8 @@ def test_the_verb_purges_what_is_declared_to_be_purged(exact: SparkSession, tmp_
     declared.write_text("tables: {shop.orders: {purge_after: 30 days}, shop.broken: {purge_after: 30 days}}")
     done = CliRunner().invoke(app, ["purge", "--lake", str(tmp_path / "lake"), "--declare", str(declared), "--json"])
     told = {each["table"]: each["error"] and each["error"].partition(":")[0] for each in json.loads(done.stdout)}
-    assert (done.exit_code, told) == (1, {"s/shop.broken": "TABLE_STOPPED", "s/shop.orders": None})
-    assert "s/shop.broken: TABLE_STOPPED" in done.stderr
+    assert (done.exit_code, told) == (1, {"s/shop.broken": "ENGINE_FAILED", "s/shop.orders": None})
+    assert "s/shop.broken: ENGINE_FAILED" in done.stderr
 
 
 def test_a_rebuild_finds_no_loss_in_what_a_purge_made_unknown(exact: Any, tmp_path: Path) -> None:
