@@ -32,6 +32,7 @@ public final class Alike implements UDF3 {
         if (byTopic == null) byTopic = read(spelled);
         List known = key == null ? null : (List) byTopic.get(topic);
         byte[] text = value == null ? NOTHING : (byte[]) value;
+        if (Json.isTooLong(text)) return null;
         byte[][] told = null;
         for (int at = 0; known != null && told == null && at < known.size(); at++) {
             told = ((Template) known.get(at)).told((byte[]) key, text, slots);
@@ -62,7 +63,7 @@ public final class Alike implements UDF3 {
 
         Template(int number, String[] parts) {
             this.number = Json.bytes(String.valueOf(number));
-            this.marks = parts[1].isEmpty() ? NONE : all(parts[1].split("\u001f"));
+            this.marks = Json.parts(parts[1], "\u001f");
             this.before = Json.bytes(parts[2]);
             this.after = Json.bytes(parts[3]);
             this.parts = parts;
@@ -147,9 +148,7 @@ public final class Alike implements UDF3 {
         switch (Json.byteAt(text, at)) {
             case '"': return marked(text, at + 1, marks) ? Json.NO : Json.string(text, at);
             case 'n': return Json.literal(text, at, Json.NULL);
-            case 't': return Json.literal(text, at, Json.TRUE);
-            case 'f': return Json.literal(text, at, Json.FALSE);
-            default: return Json.number(text, at);
+            default: return Json.bare(text, at);
         }
     }
 
@@ -185,9 +184,7 @@ public final class Alike implements UDF3 {
                 int next = at + 1;
                 while (Json.isPlain(Json.byteAt(text, next)) && text[next] != '{') next++;
                 return Json.byteAt(text, next) == '"' ? next + 1 : Json.NO;
-            case 't': return Json.literal(text, at, Json.TRUE);
-            case 'f': return Json.literal(text, at, Json.FALSE);
-            default: return Json.number(text, at);
+            default: return Json.bare(text, at);
         }
     }
 
@@ -204,12 +201,6 @@ public final class Alike implements UDF3 {
         System.arraycopy(before, 0, found, 0, before.length);
         System.arraycopy(text, start, found, before.length, size);
         System.arraycopy(after, 0, found, before.length + size, after.length);
-        return found;
-    }
-
-    private static byte[][] all(String[] texts) {
-        byte[][] found = new byte[texts.length][];
-        for (int at = 0; at < texts.length; at++) found[at] = Json.bytes(texts[at]);
         return found;
     }
 }

@@ -15,8 +15,14 @@ public final class Json {
     public static final byte[] FALSE = {'f', 'a', 'l', 's', 'e'};
     private static final byte[] ESCAPED = {'"', '\\', '/', 'b', 'f', 'n', 'r', 't'};
     private static final int DEEPEST = 50;
+    private static final int LONGEST = 8 << 20;
 
     private Json() {}
+
+    /** Whether a text is so long that a parser may refuse what JSON allows. */
+    public static boolean isTooLong(byte[] text) {
+        return text.length > LONGEST;
+    }
 
     /** A value of any kind. */
     public static int any(byte[] text, int at) {
@@ -29,6 +35,13 @@ public final class Json {
             case '{': return members(text, at, depth + 1);
             case '[': return elements(text, at, depth + 1);
             case 'n': return literal(text, at, NULL);
+            default: return bare(text, at);
+        }
+    }
+
+    /** A truth value or a number. */
+    public static int bare(byte[] text, int at) {
+        switch (byteAt(text, at)) {
             case 't': return literal(text, at, TRUE);
             case 'f': return literal(text, at, FALSE);
             default: return number(text, at);
@@ -144,5 +157,13 @@ public final class Json {
 
     public static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** The texts that stand between separators; none of an empty one. */
+    public static byte[][] parts(String texts, String separator) {
+        String[] each = texts.isEmpty() ? new String[0] : texts.split(separator);
+        byte[][] found = new byte[each.length][];
+        for (int at = 0; at < each.length; at++) found[at] = bytes(each[at]);
+        return found;
     }
 }

@@ -1,6 +1,7 @@
 package replicator.debezium;
 
 import java.io.ByteArrayOutputStream;
+import java.util.Arrays;
 import org.apache.spark.sql.api.java.UDF1;
 
 /**
@@ -11,14 +12,13 @@ import org.apache.spark.sql.api.java.UDF1;
  */
 public final class Members implements UDF1 {
     private static final long serialVersionUID = 1L;
-    private static final int LONGEST = 8 << 20;
     private static final int MOST_DIGITS = 17;
     private static final byte[] MINUS_ZERO = {'-', '0'};
 
     private final String spelled;
     private transient Asked asked;
 
-    /** The steps of the path and, behind them, each member's kind with its name, as members.py spells them. */
+    /** The steps of the path, a letter for the kind of each member, and their names, as members.py spells them. */
     public Members(String spelled) {
         this.spelled = spelled;
     }
@@ -26,7 +26,7 @@ public final class Members implements UDF1 {
     /** The bytes of each member, NULL where it is null or missing; NULL where they cannot be told. */
     public Object call(Object json) {
         byte[] text = (byte[]) json;
-        if (text == null || text.length > LONGEST) return null;
+        if (text == null || Json.isTooLong(text)) return null;
         if (asked == null) asked = new Asked(spelled);
         byte[][] told = new byte[asked.names.length][];
         return asked.object(text, 0, 0, told) == text.length ? told : null;
@@ -39,11 +39,9 @@ public final class Members implements UDF1 {
 
         Asked(String spelled) {
             String[] parts = spelled.split("\u001e", -1);
-            String[] each = parts[1].split("\u001f");
-            path = all(parts[0].isEmpty() ? new String[0] : parts[0].split("\u001f"), 0);
-            names = all(each, 1);
-            kinds = new char[each.length];
-            for (int at = 0; at < each.length; at++) kinds[at] = each[at].charAt(0);
+            path = Json.parts(parts[0], "\u001f");
+            kinds = parts[1].toCharArray();
+            names = Json.parts(parts[2], "\u001f");
         }
 
         /** The object that has the path from this level on; it must have what is asked for once, and be valid. */
@@ -100,7 +98,7 @@ public final class Members implements UDF1 {
                 case 'd': end = floating(text, at); break;
                 default: throw new IllegalStateException("no kind " + kinds[member]);
             }
-            if (end != Json.NO) told[member] = part(text, at, end);
+            if (end != Json.NO) told[member] = Arrays.copyOfRange(text, at, end);
             return end;
         }
     }
@@ -120,16 +118,10 @@ public final class Members implements UDF1 {
         return end - start == wanted.length && Json.literal(text, start, wanted) != Json.NO;
     }
 
-    private static byte[] part(byte[] text, int start, int end) {
-        byte[] found = new byte[end - start];
-        System.arraycopy(text, start, found, 0, found.length);
-        return found;
-    }
-
     /** The text of a string of JSON. */
     private static byte[] unescaped(byte[] text, int start, int end) {
         int plain = Json.behindPlain(text, start);
-        if (plain == end) return part(text, start, end);
+        if (plain == end) return Arrays.copyOfRange(text, start, end);
         ByteArrayOutputStream found = new ByteArrayOutputStream(end - start);
         int at = start;
         while (at < end) {
@@ -161,11 +153,5 @@ public final class Members implements UDF1 {
             case 't': return '\t';
             default: return (char) c;
         }
-    }
-
-    private static byte[][] all(String[] texts, int from) {
-        byte[][] found = new byte[texts.length][];
-        for (int at = 0; at < texts.length; at++) found[at] = Json.bytes(texts[at].substring(from));
-        return found;
     }
 }

@@ -22,9 +22,6 @@ from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import compiled, expressions
 
 _PARTS, _FACTS, _SOURCE, _NUMBERS, _OP = "_parts", "_facts", "_source", "_numbers", "_op"
-_LONGEST = 8 << 20
-"""Bytes of a text beyond which a parser may refuse what JSON allows."""
-
 _AT_MOST, _HELD, _AT_ONCE = 512, 64 << 20, 4 << 20
 """Kinds of records that are remembered, bytes of what is remembered of them, and characters of a batch's templates:
 they have each schema block twice or more, and go to the JVM with every batch, and from there to every task.
@@ -188,8 +185,8 @@ def _matched(records: DataFrame, templates: Sequence[Known]) -> Column:
     like = compiled.function(
         records.sparkSession, "replicator.debezium.Alike", "array<binary>", spelled, IMAGE + 1, uses=compiled.JSON
     )
-    usable = F.col("undecodable").isNull() & (F.coalesce(F.octet_length("value"), F.lit(0)) <= _LONGEST)
-    return F.when(usable, like(F.col("topic"), F.col("key").cast("binary"), F.col("value").cast("binary")))
+    texts = (F.col(name).cast("binary") for name in ("key", "value"))
+    return F.when(F.col("undecodable").isNull(), like(F.col("topic"), *texts))
 
 
 def _part(slot: int) -> Column:

@@ -18,7 +18,7 @@ from replicator.jvm import compiled, expressions
 
 _KINDS = {"STRING": "s", "BOOLEAN": "b", "SMALLINT": "2", "INT": "4", "BIGINT": "8", "FLOAT": "d", "DOUBLE": "d"}
 _NAME, _LIST = "\x1f", "\x1e"
-"""Between names, and between those of the path and those of the members: what ``Members.java`` parts them by."""
+"""Between names, and between the path, the kinds and the members' names: what ``Members.java`` parts them by."""
 
 
 def can_be(path: Iterable[str], kinds: Mapping[str, str]) -> bool:
@@ -31,8 +31,8 @@ def told(records: DataFrame, text: str, path: Iterable[str], kinds: Mapping[str,
     """ARRAY<BINARY> for records: what each member of the object in their column ``text`` is, in their order, NULL where
     it is null or missing; NULL where that cannot be told. A text is valid UTF-8; ``kinds`` are wire types by name.
     """
-    each = _NAME.join(f"{_KINDS[kind]}{member}" for member, kind in kinds.items())
-    spelled = f"{_NAME.join(path)}{_LIST}{each}"
+    letters = "".join(_KINDS[kind] for kind in kinds.values())
+    spelled = _LIST.join((_NAME.join(path), letters, _NAME.join(kinds)))
     name, spark = "replicator.debezium.Members", records.sparkSession
     of = compiled.function(spark, name, "array<binary>", spelled, uses=compiled.JSON)
     return of(F.col(text).cast("binary"))
