@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from replicator import names
-from replicator.errors import ConfigError, ReplicatorError, StoreRefused
+from replicator.errors import NO_LAKE, ConfigError, LeaseLost, ReplicatorError
 from replicator.jvm.failures import FAILURES
 from replicator.lake import HISTORY, Lake
 from replicator.protocols import TableFormat
@@ -91,9 +91,9 @@ def maintain(
         started = time.monotonic()
         try:
             done, error = tables_of.maintain(spark, table, keep_hours), None
+        except (*NO_LAKE, LeaseLost):
+            raise
         except ReplicatorError as stopped:
-            if stopped.retry or isinstance(stopped, StoreRefused):
-                raise
             done, error = None, stopped
         except FAILURES as failed:
             done, error = None, engine.failure(failed, table.name)
