@@ -90,9 +90,13 @@ def verdict(
         mend = f"Run again once {is_well}: nothing of the batch is visible."
         return Unreachable(f"Postgres broke off while publishing {model} ({condition}).", where=place, mend=mend)
     detail = ", ".join(part for part in (*details, f"in function {function}" if function else "") if part)
+    return refused(model, f"{condition}{' - ' + detail if detail else ''}.", _mend(state, function))
+
+
+def refused(model: str, what: str, mend: str) -> TargetRefused:
+    """The error for what Postgres does not let a model, or one of OF_ALL, do."""
     whom = model if model in OF_ALL else f"model {model}"
-    what = f"Postgres refuses {whom}: {condition}{' - ' + detail if detail else ''}."
-    return TargetRefused(what, where=model, mend=_mend(state, function))
+    return TargetRefused(f"Postgres refuses {whom}: {what}", where=model, mend=mend)
 
 
 def _mend(state: str | None, function: str | None) -> str:

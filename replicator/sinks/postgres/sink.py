@@ -15,7 +15,7 @@ from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
 from replicator.sinks.postgres import alone, ddl, ledger, rights, wakeful
 from replicator.sinks.postgres.connection import PostgresConnection
-from replicator.sinks.postgres.retry import OF_ALL, Backoff, translated, verdict
+from replicator.sinks.postgres.retry import Backoff, refused, translated, verdict
 from replicator.sinks.postgres.transaction import Transaction, refuse_without_footing
 from replicator.sinks.refusals import Refusals
 from replicator.spec import Applied, Model, Progress
@@ -142,7 +142,7 @@ class PostgresSink:
         of_ledger = ledger.TABLES if self._fence.token is not None else (ledger.TABLE,)
         missing = rights.lacking_on(cursor, target.schema, [*of_ledger, target.table])
         if missing is not None:
-            raise _refused(model.name, *missing)
+            raise refused(model.name, *missing)
 
     def _warn_once(self, cursor: Cursor, model: Model) -> None:
         if model.name not in self._warned:
@@ -237,7 +237,7 @@ class PostgresSink:
                     missing = next(rights.lacking_for(cursor, models), None)
                 if missing is None:
                     raise
-                raise _refused(whom, *missing) from None
+                raise refused(whom, *missing) from None
 
     def _translated(self, model: str) -> AbstractContextManager[None]:
         return translated(model, self._connection.where)
@@ -255,9 +255,3 @@ def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
     recorded = None if behind else ledger.read(cursor, target.schema, {target.table: model}).get(model.name)
     refuse_without_footing(difference, recorded)
     return recorded
-
-
-def _refused(whom: str, what: str, mend: str) -> TargetRefused:
-    """The error for a right that is lacking."""
-    of = whom if whom in OF_ALL else f"model {whom}"
-    return TargetRefused(f"Postgres refuses {of}: {what}", where=whom, mend=mend)
