@@ -31,7 +31,7 @@ from benchmarks.cdc_ch.tables import KNOWN, TPCC, WIDE, Kept
 from benchmarks.cdc_ch.tpcc import Scale, Shop
 from benchmarks.cdc_ch.wide import Stream
 
-VERSION = 1
+VERSION = 2
 """Of what the parameters mean: another one makes other data."""
 
 _CHUNK = 20_000

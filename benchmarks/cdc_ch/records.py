@@ -7,12 +7,12 @@ A position is the record's LSN behind the last commit's (``source.sequence``); a
 from __future__ import annotations
 
 import random
-import zlib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from benchmarks.cdc_ch import partitioner
 from benchmarks.cdc_ch.tables import KNOWN, Kept
 
 SOURCE, SCHEMA = "shop", "public"
@@ -177,7 +177,7 @@ class Brokers:
         self.late += len(waiting)
 
     def _partition(self, key: str) -> int:
-        return zlib.crc32(key.encode()) % self._partitions
+        return partitioner.partition(key, self._partitions)
 
     def _sent(self, event: Event) -> Sent:
         partition = self._partition(event.key)

@@ -21,7 +21,8 @@ from replicator.debezium.template import CAPTURED, CONSTANT, IMAGE, Template
 from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import compiled, expressions
 
-_PARTS, _FACTS, _SOURCE, _NUMBERS, _OP = "_parts", "_facts", "_source", "_numbers", "_op"
+TEMPLATE = "_template"
+_PARTS, _SOURCE, _NUMBERS, _OP = "_parts", "_source", "_numbers", "_op"
 _AT_MOST, _HELD, _AT_ONCE = 512, 64 << 20, 4 << 20
 """Kinds of records that are remembered, bytes of what is remembered of them, and characters of a batch's templates:
 they have each schema block twice or more, and go to the JVM with every batch, and from there to every task.
@@ -44,6 +45,9 @@ _SHARED = {
     "held": "BOOLEAN",
 }
 """What is the same of all records of a template, and asked of each of them."""
+
+_OWN = ("op", "source_ts_ms", "is_snapshot", "position", "stream", "transaction")
+"""What each record says itself."""
 
 EXAMPLE = ("key_names", "row_names", "value", "key")
 """What is asked of one record of a form alone."""
@@ -137,46 +141,61 @@ def _size(example: Mapping[str, Any]) -> int:
 
 def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
     """The columns of ``envelope.read``; ``form`` is NULL of a record that no template matches, and the others
-    say nothing then. Of one that matches ``value`` is what is yet to be read of it (``Template.image``): the rest of
-    an envelope, most of its text, would only take memory (decision 0059), unless the template is ``whole``. The names
-    of its columns are NULL, and ``told`` is TRUE: ``Templates.example`` has them.
+    say nothing then. ``told`` is TRUE, and the names of a record's columns are NULL: ``Templates.example`` has them.
+    """
+    return told(likened(records, templates, binlog), templates)
+
+
+def likened(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
+    """Records with what is to be kept of them for :func:`told`: the number of the TEMPLATE that each matches, NULL
+    where none does, and what it says itself. Of one that matches ``value`` is what is yet to be read of it
+    (``Template.image``): the rest of an envelope, most of its text, would only take memory (decision 0059), unless the
+    template is ``whole``.
     """
     captured = frozenset[str]().union(*(each.template.captured for each in templates))
     parts = {name: _part(slot) for slot, name in enumerate(CAPTURED, 1) if name in captured}
     parts |= {"sequence": parts["flushed"]} if "flushed" in parts else {}
-    told = records.withColumn(_PARTS, _matched(records, templates))
-    facts = _facts(templates)[_part(0).cast("int")]
+    number = _part(0).cast("int")
+    matched = records.withColumn(_PARTS, _matched(records, templates))
     left = F.coalesce(_part(IMAGE), "value")
-    whole = [number for number, each in enumerate(templates) if each.whole]
+    whole = [at for at, each in enumerate(templates) if each.whole]
     if whole:
-        left = F.when(_part(0).cast("int").isin(*whole), F.col("value")).otherwise(left)
-    taken = told.select(
+        left = F.when(number.isin(*whole), F.col("value")).otherwise(left)
+    taken = matched.select(
         *[left.alias(name) if name == "value" else name for name in records.columns],
-        facts.alias(_FACTS),
+        number.alias(TEMPLATE),
         _origin(parts).alias(_SOURCE),
         _numbers(parts).alias(_NUMBERS),
         parts.get("op", F.lit(None).cast("string")).alias(_OP),
     )
-    return taken.select(*records.columns, *_said(binlog, _source(templates, parts.keys())))
+    own = _own(binlog, _source(templates, parts.keys()))
+    return taken.select(*records.columns, TEMPLATE, *[value.alias(name) for name, value in own.items()])
 
 
-def _said(binlog: str, source: Mapping[str, Column]) -> list[Column]:
-    op = F.col(_OP)
-    is_row, is_snapshot = op.isNotNull(), F.coalesce(op == "r", F.lit(False))
-    told = {
-        "op": F.coalesce(op, F.lit("u")),
-        "source_ts_ms": source["ts_ms"],
-        "is_snapshot": is_snapshot,
-        "position": position.position(source, is_snapshot, binlog, F.col(_NUMBERS)),
-        "stream": F.when(is_row, position.stream(source, binlog)),
-        "transaction": source["txId"],
-        **{name: F.col(_FACTS)[name] for name in _SHARED},
+def told(kept: DataFrame, templates: Sequence[Known]) -> DataFrame:
+    """What :func:`read` says of records of which :func:`likened` says this. What is the same of all that match a
+    template need not be kept for each of them: half of all columns.
+    """
+    facts = {name: _shared([each.facts[name] for each in templates], kind) for name, kind in _SHARED.items()}
+    said = {
+        **{name: F.col(name) for name in _OWN},
+        **facts,
         "rewritten": F.lit(False),
         "told": F.lit(True),
         **dict.fromkeys(("shape", "reason", "happened"), F.lit(None).cast("string")),
         **dict.fromkeys(("key_names", "row_names"), F.lit(None).cast("array<string>")),
     }
-    return [told[name].alias(name) for name in (*envelope.SAID, "reason")]
+    columns = [name for name in kept.columns if name not in (TEMPLATE, *_OWN)]
+    return kept.select(*columns, *[said[name].alias(name) for name in (*envelope.SAID, "reason")])
+
+
+def _own(binlog: str, source: Mapping[str, Column]) -> dict[str, Column]:
+    op = F.col(_OP)
+    is_row, is_snapshot = op.isNotNull(), F.coalesce(op == "r", F.lit(False))
+    place = position.position(source, is_snapshot, binlog, F.col(_NUMBERS))
+    stream = F.when(is_row, position.stream(source, binlog))
+    values = (F.coalesce(op, F.lit("u")), source["ts_ms"], is_snapshot, place, stream, source["txId"])
+    return dict(zip(_OWN, values, strict=True))
 
 
 def _matched(records: DataFrame, templates: Sequence[Known]) -> Column:
@@ -194,12 +213,12 @@ def _part(slot: int) -> Column:
     return F.get(F.col(_PARTS), F.lit(slot)).cast("string")
 
 
-def _facts(templates: Sequence[Known]) -> Column:
-    """ARRAY of what each template says, a constant."""
-    ddl = ", ".join(f"{name} {kind}" for name, kind in _SHARED.items())
-    constants = ", ".join(f"{name} STRING" for name in CONSTANT)
-    rows = [{**each.facts, "source": each.template.constants} for each in templates]
-    return F.from_json(F.lit(json.dumps(rows)), f"ARRAY<STRUCT<{ddl}, source STRUCT<{constants}>>>")
+def _shared(values: Sequence[Any], kind: str) -> Column:
+    """Of what each template says that of a record's TEMPLATE; NULL of one that matches none."""
+    number = F.col(TEMPLATE)
+    if len(set(values)) == 1:
+        return F.when(number.isNotNull(), F.lit(values[0]).cast(kind))
+    return F.get(F.from_json(F.lit(json.dumps(values)), f"ARRAY<{kind}>"), number)
 
 
 def _origin(parts: Mapping[str, Column]) -> Column:
@@ -215,8 +234,9 @@ def _source(templates: Sequence[Known], captured: Collection[str]) -> dict[str, 
     source = {name: F.lit(None).cast(kind) for name, kind in _FIELDS.items()}
     source |= {name: F.col(_SOURCE)[name] for name in captured if name in _FIELDS}
     for name in CONSTANT:
-        shared = {each.template.constants.get(name) for each in templates if each.template.constants}
-        source[name] = F.lit(shared.pop()).cast("string") if len(shared) == 1 else F.col(_FACTS)["source"][name]
+        said = [each.template.constants.get(name) for each in templates]
+        shared = {value for each, value in zip(templates, said, strict=True) if each.template.constants}
+        source[name] = F.lit(shared.pop()).cast("string") if len(shared) == 1 else _shared(said, "STRING")
     return source
 
 

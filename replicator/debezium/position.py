@@ -43,7 +43,7 @@ DOMAIN = "domain "
 _TWO_LSNS = r'^\["[0-9]{1,18}","[0-9]{1,18}"\]$'
 _FILE = r"\.([0-9]{1,10})$"
 _GTID = "^([0-9]{1,10})-[0-9]{1,10}-([0-9]{1,18})$"
-_EPOCH_AND_MAJOR = len(FIRST_EPOCH) + MAJOR
+EPOCH_AND_MAJOR = len(FIRST_EPOCH) + MAJOR
 _BEFORE_OFFSET = len(FIRST_EPOCH) + len(LOWEST)
 _MAX_FILE = 0xFFFFFFFF
 _MAX_POS = 0xFFFFFFFFFFFF
@@ -180,7 +180,7 @@ def seq(position_text: Column, offset: Column, epoch: Column | None = None) -> C
 
 def major(seq_text: Column) -> Column:
     """Epoch and major part of a ``_seq``: what changes of one transaction share where the source says no more (C5)."""
-    return F.substring(seq_text, 1, _EPOCH_AND_MAJOR)
+    return F.substring(seq_text, 1, EPOCH_AND_MAJOR)
 
 
 def minor(position_text: Column) -> Column:

@@ -33,17 +33,18 @@ _DATA_TYPE = "org.apache.spark.sql.types.DataType"
 
 
 def function(
-    spark: SparkSession, name: str, returns: str, *given: Any, uses: str | None = None
+    spark: SparkSession, name: str, returns: str, *given: Any, uses: str | None = None, pure: bool = True
 ) -> Callable[..., Column]:
     """A function of columns: one of Spark's ``UDF1`` to ``UDF22``, which the class ``name`` implements. That is package
     and class, of a file of ours beside the Python of that package; ``given`` is for the first of its constructors.
-    What another class is to it, which it ``uses``, must be public: each has a class loader of its own.
+    What another class is to it, which it ``uses``, must be public: each has a class loader of its own. One that is not
+    ``pure`` remembers what it was told before in its task, and is asked once for each row.
     """
     with _one_at_a_time:
         beside = None if uses is None else _known(spark, uses)
         made = _known(spark, name, beside)
     values = _array(spark, gateway.of(spark).java.lang.Object, *given)
-    return _of_columns(spark, made.getConstructors()[0].newInstance(values), returns)
+    return _of_columns(spark, made.getConstructors()[0].newInstance(values), returns, pure=pure)
 
 
 def _known(spark: SparkSession, name: str, beside: Any = None) -> Any:
@@ -75,7 +76,7 @@ def _hand_out(spark: SparkSession, simple: str, classes: dict[str, bytes]) -> No
     context._jsc.addJar(str(jar))  # noqa: SLF001 - pyspark has no way of its own
 
 
-def _of_columns(spark: SparkSession, java: Any, returns: str) -> Callable[..., Column]:
+def _of_columns(spark: SparkSession, java: Any, returns: str, *, pure: bool) -> Callable[..., Column]:
     jvm = gateway.of(spark)
     named = jvm.java.lang.Class.forName
     # Spark's other `udf` takes any object, and py4j now this, now that one
@@ -83,6 +84,7 @@ def _of_columns(spark: SparkSession, java: Any, returns: str) -> Callable[..., C
     udf = named("org.apache.spark.sql.functions").getMethod("udf", kinds)
     kind = jvm.org.apache.spark.sql.types.DataType.fromDDL(returns)
     told = udf.invoke(None, _array(spark, jvm.java.lang.Object, java, kind))
+    told = told if pure else told.asNondeterministic()
 
     def called(*columns: Column) -> Column:
         return Column(told.apply(jvm.PythonUtils.toSeq([column._jc for column in columns])))  # noqa: SLF001

@@ -19,7 +19,19 @@ from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import dead_letters, gone, history_table, regained
 from replicator.stages.table.silver_table import ReadAnew, apply, foresee
-from replicator.stages.tick import arrivals, cut, epochs, misnamed, resharding, rests, rewind, routing, sharing, ticks
+from replicator.stages.tick import (
+    arrivals,
+    cut,
+    epochs,
+    misnamed,
+    resharding,
+    rests,
+    rewind,
+    routing,
+    sharing,
+    surveying,
+    ticks,
+)
 from replicator.stages.tick.backlog import Before
 from replicator.stages.tick.cut import Standing
 from replicator.stages.tick.resharding import Moved
@@ -119,7 +131,7 @@ def again(watch: Watch, records: DataFrame, routes: Routes, rejects: list[DataFr
     rejected goes to ``rejects``.
     """
     marked = exempt.by_declaration(records, watch.at.source)
-    return _applied(Tick(watch, marked, ticks.surveyed(watch, marked), routes, again=rejects))
+    return _applied(Tick(watch, marked, surveying.surveyed(watch, marked), routes, again=rejects))
 
 
 def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> dict[str, Plan | ReplicatorError]:

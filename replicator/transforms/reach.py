@@ -39,7 +39,8 @@ def placed_by_folder(records: DataFrame) -> DataFrame:
 def reached(places: DataFrame, known: Column) -> DataFrame:
     """One row per (topic, partition, stream, table): ``mark``; ``fell``: the first offset of a streamed change that
     stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none); ``split``: whether the major
-    part of some change is below that of an earlier one of its own transaction (Q12).
+    part of some change is below that of an earlier one of its own transaction (Q12); ``doubtful``: whether some change
+    stands below that mark at all, or not behind the one that is known.
 
     ``known`` is the mark before these places, NULL where there is none.
     """
@@ -47,7 +48,7 @@ def reached(places: DataFrame, known: Column) -> DataFrame:
 
 
 def _reached(places: DataFrame) -> DataFrame:
-    marked = places.select("*", _above(F.col("known")).alias("top")).select("*", _fell(), _split())
+    marked = places.select("*", _above(F.col("known")).alias("top")).select("*", _fell(), _split(), _doubtful())
     return marked.groupBy("topic", "partition", "stream", "table").agg(*_greatest())
 
 
@@ -108,10 +109,15 @@ def _place() -> tuple[Column, ...]:
 
 
 @cache
-def _mark() -> Column:
+def minus_time() -> Column:
+    """The time of a mark: of two records at one place the older one is greater."""
     told = F.col("source_ts_ms")
-    minus = F.when(told > _LEAST, -told)  # the least number has no counterpart, and is no time
-    return F.struct("place", minus.alias("minus_ts"), "offset", F.col("transaction").alias("tx"))
+    return F.when(told > _LEAST, -told)  # the least number has no counterpart, and is no time
+
+
+@cache
+def _mark() -> Column:
+    return F.struct("place", minus_time().alias("minus_ts"), "offset", F.col("transaction").alias("tx"))
 
 
 @cache
@@ -140,8 +146,14 @@ def _split() -> Column:
 
 
 @cache
+def _doubtful() -> Column:
+    return (_is_below() | (F.col("known.offset") >= F.col("offset"))).alias("doubtful")
+
+
+@cache
 def _greatest() -> tuple[Column, ...]:
-    return F.max(_mark()).alias("mark"), F.min("fell").alias("fell"), F.max("split").alias("split")
+    of_all = (F.max(name).alias(name) for name in ("split", "doubtful"))
+    return F.max(_mark()).alias("mark"), F.min("fell").alias("fell"), *of_all
 
 
 @cache

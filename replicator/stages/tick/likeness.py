@@ -32,14 +32,14 @@ def described(at: Refinement, records: DataFrame, topics: Collection[str]) -> It
         with tuning.kept(envelope.read(records, reading), whole=True) as every:
             yield every
         return
-    unlike = F.col("form").isNull()
-    likened = alike.read(records, templates, reading.binlog)
-    with tuning.tallied(likened, {"unlike": unlike}, whole=True) as (told, counts):
+    unlike = F.col(alike.TEMPLATE).isNull()
+    likened = alike.likened(records, templates, reading.binlog)
+    with tuning.tallied(likened, {"unlike": unlike}, whole=True) as (kept, counts):
         if not counts["unlike"]:
-            yield told
+            yield alike.told(kept, templates)
             return
-        with tuning.kept(envelope.read(told.where(unlike).select(*records.columns), reading), whole=True) as others:
-            yield told.where(~unlike).unionByName(others)
+        with tuning.kept(envelope.read(kept.where(unlike).select(*records.columns), reading), whole=True) as others:
+            yield alike.told(kept.where(~unlike), templates).unionByName(others)
 
 
 def _templates(at: Refinement, topics: Collection[str]) -> list[Known]:

@@ -49,6 +49,7 @@ def shared(tick: Tick) -> Shared:
     for row in found:
         parts[row["table"]].add((row["topic"], row["partition"]))
     spread = {table for table, _ in tables if len(parts[table]) > 1}
+    spread -= _by_key(at.source, found)
     unsettled = {group["table"] for group in groups if group["has_snapshot"]}
     tied = unsettled.intersection(spread) | _in_question(records, spread - unsettled, split)
 
@@ -108,6 +109,15 @@ def _stops(routes: Routes, groups: Sequence[Row], source: SourceSpec) -> dict[st
         if error is not None:
             stops |= dict.fromkeys(routes.tables.get(topic, ()), error)
     return stops
+
+
+def _by_key(source: SourceSpec, found: Sequence[Row]) -> set[str]:
+    """Tables each of whose keys is in one partition, which no other one contradicts."""
+    topics = defaultdict[str, set[tuple[str, bool]]](set)
+    for row in found:
+        topics[row["table"]].add((row["topic"], row["keyed"]))
+    of_one = {table for table, each in topics.items() if len(each) == 1 and next(iter(each))[1]}
+    return {table for table in of_one if table is not None and not source.declaration(table).keys}
 
 
 def _in_question(records: DataFrame, tables: Collection[str], split: Collection[str]) -> set[str]:

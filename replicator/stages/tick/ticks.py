@@ -26,6 +26,7 @@ from replicator.stages.tick import (
     rewind,
     routing,
     shaping,
+    surveying,
 )
 from replicator.stages.tick.arrivals import News
 from replicator.stages.tick.backlog import Before
@@ -33,7 +34,6 @@ from replicator.stages.tick.cut import Standing
 from replicator.stages.tick.resharding import Moved
 from replicator.stages.tick.rewind import Watch
 from replicator.stages.tick.routing import Routes
-from replicator.transforms import changes, reach
 
 
 @dataclass(frozen=True)
@@ -161,20 +161,9 @@ def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
 def ticking(watch: Watch, records: DataFrame, routes: Routes) -> Iterator[Tick]:
     """Records in their epochs, described and surveyed."""
     rewind.prepare(watch, routes.bronze, records)
-    survey = partial(surveyed, watch)
+    survey = partial(surveying.surveyed, watch)
     with (
         shaping.described(watch.spark, watch.at, records, watch.news, routes, survey) as (described, groups, found),
         compaction.marked(watch, described) as told,
     ):
         yield Tick(watch, tuning.gathered(told, watch.news.size), (groups, found), routes)
-
-
-def surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:
-    """The groups of the range and the marks of its partitions, in one job."""
-    told = changes.survey(records).select(F.struct("*").alias("group"))
-    marks = reach.reached(reach.placed(records), watch.at.reached.marks(watch.news.continued)).select(
-        F.struct("*").alias("mark")
-    )
-    rows = told.unionByName(marks, allowMissingColumns=True).collect()
-    groups = likeness.exampled(watch.at, [row["group"] for row in rows if row["group"]])
-    return groups, [row["mark"] for row in rows if row["mark"]]

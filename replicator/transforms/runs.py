@@ -1,0 +1,101 @@
+"""Of many records the few that tell how far partitions have got, without an order of all of them.
+
+Kafka gives the records of a partition in their order, and bronze keeps them so: nearly all stand in long *runs* of one
+stream in one partition, which a task reads one after the other, each with a greater offset than the one before it. Of a
+record that stands below what came before it in its run ``Runs.java`` sees whether it is more than a redelivery. Where
+none is, and runs do not interleave, the marks of ``reach.reached`` are those of the ends of runs: of the first change
+that may fall, which tells whether all of them stand above the runs before, and of the greatest mark of each table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import pairwise
+from operator import and_, or_
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from replicator.debezium import position
+from replicator.jvm import compiled
+from replicator.transforms import reach
+
+MOST = 200
+"""Of more runs, in which records came, one by one, nobody looks at the ends."""
+
+Ends = Mapping[tuple[str, int], Sequence[int]]
+"""By topic and partition the offsets of records that are ends."""
+
+
+def of(places: DataFrame) -> DataFrame:
+    """One row per run and ``table`` of places as ``reach.placed`` has them: its ``topic, partition, stream``; ``task``
+    and ``run``, its number there, -1 for the records that are in question; their offsets, from ``first`` to ``last``;
+    those of its ends, ``begins`` and ``greatest``; and ``keyed``: a bit for each number of partitions with which
+    Kafka's own producer would have put its records there by their keys. Of too many runs no more than tell it.
+    """
+    spark, columns = places.sparkSession, [F.col(name) for name in ("topic", "partition", "stream", "table", "place")]
+    lengths = (len(position.FIRST_EPOCH), position.EPOCH_AND_MAJOR)
+    run = compiled.function(spark, "replicator.transforms.Runs", "bigint", *lengths, pure=False)
+    keyed = compiled.function(spark, "replicator.transforms.Keyed", "bigint", pure=False)
+    told = places.select(
+        *("topic", "partition", "stream", "table", "offset"),
+        F.spark_partition_id().alias("task"),
+        run(*columns, reach.minus_time(), F.col("offset"), F.col("is_snapshot"), F.col("transaction")).alias("told"),
+        keyed(F.col("topic"), F.col("partition"), F.col("key").cast("binary")).alias("keyed"),
+    )
+    by_run = told.groupBy("topic", "partition", "stream", "table", "task", F.shiftright("told", 2).alias("run"))
+    ends = (_last(2).alias("greatest"), _last(1).alias("begins"), F.bit_and("keyed").alias("keyed"))
+    return by_run.agg(F.min("offset").alias("first"), F.max("offset").alias("last"), *ends).limit(MOST + 1)
+
+
+def _last(bit: int) -> Column:
+    """The offset of the last record that has a bit."""
+    return F.max(F.when(F.col("told").bitwiseAND(bit) != 0, F.col("offset")))
+
+
+def ends(runs: Sequence[Row]) -> Ends | None:
+    """The ends of these runs. None where they do not tell: a record is in question, runs interleave or are too many."""
+    if len(runs) > MOST or any(row["run"] < 0 for row in runs) or _interleave(runs):
+        return None
+    found = defaultdict[tuple[str, int], list[int]](list)
+    for row in runs:
+        found[row["topic"], row["partition"]] += [row[end] for end in ("begins", "greatest") if row[end] is not None]
+    return found
+
+
+def at(places: DataFrame, ends: Ends) -> DataFrame:
+    """The places that are ends."""
+    among = [_is_at(topic, partition, offsets) for (topic, partition), offsets in ends.items()]
+    return places.where(reduce(or_, among, F.lit(False)))
+
+
+def keyed(runs: Sequence[Row]) -> set[str]:
+    """Topics whose records are where one number of partitions would have them all by their keys, so that each key is in
+    one partition. Of too many runs nothing is told.
+    """
+    bits = defaultdict[str, list[int]](list)
+    for row in runs:
+        bits[row["topic"]].append(row["keyed"])
+    return {topic for topic, each in bits.items() if reduce(and_, each)} if len(runs) <= MOST else set()
+
+
+def _interleave(runs: Sequence[Row]) -> bool:
+    return any(later[0] <= earlier[1] for spans in _spans(runs) for earlier, later in pairwise(sorted(spans)))
+
+
+def _spans(runs: Sequence[Row]) -> Iterator[list[tuple[int, int]]]:
+    """Of each stream in a partition the first and the last offset of its runs, whatever their tables."""
+    of_run = defaultdict[tuple[object, ...], list[int]](list)
+    for row in runs:
+        of_run[row["topic"], row["partition"], row["stream"], row["task"], row["run"]] += row["first"], row["last"]
+    of_stream = defaultdict[tuple[object, ...], list[tuple[int, int]]](list)
+    for run, offsets in of_run.items():
+        of_stream[run[:3]].append((min(offsets), max(offsets)))
+    yield from of_stream.values()
+
+
+def _is_at(topic: str, partition: int, offsets: Sequence[int]) -> Column:
+    is_of = (F.col("topic") == topic) & (F.col("partition") == partition)
+    return is_of & F.col("offset").isin(*sorted(set(offsets)))

@@ -1,0 +1,118 @@
+"""The ends of runs tell the marks of partitions as an order of all records does, or are not asked (debezium.md J4)."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.debezium import position
+from replicator.transforms import reach, runs
+
+pytestmark = pytest.mark.spark
+
+SEED = 20261129
+WORLDS, TASKS = 600, 4
+PLACE = "topic STRING, partition INT, offset BIGINT"
+SCHEMA = (
+    f"{PLACE}, table STRING, op STRING, key STRING, is_snapshot BOOLEAN, "
+    "source_ts_ms BIGINT, transaction STRING, stream STRING, place STRING, before STRUCT<place: STRING, "
+    "minus_ts: BIGINT, offset: BIGINT, tx: STRING>"
+)
+LEAST = -(2**63)
+FAULTS = ("", "", "newer", "apart", "untimed", "anywhere")
+"""A redelivery that is newer, or lower in the transaction of what it is below; times that are missing; any place."""
+
+
+def place_of(number: int) -> str:
+    """Four places have one major part."""
+    return f"{position.FIRST_EPOCH}{number // 4:020x}{number % 4:016x}"
+
+
+def records_of(topic: str, partition: int, stream: str, rng: random.Random) -> Iterator[tuple[Any, ...]]:
+    """The records of a stream in a partition: in order, but for redeliveries and one kind of fault."""
+    start, number, fault = rng.randrange(100), 1_000, rng.choice(FAULTS)
+    before = number - rng.choice((-9, -2, 0, 1, 9, 9, 9, 9))
+    mark = (place_of(before), -(before // 9), start - rng.choice((-3, -2, 0, 1, 1, 1, 9)), str(before // 4))
+    known, top = rng.choice((None, mark)), number
+    for offset in range(start, start + rng.randrange(1, 40)):
+        if rng.random() < 0.1:
+            continue
+        number += 1 if rng.random() < 0.95 else -rng.randrange(8)
+        told: int | None = number // 6
+        tx, place = str(number // 4), place_of(number)
+        if fault == "newer" and number < top and rng.random() < 0.5:
+            told = number // 6 + 2
+        elif fault == "apart" and number < top and rng.random() < 0.5:
+            tx = str(top // 4)
+        elif fault == "untimed" and rng.random() < 0.2:
+            told = rng.choice((None, LEAST))
+        elif fault == "anywhere" and rng.random() < 0.05:
+            place = place_of(rng.randrange(2_000))
+        top = max(top, number)
+        table, is_snapshot = rng.choice(("a", "a", "b", None) if stream else ("a", None)), rng.random() < 0.05
+        place = place if stream else position.FIRST_EPOCH
+        yield (
+            topic,
+            partition,
+            offset,
+            table,
+            "u",
+            "k",
+            is_snapshot,
+            told,
+            rng.choice((tx, tx, None)),
+            stream,
+            place,
+            known,
+        )
+
+
+def world(topic: str, rng: random.Random) -> list[list[tuple[Any, ...]]]:
+    """The records of a topic as some tasks read them: each partition in its order, in pieces, or not."""
+    streams = rng.choice((("",), ("s",), ("s",), ("", "s"), ("s", "t")))
+    pieces = []
+    for partition in range(rng.randrange(1, 3)):
+        found = [record for stream in streams for record in records_of(topic, partition, stream, rng)]
+        found.sort(key=lambda record: record[2] if rng.random() < 0.999 else rng.random())
+        cut = rng.randrange(len(found) + 1) if rng.random() < 0.5 else 0
+        pieces += [found[::2], found[1::2]] if rng.random() < 0.1 else [found[cut:], found[:cut]]
+    rng.shuffle(pieces)
+    return [[record for piece in pieces[task::TASKS] for record in piece] for task in range(TASKS)]
+
+
+def by_topic(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found = defaultdict(list)
+    for row in rows:
+        found[row["topic"]].append(row)
+    return found
+
+
+def told(marks: Iterable[Row]) -> set[tuple[Any, ...]]:
+    """What is asked of marks."""
+    return {(*row[:5], row["fell"], bool(row["split"])) for row in marks}
+
+
+def test_the_ends_of_runs_tell_what_an_order_of_all_records_does(
+    exact: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J4, or leave a doubt: whatever order, pieces, redeliveries, ties, tombstones, snapshots, marks before them."""
+    monkeypatch.setattr(runs, "MOST", 1_000_000)
+    rng = random.Random(SEED)
+    worlds = [world(f"t{number}", rng) for number in range(WORLDS)]
+    tasks = [[record for each in worlds for record in each[task]] for task in range(TASKS)]
+    rows = exact.sparkContext.parallelize(tasks, TASKS).flatMap(list)
+    places, known = exact.createDataFrame(rows, SCHEMA).cache(), F.col("before")
+    seen = {topic: runs.ends(found) for topic, found in by_topic(runs.of(places).collect()).items()}
+    ends = [(*place, at) for each in seen.values() for place, offsets in (each or {}).items() for at in set(offsets)]
+    few = places.join(exact.createDataFrame(ends, PLACE), ["topic", "partition", "offset"], "left_semi")
+    short = by_topic(reach.reached(few, known).collect())
+    certain = {topic: marks for topic, marks in short.items() if not any(mark["doubtful"] for mark in marks)}
+    assert WORLDS // 4 < len(certain) < WORLDS * 3 // 4
+    for topic, marks in by_topic(reach.reached(places, known).collect()).items():
+        assert topic not in certain or told(certain[topic]) == told(marks), topic

@@ -1,0 +1,72 @@
+"""Runs of records in their order, and keys that decide their partition (``transforms/runs.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from benchmarks.cdc_ch import partitioner
+from replicator.debezium import position
+from replicator.transforms import runs
+
+pytestmark = pytest.mark.spark
+
+OTHERS = ("1L source_ts_ms", "false is_snapshot", "string(null) transaction")
+COLUMNS = "topic STRING, partition INT, offset BIGINT, table STRING, key STRING, stream STRING, place STRING"
+
+
+def places(spark: SparkSession, offsets: Sequence[Sequence[int]]) -> DataFrame:
+    """Records of one partition with these offsets, as some tasks read them; their places rise with them."""
+    told = [[("t", 0, at, "a", "1", "s", f"{position.FIRST_EPOCH}{at:036x}") for at in each] for each in offsets]
+    rows = spark.sparkContext.parallelize(told, len(told)).flatMap(list)
+    return spark.createDataFrame(rows, COLUMNS).selectExpr("*", *OTHERS)
+
+
+def partitioned(spark: SparkSession, by: Callable[[str, int], int], keys: Sequence[str | None]) -> list[Row]:
+    """The runs of records of three partitions with these keys."""
+    rows = [("t", by(key or "", at), at, "a", key, "", position.FIRST_EPOCH) for at, key in enumerate(keys)]
+    return runs.of(spark.createDataFrame(rows, COLUMNS).selectExpr("*", *OTHERS)).collect()
+
+
+KEYS = [f'{{"id":{number}}}' for number in range(50)]
+
+
+def test_records_in_their_order_are_few_runs_of_which_the_ends_are_looked_at(exact: SparkSession) -> None:
+    found = places(exact, [range(100), range(100, 300)])
+    ends = runs.ends(runs.of(found).collect())
+    assert ends is not None
+    assert sorted(row["offset"] for row in runs.at(found, ends).collect()) == [0, 99, 100, 299]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "why"),
+    [
+        ([range(0, 100, 2), range(1, 100, 2)], "two tasks have offsets between each other's"),
+        ([[*range(50), 49]], "one comes twice"),
+        ([range(300, 0, -1)], "each is a run of its own: too many"),
+    ],
+)
+def test_runs_that_tell_no_order_have_no_ends(exact: SparkSession, offsets: Sequence[Sequence[int]], why: str) -> None:
+    assert runs.ends(runs.of(places(exact, offsets)).collect()) is None, why
+
+
+def test_a_topic_whose_records_are_where_kafka_puts_their_keys_has_each_key_in_one_partition(
+    exact: SparkSession,
+) -> None:
+    assert runs.keyed(partitioned(exact, lambda key, _: partitioner.partition(key, 3), KEYS)) == {"t"}
+
+
+@pytest.mark.parametrize(
+    ("by", "keys", "why"),
+    [
+        (lambda _, at: at % 3, KEYS, "in turn"),
+        (lambda key, at: partitioner.partition(key, 2 if at < 25 else 3), KEYS, "a partition was added"),
+        (lambda key, _: partitioner.partition(key, 3), [*KEYS, None], "one has no key"),
+    ],
+)
+def test_of_a_topic_that_is_otherwise_nothing_is_told(
+    exact: SparkSession, by: Callable[[str, int], int], keys: Sequence[str | None], why: str
+) -> None:
+    assert runs.keyed(partitioned(exact, by, keys)) == set(), why
