@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
@@ -73,11 +73,16 @@ class DeltaTable:
         return int(self._table.version())
 
     @cached_property
-    def is_restored(self) -> bool:
-        """Whether a RESTORE took it back to an older version, and no commit has told progress since: its log has what
-        it had before.
+    def doubt(self) -> str | None:
+        """Why :meth:`progress` is not to be believed, None where it is: behind a RESTORE the log has what the table had
+        before, until a commit tells another; beside a last commit that is empty, as a power cut may leave it on a local
+        disk, delta-rs goes by Delta's checksum, which has what was lost with that commit.
         """
-        return restores.untold(map(self._lines, range(self.version, -1, -1))) is not None
+        lines = cache(self._lines)
+        if lines(self.version) == []:
+            return f"the last commit of the table is empty: {_commit_file(self.version)}"
+        is_restored = restores.untold(map(lines, range(self.version, -1, -1))) is not None
+        return "the table was taken back to an older version" if is_restored else None
 
     @property
     def identity(self) -> str:
@@ -147,7 +152,7 @@ class DeltaTable:
     def _lines(self, version: int) -> list[str] | None:
         """The actions of a commit, as its file has them; None where that has left the log."""
         try:
-            with self._files.open_input_stream(f"{self._path}/_delta_log/{version:020d}.json") as stream:
+            with self._files.open_input_stream(f"{self._path}/_delta_log/{_commit_file(version)}") as stream:
                 return list(filter(None, str(stream.readall(), "utf-8").split("\n")))
         except FileNotFoundError:
             return None
@@ -176,6 +181,10 @@ class DeltaTable:
 
         source = self._files.open_input_file(f"{self._path}/{path}")
         return parquet.ParquetFile(source, coerce_int96_timestamp_unit="us")
+
+
+def _commit_file(version: int) -> str:
+    return f"{version:020d}.json"
 
 
 def microseconds(rows: pa.Table) -> pa.Table:

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -207,6 +208,33 @@ def test_how_far_a_restored_table_is_is_left_to_spark(tmp_path: Path) -> None:
     deltalake.write_deltalake(place, SILVER, mode="append", commit_properties=told)
     [silver] = [each for each in standings(replace(at, opened={})) if each.layer == "silver"]
     assert silver.lag_events == 0
+
+
+def test_how_far_a_table_is_whose_last_commit_is_empty_is_left_to_spark(tmp_path: Path) -> None:
+    """A power cut may empty it on a local disk. Delta's checksum beside it still has the progress that was lost with
+    it, and delta-rs believes that; a commit behind it tells anew.
+    """
+    at = written(tmp_path)
+    log, bronze = Path(at.lake.silver("s", "d.t").location, "_delta_log"), str(at.identity(at.lake.bronze("s")))
+    deltalake.write_deltalake(at.lake.bronze("s").location, BRONZE, mode="append")
+    checksum(log, 1, {bronze: 1})
+    (log / f"{1:020d}.json").touch()
+    with pytest.raises(ReplicatorError, match=rf"last commit of the table is empty: .*{1:020d}.json"):
+        standings(replace(at, opened={}))
+    told = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(bronze, 0)])
+    deltalake.write_deltalake(str(log.parent), SILVER, mode="append", commit_properties=told)
+    [silver] = [each for each in standings(replace(at, opened={})) if each.layer == "silver"]
+    assert silver.lag_events == 2
+
+
+def checksum(log: Path, version: int, done: Mapping[str, int]) -> None:
+    """What Delta's writers in Spark leave beside each commit."""
+    actions = [json.loads(line) for line in (log / f"{0:020d}.json").read_text().splitlines()]
+    told = {kind: action[kind] for action in actions for kind in ("metaData", "protocol") if kind in action}
+    ledger = [{"appId": app, "version": number} for app, number in done.items()]
+    counts = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    found = {**counts, "setTransactions": ledger, "metadata": told["metaData"], "protocol": told["protocol"]}
+    put(str(log / f"{version:020d}.crc"), found)
 
 
 def test_waiting_transactions_and_hudi_are_left_to_spark(tmp_path: Path) -> None:

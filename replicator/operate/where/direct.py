@@ -79,15 +79,17 @@ class DirectSurvey:
         return None if there is None else there.identity
 
     def progress(self, table: Table, application: str) -> Progress | None:
-        """The ``txn`` action of this input. Raises ReplicatorError behind a RESTORE."""
+        """The ``txn`` action of this input. Raises ReplicatorError behind a RESTORE, and where the last commit is
+        empty.
+        """
         there = self._opened(table)
         version = None if there is None else there.progress(application)
         if there is None or version is None:
             return None
         with reading(table):
-            is_restored = there.is_restored
-        if is_restored:
-            raise ReplicatorError("the table was taken back to an older version", where=table.location, mend=SPARK)
+            doubt = there.doubt
+        if doubt is not None:
+            raise ReplicatorError(doubt, where=table.location, mend=SPARK)
         return Progress(application, version)
 
     def records(self, table: Table) -> Tally:
