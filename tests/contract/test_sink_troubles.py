@@ -302,6 +302,26 @@ def test_a_right_that_asking_the_ledger_takes_is_said_with_its_grant(postgres: S
     assert postgres.sink.progress(of) is None
 
 
+@pytest.mark.parametrize("others", [("_replicator_ledger",), ("_replicator_ledger", "dim_customers")])
+def test_a_right_that_reading_a_target_back_takes_is_said_with_its_grant(
+    spark: SparkSession, postgres: Served, admin: Served, others: tuple[str, ...]
+) -> None:
+    """Which is to read, of the ledger and of the table: a role that only verifies needs no right to write."""
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    for table in others:
+        execute(admin, f"ALTER TABLE $.{table} OWNER TO {admin.connection.user}")
+    with (
+        pytest.raises(TargetRefused, match=r"model dim_customers: role .* may not SELECT in .*_ledger") as refused,
+        postgres.sink.look(of),
+    ):
+        pass
+    admin.run(sql.SQL(str(refused.value.mend).partition(": ")[2]))
+    with postgres.sink.look(of) as look:
+        read = [row for rows in look.glance.rows(look.table, [("id", "{}::text")], None, 9) for row in rows]
+        assert (look.progress, read) == (postgres.sink.progress(of), [("1",)])
+
+
 @pytest.mark.parametrize(
     ("body", "told", "mend"),
     [

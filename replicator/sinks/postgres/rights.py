@@ -59,6 +59,16 @@ def lacking_for(cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[str, 
             yield missing
 
 
+def lacking_to_read(cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[str, str]]:
+    """The same for whoever only reads the ledgers and tables of these models."""
+    for schema, tables in ddl.by_schema(models).items():
+        _, _, on_schema, on_tables, role = _asked(cursor, schema, [ledger.TABLE, *tables])
+        to_read = {table: [right for right in lacks if right == "SELECT"] for table, lacks in (on_tables or {}).items()}
+        missing = _told(role, schema, [right for right in on_schema if right == "USAGE"], to_read)
+        if missing is not None:
+            yield missing
+
+
 def lacking(cursor: Cursor) -> tuple[str, str] | None:
     """What is amiss and how to mend it, where this role may not make temporary tables, by which rows arrive (decision
     0045); None where it may.

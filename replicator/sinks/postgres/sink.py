@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from replicator.sinks.postgres.look import PostgresLook
     from replicator.sinks.postgres.staging import Staged
+
+    Lacking = Callable[[Cursor, Sequence[Model]], Iterator[tuple[str, str]]]
+    """Asks what is amiss for some models, and how to mend it."""
 
 
 class PostgresSink:
@@ -97,13 +100,16 @@ class PostgresSink:
 
     @contextmanager
     def look(self, model: Model) -> Iterator[PostgresLook]:
-        """The ledger and the target in one transaction that reads only."""
+        """The ledger and the target in one transaction that reads only. Raises TargetRefused, with the GRANT where the
+        role may not read them.
+        """
         from replicator.databases.postgresql import PostgresDatabase  # noqa: PLC0415 - as below
         from replicator.sinks.postgres.look import PostgresLook  # noqa: PLC0415 - as below
 
         with PostgresDatabase(self._connection.open, self._connection.where).glance() as glance:
             target = ddl.target_of(model)
-            with self._translated(model.name), glance.session.cursor() as cursor:
+            asking = self._asking(glance.session, model.name, [model], rights.lacking_to_read)
+            with asking, glance.session.cursor() as cursor:
                 wakeful.unhurried(cursor)
                 there = ledger.exists(cursor, target.schema)
                 recorded = ledger.last(cursor, target) if there else None
@@ -226,15 +232,17 @@ class PostgresSink:
         return TargetRefused(f"{error.what} It is column {column}.", where=error.where, mend=error.mend)
 
     @contextmanager
-    def _asking(self, session: Session, whom: str, models: Sequence[Model]) -> Iterator[None]:
-        """As ``_translated``; of a right that is lacking to publish these models it is said which, with the GRANT."""
+    def _asking(
+        self, session: Session, whom: str, models: Sequence[Model], lacking: Lacking = rights.lacking_for
+    ) -> Iterator[None]:
+        """As ``_translated``; of a right that is ``lacking`` for these models it is said which, with the GRANT."""
         with self._translated(whom):
             try:
                 yield
             except errors.InsufficientPrivilege:
                 session.rollback()
                 with session.cursor() as cursor:
-                    missing = next(rights.lacking_for(cursor, models), None)
+                    missing = next(lacking(cursor, models), None)
                 if missing is None:
                     raise
                 raise refused(whom, *missing) from None
