@@ -199,7 +199,10 @@ def _layers(folder: Path, env: str, problems: Problems) -> Document:
     own = files(folder, problems)
     if not above.is_file():
         known = [file.stem for file in own if file.stem != "base" and ".example" not in file.suffixes]
-        raise ConfigError(f"there is no environment {env!r}: {above} does not exist{nearest(env, known)}")
+        raise ConfigError(
+            f"there is no environment {env!r}: {above} does not exist{nearest(env, known)}",
+            mend="Give --env NAME, or make that file: it lies over base.yaml, and may be empty.",
+        )
     below = read(base, problems) if base.is_file() else Document()
     return read(above, problems).over(below)
 

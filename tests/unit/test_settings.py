@@ -293,6 +293,17 @@ def test_a_missing_environment_names_the_nearest(conf: Callable[..., settings.Se
         settings.load(tmp_path / "nowhere", "dev", {})
 
 
+def test_a_missing_environment_says_what_mends_it(conf: Callable[..., settings.Settings], tmp_path: Path) -> None:
+    """Also where there is no other one to name; done as it says, it is there."""
+    conf()
+    (tmp_path / "conf/dev.yaml").unlink()
+    with pytest.raises(ConfigError, match=r"conf/local.yaml does not exist") as caught:
+        settings.load(tmp_path / "conf", "local", {})
+    assert caught.value.mend == "Give --env NAME, or make that file: it lies over base.yaml, and may be empty."
+    (tmp_path / "conf/local.yaml").touch()
+    assert settings.load(tmp_path / "conf", "local", {}).env == "local"
+
+
 def test_the_cache_is_where_the_environment_says() -> None:
     """REPLICATOR_CACHE, else below XDG_CACHE_HOME, else below ~/.cache."""
     assert settings.cache_dir({"REPLICATOR_CACHE": "/c", "XDG_CACHE_HOME": "/x"}) == Path("/c")
