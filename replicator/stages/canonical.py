@@ -19,7 +19,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from replicator import failpoints
+from replicator import failpoints, names
 from replicator.errors import (
     ChangesLost,
     ConfigError,
@@ -33,6 +33,7 @@ from replicator.errors import (
 from replicator.jvm.failures import FAILURES
 from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
+from replicator.spelling import meant
 from replicator.stages import engine, tuning
 from replicator.stages.feeds import committed, every_change
 from replicator.stages.feeds.committed import Batch
@@ -117,7 +118,7 @@ def promised(spark: SparkSession, offer: Offer, feed: Feed) -> dict[str, Any]:
     with _told(feed):
         version = kept.version(spark, table)
         if version is None:
-            raise TableMissing.of(table)
+            raise _missing(spark, offer, feed)
         with committed.first(tuning.session_for(spark, 0), kept, table, feed, version, version) as batch:
             return event_schema(feed, *batch.kinds)
 
@@ -168,7 +169,7 @@ def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, 
     kept, table = _input(offer, feed)
     identity, newest = kept.identity(spark, table), kept.version(spark, table)
     if identity is None or newest is None:
-        raise TableMissing.of(table)
+        raise _missing(spark, offer, feed)
     stood, rules = Standing.of(control.get(path)), _rules(feed, table)
     if stood is not None:
         _refuse_other(feed, stood, Standing(identity, newest, rules=rules), table)
@@ -230,6 +231,17 @@ def _input(offer: Offer, feed: Feed) -> tuple[TableFormat, Table]:
     if feed.every_change:
         return offer.refinements[source].bronze, at.lake.bronze(source)
     return at.silver, at.lake.silver(source, feed.source_table)
+
+
+def _missing(spark: SparkSession, offer: Offer, feed: Feed) -> TableMissing:
+    """The error of a feed whose table is not there; of a source's with the one that a misspelled one may mean."""
+    table, near = _input(offer, feed)[1], ""
+    mend = "`replicator run` makes it." if feed.source else "`replicator run` builds it, or says what stops its model."
+    if feed.source is not None and not feed.every_change:
+        mend = f"`replicator run` makes it of its first records; else mend `table` in the file of feed {feed.name}."
+        known = offer.at.silver.tables(spark, offer.at.lake.silver_root(feed.source))
+        near = meant(feed.table, [f"{feed.source}/{names.decode_table(each)}" for each in known])
+    return TableMissing(f"table {table.name} does not exist yet{near}", where=table.location, mend=mend)
 
 
 def _batches(

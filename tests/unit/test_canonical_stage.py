@@ -81,11 +81,13 @@ class World:
         """Records as Kafka has them, into bronze."""
         self.tables.append(bronze(self.spark, records), self.lake.bronze("s"), None)
 
-    def deliver(self, *more: Feed) -> list[Delivered]:
+    def offer(self, *more: Feed) -> Offer:
         at, feeds = Warehouse(self.tables, self.tables, self.control, self.lake), (self.feed, *more)
         outlets = {feed.name: self.outlet for feed in feeds}
-        offer = Offer(feeds, outlets, {"dim_people": self.key}, {"s": self.source}, at)
-        return canonical.deliver(self.spark, offer)
+        return Offer(feeds, outlets, {"dim_people": self.key}, {"s": self.source}, at)
+
+    def deliver(self, *more: Feed) -> list[Delivered]:
+        return canonical.deliver(self.spark, self.offer(*more))
 
     @property
     def sent(self) -> list[Sent]:
@@ -347,6 +349,26 @@ def test_a_feed_stops_rather_than_break_its_word(spark: SparkSession) -> None:
     world.control.remove(world.lake.canonical("people"))
     world.deliver()
     assert world.told[-1]["op"] == "read"
+
+
+def test_a_table_that_is_not_there_yet_is_told_with_what_makes_it(spark: SparkSession) -> None:
+    """By whoever asks what is promised, and by a run: a model's by a build, a source's by its first records, unless its
+    file names one that there is none of.
+    """
+    world = World(spark)
+    world.record(envelope("c", after={"id": 1}, pos=1, table="shop.orders"))
+    told = {}
+    for name in ("dim_people", "s/shop.order", "s/crm.people"):
+        world.feed = replace(OF_GOLD, table=name)
+        with pytest.raises(TableMissing) as asked:
+            canonical.promised(spark, world.offer(), world.feed)
+        assert str(asked.value) == str(stopped(world))
+        told[name] = asked.value
+    assert told["dim_people"].mend == "`replicator run` builds it, or says what stops its model."
+    first = "`replicator run` makes it of its first records; else mend `table` in the file of feed people."
+    assert {told[name].mend for name in ("s/shop.order", "s/crm.people")} == {first}
+    assert told["s/shop.order"].what == "table s/shop.order does not exist yet; did you mean 's/shop.orders'?"
+    assert told["s/crm.people"].what == "table s/crm.people does not exist yet"
 
 
 def test_a_feed_notices_that_its_file_tells_of_other_rows(spark: SparkSession) -> None:
