@@ -243,7 +243,8 @@ def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:
     at = made.warehouse
     intakes = {intake.source: intake for intake in made.intakes}
     sources = {each.source.name: each for each in made.refinements}
-    return Surroundings(at.lake, at.silver, at.control, readers, intakes, made.models, made.sinks, sources)
+    sinks = {name: targets.sink(name, target, brief=True) for name, target in settings.targets.items()}
+    return Surroundings(at.lake, at.silver, at.control, readers, intakes, made.models, sinks, sources)
 
 
 def tables(settings: Settings, fence: Fence = UNFENCED) -> TableFormat:

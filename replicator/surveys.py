@@ -24,7 +24,7 @@ def direct(settings: Settings, store: Store) -> DirectSurvey:
         settings.formats,
         {source.name: source for source in settings.sources},
         settings.models,
-        {name: targets.sink(name, target) for name, target in settings.targets.items()},
+        {name: targets.sink(name, target, brief=True) for name, target in settings.targets.items()},
     )
 
 

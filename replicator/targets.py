@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from replicator.protocols import Fence, Sink
 
 
-def sink(name: str, target: TargetKeys, fence: Fence = UNFENCED) -> Sink:
+def sink(name: str, target: TargetKeys, fence: Fence = UNFENCED, *, brief: bool = False) -> Sink:
     """The sink of a target, by ``at`` of its kind's class, which writes while the ``fence`` lets it: nothing is reached
-    yet.
+    yet. One that is ``brief`` is for who only looks: where nobody answers it says so, soon.
 
     Raises ConfigError, naming the target, for a kind that does not exist and for keys that the kind refuses.
     """
@@ -29,6 +29,7 @@ def sink(name: str, target: TargetKeys, fence: Fence = UNFENCED) -> Sink:
             sslmode=target.sslmode,
             options=target.options,
             fence=fence,
+            brief=brief,
         )
     except ConfigError as error:
         raise ConfigError(error.what, where=f"targets.{name}", mend=error.mend) from error

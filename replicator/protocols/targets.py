@@ -37,8 +37,9 @@ class Difference:
 class Sink(Protocol):
     """How rows are served.
 
-    The class of a kind of target has ``at(*, host, port, database, user, password, sslmode, options)``: the sink of an
-    entry of ``targets``, not reached yet. It raises ConfigError for what the kind does not take.
+    The class of a kind of target has ``at(*, host, port, database, user, password, sslmode, options, fence, brief)``:
+    the sink of an entry of ``targets``, not reached yet. A ``brief`` one is for who only looks: it asks once, and gives
+    a target that says nothing up soon. It raises ConfigError for what the kind does not take.
     """
 
     def answers(self, models: Sequence[Model] = ()) -> str:

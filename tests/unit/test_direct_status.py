@@ -20,7 +20,7 @@ import pytest
 
 from replicator.catalog.store import Store
 from replicator.catalog.stored import StoredFacts
-from replicator.errors import BronzeReplaced, ReplicatorError, TargetRefused, Unreachable
+from replicator.errors import BronzeReplaced, LoginRefused, ReplicatorError, TargetRefused, Unreachable
 from replicator.lake import Lake
 from replicator.operate.where.direct import DirectSurvey, standings
 from replicator.operate.where.standing import Standing
@@ -127,15 +127,20 @@ def test_a_kafka_that_is_silent_is_no_reason_for_spark(tmp_path: Path, caplog: p
     assert [message.partition(":")[0] for message in caplog.messages] == [told]
 
 
-def test_a_target_that_is_silent_is_waited_for_once(tmp_path: Path) -> None:
-    """Not for each of its models, though these are looked at side by side: a target has its own patience."""
+@pytest.mark.parametrize(
+    ("error", "position"), [(Unreachable, "out of reach"), (LoginRefused, "lets nobody in")], ids=["silent", "shut"]
+)
+def test_a_target_that_is_silent_or_shut_is_asked_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: type[ReplicatorError], position: str
+) -> None:
+    """Not for each of its models, though these are looked at side by side; and why is told, once."""
     asked = []
 
     class Silent:
         def progress(self, model: Model) -> None:
             asked.append(model.name)
             time.sleep(0.3)
-            raise Unreachable("Postgres does not answer")
+            raise error("Postgres has its reason")
 
     models = [Model(n, "", {}, ("id",), (), target=Target("warehouse", "star", n)) for n in ("one", "two", "three")]
     sinks: Any = {"warehouse": Silent()}
@@ -143,8 +148,9 @@ def test_a_target_that_is_silent_is_waited_for_once(tmp_path: Path) -> None:
     for model in models:
         deltalake.write_deltalake(at.lake.gold(model.name).location, SILVER)
     found = [each for each in standings(at) if each.layer == "publish"]
-    assert [each.position for each in found] == ["out of reach"] * 3
+    assert [each.position for each in found] == [position] * 3
     assert len(asked) == 1
+    assert caplog.messages == ["target_silent target=warehouse reason=Postgres has its reason"]
 
 
 def test_a_target_that_is_not_behind_its_gold_table_has_no_lag(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+import time
+from typing import Any
+
 import pytest
 
 from replicator import registry, targets
 from replicator.config.settingkeys import TargetKeys
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Sink
 from replicator.sinks.memory import MemorySink
+from replicator.spec import Model, Target
 
 
 def keys(**more: object) -> TargetKeys:
@@ -41,3 +46,19 @@ def test_what_a_kind_refuses_is_told_with_the_targets_name(wrong: dict[str, obje
         targets.sink("warehouse", keys(**wrong))
     assert caught.value.where == "targets.warehouse"
     assert "hunter2" not in str(caught.value)
+
+
+def test_who_only_looks_asks_a_silent_target_once_and_soon(caplog: pytest.LogCaptureFixture) -> None:
+    """One that takes connections and says nothing, and one whose port is shut; `options` may say how long."""
+    model = Model("m", "", {}, ("id",), (), target=Target("warehouse", "s", "m"))
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        at = keys(host="127.0.0.1", port=mute.getsockname()[1], sslmode="disable")
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match="does not answer"):
+            targets.sink("warehouse", at, brief=True).progress(model)
+        assert time.monotonic() - began < 8
+    with pytest.raises(Unreachable, match="does not answer"):
+        targets.sink("warehouse", at, brief=True).progress(model)
+    assert caplog.messages == []
+    patient: Any = targets.sink("warehouse", at.model_copy(update={"options": {"connect_timeout": "9"}}), brief=True)
+    assert patient._connection.options["connect_timeout"] == "9"

@@ -21,11 +21,12 @@ LOG = logging.getLogger(__name__)
 @dataclass
 class _Ledgers:
     """What a target says of its models. Those that are looked at beside the first wait for its answer: a target that is
-    silent is asked once.
+    silent, or lets nobody in, is asked once, and told of once.
     """
 
+    name: str
     sink: Sink
-    silent: Unreachable | None = None
+    silent: Unreachable | LoginRefused | None = None
     answers: bool = False
     first: Lock = field(default_factory=Lock)
 
@@ -38,7 +39,8 @@ class _Ledgers:
                 raise self.silent
             try:
                 found = self.sink.progress(model)
-            except Unreachable as error:
+            except (Unreachable, LoginRefused) as error:
+                LOG.warning("target_silent target=%s reason=%s", self.name, error)
                 self.silent = error
                 raise
             self.answers = True
@@ -49,7 +51,7 @@ class Served:
     """The targets, by connection."""
 
     def __init__(self, sinks: Mapping[str, Sink]) -> None:
-        self._ledgers = {name: _Ledgers(sink) for name, sink in sinks.items()}
+        self._ledgers = {name: _Ledgers(name, sink) for name, sink in sinks.items()}
 
     def standing(self, model: Model, target: Target, identity: str | None, version: int | None) -> Standing:
         """Where the target of a model stands whose gold table is this one, and has come to this version. How far it is

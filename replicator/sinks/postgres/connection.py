@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replicator.databases import opened
@@ -42,6 +42,7 @@ _SESSION = (
     "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 )
 # a server that is gone without a word is noticed after a minute, whether it was waited for or written to
+_BRIEFLY = "3"
 _PATIENCE = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
@@ -82,6 +83,10 @@ class PostgresConnection:
                 raise ConfigError(
                     f"{name}: {self.options[name]!r} is no time", mend="Write it as 500ms, 10s, 5min, 1h."
                 )
+
+    def brief(self) -> PostgresConnection:
+        """The same for who only looks: a server that says nothing is given up soon, unless ``options`` say when."""
+        return replace(self, options={"connect_timeout": _BRIEFLY, **self.options})
 
     @property
     def where(self) -> str:

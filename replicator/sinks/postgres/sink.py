@@ -56,9 +56,10 @@ class PostgresSink:
         self._warned: set[str] = set()
 
     @classmethod
-    def at(cls, *, fence: Fence = UNFENCED, **keys: Any) -> PostgresSink:
-        """The sink of a target, by the fields of :class:`PostgresConnection`."""
-        return cls(PostgresConnection(**keys), fence=fence)
+    def at(cls, *, fence: Fence = UNFENCED, brief: bool = False, **keys: Any) -> PostgresSink:
+        """The sink of a target, by the fields of :class:`PostgresConnection`; a ``brief`` one asks once."""
+        connection = PostgresConnection(**keys)
+        return cls(connection.brief(), backoff=Backoff(retries=0)) if brief else cls(connection, fence=fence)
 
     def answers(self, models: Sequence[Model] = ()) -> str:
         """Server and version, from a session of its own. Raises Unreachable, also where the server takes no writes, and
