@@ -38,6 +38,8 @@ def status(
         console.narrate(f"There are no tables in {settings.lake.root} yet.")
     for lacking in (each for each in found if each.unknown):
         console.narrate(_lacks(lacking), style="yellow")
+    for model in _undescribed(settings, found) if lake is None else ():
+        console.narrate(_left(settings, model), style="yellow")
     for trouble in troubles:
         console.narrate(f"{trouble.table} cannot be read: {trouble.why}", style="red")
     if troubles:
@@ -68,6 +70,22 @@ def _row(standing: Standing) -> list[str | None]:
     cells = (standing.layer, table, standing.rows, standing.position, standing.lag_events)
     seconds = None if standing.lag_seconds is None else f"{standing.lag_seconds:.1f}"
     return [*(None if cell is None else str(cell) for cell in cells), seconds]
+
+
+def _undescribed(settings: Settings, found: list[Standing]) -> list[str]:
+    """Gold tables of no model of the configuration."""
+    described = {model.name for model in settings.models}
+    return [each.table for each in found if each.layer == "gold" and each.table not in described]
+
+
+def _left(settings: Settings, model: str) -> str:
+    from replicator.lake import Lake
+
+    folder = Lake(settings.lake.root).gold(model).location
+    return (
+        f"gold {model}: no file describes this model any more; its table, and what was published of it, stay as they "
+        f"are. Bring its file back, or stop all drivers and remove the folder {folder}."
+    )
 
 
 def _lacks(standing: Standing) -> str:

@@ -17,7 +17,9 @@ from typing import Any
 import deltalake
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from replicator import cli
 from replicator.catalog.store import Store
 from replicator.catalog.stored import StoredFacts
 from replicator.errors import BronzeReplaced, LoginRefused, ReplicatorError, TargetRefused, Unreachable
@@ -241,6 +243,26 @@ def checksum(log: Path, version: int, done: Mapping[str, int]) -> None:
     counts = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
     found = {**counts, "setTransactions": ledger, "metadata": told["metaData"], "protocol": told["protocol"]}
     put(str(log / f"{version:020d}.crc"), found)
+
+
+def test_a_gold_table_that_no_file_describes_is_named_with_how_it_goes(tmp_path: Path) -> None:
+    """As behind a model that was removed: nothing else says that nobody brings it up to date. Where no configuration is
+    read, nobody knows.
+    """
+    conf, lake = tmp_path / "conf", Lake(f"{tmp_path}/lake")
+    (conf / "models").mkdir(parents=True)
+    (conf / "base.yaml").write_text(f"lake: {{root: {lake.root}}}\n")
+    (conf / "local.yaml").touch()
+    (conf / "models/kept.sql").write_text("SELECT 1 AS id")
+    (conf / "models/kept.yaml").write_text("inputs: {}\nkey: [id]\ncolumns: {id: integer}\n")
+    for model in ("kept", "left"):
+        deltalake.write_deltalake(lake.gold(model).location, SILVER)
+    for command, told in ((("--conf", str(conf)), ["left"]), (("--lake", lake.root), [])):
+        done = CliRunner().invoke(cli.app, ["status", "--json", *command], catch_exceptions=False)
+        assert {each["table"] for each in json.loads(done.stdout)} == {"kept", "left"}
+        lines = [line for line in done.stderr.splitlines() if "no file describes" in line]
+        assert [line.partition(":")[0] for line in lines] == [f"gold {model}" for model in told]
+        assert all(f"remove the folder {lake.gold('left').location}." in line for line in lines)
 
 
 def test_waiting_transactions_and_hudi_are_left_to_spark(tmp_path: Path) -> None:
