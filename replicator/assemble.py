@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -106,8 +106,25 @@ def offer(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> O
     )
 
 
+@dataclass(frozen=True)
+class Captured:
+    """Captured events: what reads them, and which of their ``topics`` each source has."""
+
+    reader: Source
+    topics: Mapping[str, list[str]]
+
+
+def captured(spark: SparkSession, files: Sequence[str]) -> Captured:
+    """The events of some files, once all are looked at. Raises BadRecording."""
+    reader: Source = registry.load("source", "recorded")(tuple(files))
+    by_source: dict[str, list[str]] = {}
+    for topic, source in sorted(sources_of(reader.read(spark)).items()):
+        by_source.setdefault(source, []).append(topic)
+    return Captured(reader, by_source)
+
+
 def recorded(
-    spark: SparkSession, settings: Settings, files: Sequence[str], declared: SourceSpec, fence: Fence = UNFENCED
+    spark: SparkSession, settings: Settings, events: Captured, declared: SourceSpec, fence: Fence = UNFENCED
 ) -> tuple[Pipeline, Mapping[Ingestion, list[str]]]:
     """A pipeline over captured events, without gold and targets; and which topics of the files each source has.
 
@@ -115,11 +132,7 @@ def recorded(
     """
     lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
     silver = tables(settings, fence)
-    reader: Source = registry.load("source", "recorded")(tuple(files))
-    by_source: dict[str, list[str]] = {}
-    for topic, source in sorted(sources_of(reader.read(spark)).items()):
-        by_source.setdefault(source, []).append(topic)
-    specs = [replace(declared, name=name, topics="") for name in by_source]
+    specs = [replace(declared, name=name, topics="") for name in events.topics]
     made = Pipeline(
         ingestions=(),
         intakes=(),
@@ -128,7 +141,7 @@ def recorded(
         models=(),
         sinks={},
     )
-    return made, {Ingestion(s.name, reader, delta, lake, spec=s): by_source[s.name] for s in specs}
+    return made, {Ingestion(s.name, events.reader, delta, lake, spec=s): events.topics[s.name] for s in specs}
 
 
 @contextmanager

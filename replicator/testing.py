@@ -106,7 +106,7 @@ class Project:
         return of.model_copy(update={"lake": of.lake.model_copy(update={"root": root}), "s3": None, "spark": spark})
 
     def _take(self, at: Settings, file: str, spec: SourceSpec) -> None:
-        made, shares = assemble.recorded(self._base, at, [file], spec)
+        made, shares = assemble.recorded(self._base, at, assemble.captured(self._base, [file]), spec)
         for ingestion, topics in shares.items():
             if ingestion.source != spec.name:
                 raise ConfigError(f"topic {topics[0]} is not of source {spec.name}, whose topics begin with its name")

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator.cli import console, options
-from replicator.cli.notes import noted
-from replicator.cli.told import Told
+from replicator.cli import captured, console, options
+from replicator.cli.told import Told, reporting
 from replicator.errors import ConfigError, Unreachable, exit_code
 
 if TYPE_CHECKING:
@@ -23,10 +21,7 @@ if TYPE_CHECKING:
 
     from replicator.protocols import Fence
     from replicator.settings import Settings
-    from replicator.stages.lines import Line, Report
 
-_FEW_BYTES = 4 << 20
-_UNTOLD = "`replicator runs` will not show all of this run"
 _STOPPING = "stopping: what is under way is finished first; the same once more ends it at once"
 _AGAIN_SECONDS = 1.0
 """What comes sooner is the same signal: `timeout` sends it to its program, and then to all of them."""
@@ -68,8 +63,8 @@ def run(
             raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
         if not once:
             raise ConfigError("recorded files have an end: --continuous is for sources", mend="Leave it out.")
-        files = _files([*recorded, *(stages or [])])
-        _run_recorded(options.settings(env, conf, lake), files, declare, told, wait=wait, debug=debug)
+        files = captured.absolute([*recorded, *(stages or [])])
+        captured.run(options.settings(env, conf, lake), files, declare, told, wait=wait, debug=debug)
     elif lake is not None:
         raise ConfigError(
             "neither a source nor a model is configured: with --lake no configuration is read",
@@ -80,25 +75,6 @@ def run(
     told.show(options.flags(env, conf, lake))
     if code := exit_code(told.errors()):
         raise typer.Exit(code)
-
-
-def _files(given: list[str]) -> list[str]:
-    """Captured files by their absolute names. Raises ConfigError for no name, which would be the folder that one is in,
-    and for that of a stage, which is no file here; BadRecording for one that is not there: before there is anything of
-    a lake.
-    """
-    from replicator.config.settingkeys import absolute
-    from replicator.sources.lines import refuse_absent
-    from replicator.stages.lines import CANONICAL, STAGES
-
-    if not all(given):
-        raise ConfigError("--recorded has a file without a name", mend="Name it; is a variable of the shell not set?")
-    stage = next((each for each in given if each in (*STAGES, CANONICAL) and not Path(each).exists()), None)
-    if stage is not None:
-        raise ConfigError(f"{stage} is a stage, not a file: --recorded runs bronze and silver", mend="Leave it out.")
-    files = [absolute(file) for file in given]
-    refuse_absent(files)
-    return files
 
 
 def _run(settings: Settings, named: list[str], told: Told, *, once: bool, wait: int, debug: bool) -> None:
@@ -126,7 +102,7 @@ def _run(settings: Settings, named: list[str], told: Told, *, once: bool, wait: 
     with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings, wait)) as fence:
         spark = session(settings, debug=debug)
         made = assemble.pipeline(spark, settings, fence)
-        with _reporting(spark, settings, " ".join(["run", *named]), told) as report:
+        with reporting(spark, settings, " ".join(["run", *named]), told) as report:
             if once:
                 pipeline.run_once(spark, made, stages, report)
             else:
@@ -172,67 +148,6 @@ def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Seque
         last = time.monotonic()
 
     return now_and_then
-
-
-def _run_recorded(
-    settings: Settings, files: list[str], declare: Path | None, told: Told, *, wait: int, debug: bool
-) -> None:
-    from replicator import assemble
-    from replicator import settings as configuration
-    from replicator.lake import Lake
-    from replicator.operate.lock import exclusive
-    from replicator.operate.where import carried
-    from replicator.session import session
-    from replicator.spec import SourceSpec
-    from replicator.stages import bronze, pipeline
-    from replicator.stages.lines import Line
-
-    declared = configuration.declared(declare) if declare is not None else SourceSpec("", "")
-    settings = settings.with_formats_of(declared)
-    with exclusive(Lake(settings.lake.root), ("bronze", "silver"), assemble.terms(settings, wait)) as fence:
-        spark: SparkSession = session(settings, debug=debug, brief=_are_few(files))
-        made, shares = assemble.recorded(spark, settings, files, declared, fence)
-        with _reporting(spark, settings, "run --recorded", told) as report:
-            for ingestion, topics in shares.items():
-                started = time.monotonic()
-                lost, rows = bronze.lost_commit(spark, ingestion), bronze.ingest_files(spark, ingestion, topics)
-                report(Line("bronze", ingestion.source, rows, rows, seconds=time.monotonic() - started, warnings=lost))
-            pipeline.run_once(spark, made, ("silver",), report)
-        for table, nearest in carried.without_records(spark, made.refinements).items():
-            console.narrate(f"{declare} speaks of {table}, and no record is of it{nearest}", style="yellow")
-
-
-def _are_few(files: Sequence[str]) -> bool:
-    """Whether events are taken sooner than a thorough compiler would pay."""
-    return all(map(os.path.isfile, files)) and sum(map(os.path.getsize, files)) <= _FEW_BYTES
-
-
-@contextmanager
-def _reporting(spark: SparkSession, settings: Settings, command: str, told: Told) -> Iterator[Report]:
-    """Counts every line, here and with the lake, and tells it as it comes. What the lake does not take of that (a full
-    disk, a store that is away) is told, and holds nothing up.
-    """
-    from replicator import assemble
-
-    log = assemble.run_log(spark, settings, command)
-
-    def report(line: Line) -> None:
-        told.add(line)
-        for warning in line.warnings:
-            console.narrate(f"{line.table}: {warning}", style="yellow")
-        if line.error is not None:
-            console.narrate(f"{line.stage} {line.table} stopped: {line.error}", style="red")
-        else:
-            how = f" ({line.how})" if line.how else ""
-            dead = f", dead letters: {line.dead_lettered}" if line.dead_lettered else ""
-            applied = f"{line.applied} of {line.rows_in} applied{dead}{how}"
-            console.narrate(f"{line.stage:8} {line.table}: {applied}", style="dim")
-        noted(lambda: log.add(line), _UNTOLD)
-
-    try:
-        yield report
-    finally:
-        noted(log.close, _UNTOLD)
 
 
 def _until_signalled() -> Event:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from replicator.cli import console
+from replicator.cli.notes import noted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import SparkSession
 
     from replicator.errors import ReplicatorError
-    from replicator.stages.lines import Line
+    from replicator.settings import Settings
+    from replicator.stages.lines import Line, Report
 
+_UNTOLD = "`replicator runs` will not show all of this run"
 _COLUMNS = ("stage", "table", "rows in", "applied", "superseded", "dead-lettered", "ignored", "seconds", "how")
 _KEYS = tuple(name.replace(" ", "_").replace("-", "_") for name in _COLUMNS)
 
@@ -58,6 +64,34 @@ class Told:
 
     def _kept(self) -> list[Line]:
         return self._lines if self._once else list(self._sums.values())
+
+
+@contextmanager
+def reporting(spark: SparkSession, settings: Settings, command: str, told: Told) -> Iterator[Report]:
+    """Counts every line, here and with the lake, and tells it as it comes. What the lake does not take of that (a full
+    disk, a store that is away) is told, and holds nothing up.
+    """
+    from replicator import assemble
+
+    log = assemble.run_log(spark, settings, command)
+
+    def report(line: Line) -> None:
+        told.add(line)
+        for warning in line.warnings:
+            console.narrate(f"{line.table}: {warning}", style="yellow")
+        if line.error is not None:
+            console.narrate(f"{line.stage} {line.table} stopped: {line.error}", style="red")
+        else:
+            how = f" ({line.how})" if line.how else ""
+            dead = f", dead letters: {line.dead_lettered}" if line.dead_lettered else ""
+            applied = f"{line.applied} of {line.rows_in} applied{dead}{how}"
+            console.narrate(f"{line.stage:8} {line.table}: {applied}", style="dim")
+        noted(lambda: log.add(line), _UNTOLD)
+
+    try:
+        yield report
+    finally:
+        noted(log.close, _UNTOLD)
 
 
 def _with(known: Line | None, line: Line) -> Line:

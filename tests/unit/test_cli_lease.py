@@ -54,6 +54,7 @@ def test_a_second_run_says_soon_that_the_lake_is_busy(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_of_two_runs_that_start_at_once_one_does_the_work(tmp_path: Path) -> None:
     """Both are the real command over the same records: one applies all of them, the other says who does."""
+    (tmp_path / "lake").mkdir()
     done = [_ended(each) for each in [_started(tmp_path), _started(tmp_path)]]
     [(_, out, _), (_, nothing, told)] = sorted(done)
     assert [code for code, _, _ in sorted(done)] == [0, 3]

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from replicator.cli import app, run
+from replicator.cli import app, captured, told
 from replicator.cli.notes import noted
 from replicator.errors import ConfigError, Unreachable
 from tests.builders import envelope
@@ -26,7 +26,7 @@ tables:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "few"), [((10, 20), True), ((run._FEW_BYTES, 1), False), ((run._FEW_BYTES,), True)], ids=str
+    ("sizes", "few"), [((10, 20), True), ((captured._FEW_BYTES, 1), False), ((captured._FEW_BYTES,), True)], ids=str
 )
 def test_a_few_captured_events_are_taken_by_a_jvm_that_compiles_quickly(
     tmp_path: Path, sizes: tuple[int, ...], few: bool
@@ -38,14 +38,14 @@ def test_a_few_captured_events_are_taken_by_a_jvm_that_compiles_quickly(
         with file.open("wb") as out:
             out.truncate(size)
         files.append(str(file))
-    assert run._are_few(files) is few
+    assert captured._are_few(files) is few
 
 
 def test_what_is_no_file_here_may_be_long(tmp_path: Path) -> None:
     """A pattern, a folder, an object: their size is not known before they are read."""
-    assert not run._are_few([f"{tmp_path}/*.jsonl"])
-    assert not run._are_few([str(tmp_path)])
-    assert not run._are_few(["s3a://bucket/events.jsonl"])
+    assert not captured._are_few([f"{tmp_path}/*.jsonl"])
+    assert not captured._are_few([str(tmp_path)])
+    assert not captured._are_few(["s3a://bucket/events.jsonl"])
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_lake_that_takes_no_note_of_a_run_holds_nothing_up(capsys: pytest.Capt
     def note() -> None:
         raise Unreachable("no space is left", where="lake/_replicator/runs/1.json")
 
-    noted(note, run._UNTOLD)
+    noted(note, told._UNTOLD)
     assert "will not show all of this run: Unreachable: no space is left" in capsys.readouterr().err
 
 

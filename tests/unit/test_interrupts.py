@@ -118,6 +118,7 @@ def test_sigterm_does_what_ctrl_c_does_and_says_so(tmp_path: Path, before: str) 
     """Leases are let go, so that the next driver need not find out; 143, and one line for whoever reads the log."""
     lake, events = Lake(str(tmp_path / "lake")), tmp_path / "events.jsonl"
     events.touch()
+    Path(lake.root).mkdir()
     command = [sys.executable, "-m", "replicator", "run", "--recorded", str(events), "--lake", lake.root]
     armed = {"REPLICATOR_FAILPOINTS_ALLOWED": "yes", "REPLICATOR_FAILPOINT": "lease.token_drawn:hang:1"}
     with subprocess.Popen(

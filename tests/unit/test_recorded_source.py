@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.errors import BadRecording
+from replicator.errors import BadRecording, LakeBusy
+from replicator.lake import Lake
+from replicator.operate.lock import exclusive
 from replicator.sources import lines
 from replicator.sources.recorded import RecordedSource
 from tests.cli import said
@@ -164,3 +166,26 @@ def test_a_file_that_is_not_what_its_name_says_is_named(exact: SparkSession, tmp
         with pytest.raises(BadRecording, match="cannot be read") as caught:
             RecordedSource([str(file)]).read(exact).count()
         assert caught.value.where == str(file)
+
+
+@pytest.mark.parametrize("name", ["cut.jsonl.gz", "odd.jsonl", "empty.jsonl"])
+def test_a_first_file_that_gives_no_record_leaves_no_lake(exact: SparkSession, tmp_path: Path, name: str) -> None:
+    """One that was cut off, that holds something else, or nothing: it is read before a lease is taken in a folder that
+    is not there. In a lake that is there the lease comes first, so that a second driver is told soon.
+    """
+    assert exact
+    content = {"cut.jsonl.gz": gzip.compress(line(0).encode())[:-9], "odd.jsonl": b"{", "empty.jsonl": b""}
+    (tmp_path / name).write_bytes(content[name])
+    words = ("run", "--recorded", str(tmp_path / name), "--lake", str(tmp_path / "lake"))
+    if name == "empty.jsonl":
+        said(*words)
+    else:
+        with pytest.raises(BadRecording):
+            said(*words)
+    assert not (tmp_path / "lake").exists()
+    (tmp_path / name).unlink()
+    (tmp_path / "whole.jsonl").write_text(line(0))
+    said("run", "--recorded", str(tmp_path / "whole.jsonl"), "--lake", str(tmp_path / "lake"))
+    (tmp_path / name).write_bytes(content[name])
+    with exclusive(Lake(str(tmp_path / "lake")), ("bronze",)), pytest.raises(LakeBusy):
+        said(*words)
