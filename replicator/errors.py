@@ -27,6 +27,7 @@
         ├── BronzeReplaced                      bronze is another one, or an older copy, than was read (F-C6)
         ├── ObjectRefused                       an object changed after it was read, or is too large
         ├── EngineFailed                        Spark, a disk or a library failed at it; one that goes on tries again
+        ├── ValueRefused                        an expression cannot be computed for some row
         ├── StaleWriter                         a commit did not happen: another writer was there
         ├── DeadLetterShare                     too many rejects in one batch (R5)
         ├── Residue                             the account does not add up (R1)
@@ -289,6 +290,14 @@ class EngineFailed(TableStopped):
     """
 
     code = "ENGINE_FAILED"
+
+
+class ValueRefused(TableStopped):
+    """Spark cannot compute an expression, of a model's SQL mostly, for some row: with the same rows it comes to the
+    same end.
+    """
+
+    code = "VALUE_REFUSED"
 
 
 class StaleWriter(TableStopped):

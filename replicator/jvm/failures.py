@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -10,3 +12,23 @@ FAILURES = (PySparkException, Py4JJavaError)
 
 ALL_FAILURES = (PySparkException, Py4JError)
 """These, and what py4j says where the JVM is gone."""
+
+
+def code(error: Exception) -> tuple[str, str] | None:
+    """Spark's name for what happened, and its SQLSTATE: those of the first of the Java causes that has one."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while java is not None:
+        state = _told(java, "getSqlState")
+        if state is not None:
+            return _told(java, "getErrorClass") or type(error).__name__, state
+        java = java.getCause()
+    return None
+
+
+def _told(java: Any, method: str) -> str | None:
+    """What a method of an exception says; None where its class has none."""
+    try:
+        found = getattr(java, method)()
+    except Py4JError:
+        return None
+    return None if found is None else str(found)

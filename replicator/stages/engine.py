@@ -5,24 +5,41 @@ from __future__ import annotations
 import re
 
 from replicator import damage, s3
-from replicator.errors import EngineFailed, StoreRefused, TableStopped, Unreachable
+from replicator.errors import EngineFailed, StoreRefused, TableStopped, Unreachable, ValueRefused
 from replicator.jvm import causes
+from replicator.jvm.failures import code
 
 _TOO_LARGE = "IOException: File too large"
+_OF_ROWS = re.compile("22...|21000|23505")
+"""Data exceptions, a query that is to give one row, and a key that a map would have twice."""
 _NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What Python raises at a schema block that is none, or is nested too deep."""
 
 
-def failure(error: Exception, table: str) -> EngineFailed:
+def failure(error: Exception, table: str) -> EngineFailed | ValueRefused:
     """The table's error in one line; all of it is its cause. Raises :func:`no_lake` where it is that."""
     shut = no_lake(error, table)
     if shut is not None:
         raise shut from error
-    stopped = EngineFailed(f"the engine failed: {causes.shortened(error)}", where=table, mend=mend(str(error)))
+    stopped = _of_a_row(error, table) or EngineFailed(
+        f"the engine failed: {causes.shortened(error)}", where=table, mend=mend(str(error))
+    )
     stopped.__cause__ = error
     return stopped
+
+
+def _of_a_row(error: Exception, table: str) -> ValueRefused | None:
+    """Where the SQLSTATE says that a value is to blame: without Spark's words, which have it."""
+    told = code(error)
+    if told is None or _OF_ROWS.fullmatch(told[1]) is None:
+        return None
+    what = f"an expression cannot be computed for some row ({told[0]}, SQLSTATE {told[1]})"
+    mend = (
+        "Mend its SQL (`try_cast`, `try_element_at`, `nullif` and the like), or the row; `--debug` shows Spark's words."
+    )
+    return ValueRefused(what, where=table, mend=mend)
 
 
 def mend(told: str) -> str | None:

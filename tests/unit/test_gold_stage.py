@@ -13,7 +13,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from replicator import failpoints
-from replicator.errors import ChecksFailed, ConfigError, SchemaRefused, TableStopped, TargetRefused
+from replicator.errors import (
+    ChecksFailed,
+    ConfigError,
+    EngineFailed,
+    SchemaRefused,
+    TableStopped,
+    TargetRefused,
+    ValueRefused,
+)
 from replicator.failpoints import Killed
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
@@ -730,3 +738,30 @@ def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(shop: S
     assert str(built["broken"].error).startswith("ENGINE_FAILED: the engine failed: ")
     assert (built["broken"].error.where, built["fact"].error) == ("broken", None)
     assert len(shop.rows()) == 3
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        (
+            "SELECT id, element_at(array(product), id - id) AS product FROM {lines}",
+            "INVALID_INDEX_OF_ZERO, SQLSTATE 22",
+        ),
+        (
+            "SELECT id, (SELECT id FROM {lines}) AS product FROM {lines}",
+            "SCALAR_SUBQUERY_TOO_MANY_ROWS, SQLSTATE 21000",
+        ),
+        ("SELECT id, map_from_arrays(array(7, 7), array(id, id))[1] AS product FROM {lines}", "DUPLICATED_MAP_KEY, "),
+        ("SELECT id, CAST(assert_true(id < 0) AS INT) AS product FROM {lines}", None),
+    ],
+    ids=["an index", "rows", "a key", "a check of its own"],
+)
+def test_sql_that_refuses_a_value_of_some_row_is_told_without_it(shop: Shop, sql: str, told: str | None) -> None:
+    """By Spark's name for it and its SQLSTATE, with what mends it, where Spark gives one: another try would end so."""
+    broken = replace(FACT, name="broken", sql=sql, inputs={"lines": "s/db.lines"}, lineage={}, refresh="full")
+    [built] = shop.refresh(broken)
+    assert isinstance(built.error, EngineFailed if told is None else ValueRefused)
+    if told is not None:
+        assert f"an expression cannot be computed for some row ({told}" in built.error.what
+        assert "7" not in built.error.what
+        assert str(built.error.mend).startswith("Mend its SQL")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from threading import Event
 from typing import Any
 
@@ -12,7 +13,16 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.errors import EngineFailed, LoginRefused, TargetRefused, Unreachable, exit_code
+from replicator.errors import (
+    ConfigError,
+    EngineFailed,
+    LoginRefused,
+    ReplicatorError,
+    TargetRefused,
+    Unreachable,
+    ValueRefused,
+    exit_code,
+)
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -280,6 +290,37 @@ def test_a_table_that_a_full_disk_stopped_is_tried_again_without_news(
     assert of_stage == [(0, EngineFailed), (0, EngineFailed), (1, type(None))]
     last = {(line.stage, line.table): line.error for line in lines}
     assert set(last.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [("SELECT k, element_at(array(k), a) AS a FROM {t}", ValueRefused), ("SELECT k, nope AS a FROM {t}", ConfigError)],
+    ids=["a value", "a column"],
+)
+def test_a_model_whose_sql_is_wrong_is_computed_again_with_news_alone(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, sql: str, error: type[ReplicatorError]
+) -> None:
+    """The same rows come to the same end; told with every minute, nobody would read it."""
+    monkeypatch.setattr(continuous, "_AGAIN_SECONDS", 0.1)
+    small, tables, control = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl()
+    lake, stop, looks = Lake("memory"), Event(), count(1)
+    silver, model = lake.silver("s", "db.t", ("k",)), replace(MODEL, sql=sql, target=None)
+    made_of = Pipeline((), (), (), Warehouse(tables, tables, control, lake), (model,), {})
+    lines: list[Line] = []
+
+    def commit(version: int) -> None:
+        rows = made(small, [(1, 0, "x", f"{version:02}", False, None, 1, "upsert")], f"{SILVER}, _op STRING")
+        tables.put(rows.withMetadata("k", {"key": 0, "name": "k"}), silver, Progress("bronze", version))
+
+    def between() -> None:
+        look = next(looks)
+        if look in (1, 10):
+            commit(look)
+        if look == 20:
+            stop.set()
+
+    continuous.run_continuously(small, made_of, ("gold",), lines.append, stop, between)
+    assert [type(line.error) for line in lines if not line.warnings] == [error, error]
 
 
 def test_a_source_that_a_full_disk_stopped_is_told_of_when_it_goes_on(
