@@ -6,6 +6,7 @@ delta-rs has a reader of its own, but it takes Spark's INT96 timestamps for nano
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from replicator.catalog.store import Store
     from replicator.spec import Moment, Table
 
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _OWN_TIMES = "delta.enableInCommitTimestamps"
 _UNDERSTOOD = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
 
@@ -74,8 +76,14 @@ def moment(store: Store, files: FileSystem, table: Table, when: int | datetime) 
 
 
 def opened(store: Store, location: str, version: int | None = None) -> Any:
-    """The table as delta-rs has it: its log is read. Raises ReplicatorError for a commit that is cut off."""
+    """The table as delta-rs has it: its log is read. Raises ReplicatorError for a commit that is cut off, and for a
+    path that delta-rs takes for another one.
+    """
     deltalake = extras.load("deltalake")
+    escape = _ESCAPE.search(store.path(location))
+    if escape is not None:
+        what = f"the table's path has {escape.group()}, which is read as another character"
+        raise ReplicatorError(what, where=location, mend=SPARK)
     try:
         return deltalake.DeltaTable(store.url(location), version, storage_options=store.options())
     except deltalake.exceptions.DeltaError:

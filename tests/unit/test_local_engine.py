@@ -20,7 +20,7 @@ from pyarrow import parquet
 from replicator import settings
 from replicator.catalog import tables
 from replicator.catalog.local import LocalEngine
-from replicator.catalog.store import Store
+from replicator.catalog.store import SPARK, Store
 from replicator.errors import ConfigError, ReplicatorError, Unreachable, VersionMissing
 from replicator.lake import Lake
 from tests.cli import said
@@ -100,6 +100,20 @@ def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(tmp_p
         ask(str(tmp_path), "SELECT * FROM orders")
     assert caught.value.what.endswith(f": {commit}")
     assert f"remove the folder {place}: the next run makes the table anew" in str(caught.value.mend)
+
+
+def test_a_lake_whose_path_has_an_escape_is_left_to_spark(tmp_path: Path) -> None:
+    """delta-rs takes ``l%20k`` for ``l k``, and would read the log of a lake that lies there. A percent sign alone, and
+    a blank, are none.
+    """
+    write(tmp_path / "plain")
+    (tmp_path / "plain").rename(tmp_path / "l%20k")
+    write(tmp_path / "l k", ORDERS.slice(0, 1))
+    with pytest.raises(ReplicatorError, match="has %20, which is read as another character") as caught:
+        ask(f"{tmp_path}/l%20k", "SELECT * FROM fact_orders")
+    assert caught.value.mend == SPARK
+    (tmp_path / "l k").rename(tmp_path / "5 % x")
+    assert ask(f"{tmp_path}/5 % x", "SELECT count(*) AS n FROM fact_orders")[1] == [("2",)]
 
 
 def test_a_lake_without_a_file_is_no_mistake_of_the_query(tmp_path: Path) -> None:
