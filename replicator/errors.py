@@ -400,8 +400,11 @@ MENDED_ELSEWHERE = (TargetRefused, EngineFailed, StaleWriter)
 
 
 def first_line(error: BaseException) -> str:
-    """What an error that is not ours says, in one line: of Spark's parser the first one is empty."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """What an error that is not ours says, in one line: of Spark's parser the first one is empty, and of its analyser
+    it ends with a semicolon.
+    """
+    lines = (line.strip().rstrip(";") for line in str(error).splitlines())
+    return next(filter(None, lines), type(error).__name__)
 
 
 def exit_code(errors: Collection[ReplicatorError]) -> int:

@@ -41,6 +41,15 @@ def test_the_drawn_exit_codes_are_the_codes() -> None:
             assert getattr(errors, name).exit_code == code
 
 
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [("\n[X] No column `a`.; line 1 pos 11;\n'Project ['a]", "[X] No column `a`.; line 1 pos 11"), ("", "ValueError")],
+)
+def test_the_first_line_of_what_others_say_ends_as_a_sentence_may(said: str, line: str) -> None:
+    """Spark's parser begins with an empty one, and its analyser ends with a semicolon."""
+    assert errors.first_line(ValueError(said)) == line
+
+
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
 def test_an_error_says_what_where_and_how_to_mend(kind: type[ReplicatorError]) -> None:
     """One sentence for people, the parts for programs."""
