@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from replicator.connect.signals import Signal
-from replicator.errors import Unreachable
+from replicator.errors import ConnectorFailed, Unreachable
 
 _STARTED, _IN_PROGRESS, _SCANNED = "STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"
 _COMPLETED, _ABORTED = "COMPLETED", "ABORTED"
@@ -53,6 +53,13 @@ class Notice:
     def failed(self) -> bool:
         """A table was not read."""
         return self.is_scan and self.status not in _DONE
+
+    @property
+    def said(self) -> str:
+        """What became of a table, for people."""
+        if self.failed:
+            return f"{self.table} was not read: {self.status}"
+        return f"{self.table} is read, {self.rows or 0:,} rows"
 
 
 def notice(value: bytes | None, of: Signal, prefix: str) -> Notice | None:
@@ -136,6 +143,13 @@ def outcomes(told: Iterable[Notice], tables: Iterable[str]) -> list[Notice]:
         ]
         found += own or [Notice(_SCANNED, table, otherwise)]
     return found
+
+
+def must_be_read(source: str, found: Iterable[Notice]) -> None:
+    """Raises ConnectorFailed where a table was not read."""
+    if failed := [each.said for each in found if each.failed]:
+        mend = f"The log of Kafka Connect says why; `replicator connect check {source}` looks at keys and rights."
+        raise ConnectorFailed("; ".join(failed), mend=mend)
 
 
 def _object(value: bytes | None) -> Mapping[str, Any]:

@@ -264,6 +264,17 @@ def test_a_table_that_was_not_read_is_told() -> None:
     assert (stopped.status, stopped.failed) == ("ABORTED", True)
 
 
+def test_a_table_that_was_not_read_is_not_called_read() -> None:
+    """Neither as it is told nor in the end, where the error says where its cause stands."""
+    failed = Notice("TABLE_SCAN_COMPLETED", "sales.a", "SQL_EXCEPTION", 0)
+    done = Notice("TABLE_SCAN_COMPLETED", "sales.b", "SUCCEEDED", 1234)
+    assert [failed.said, done.said] == ["sales.a was not read: SQL_EXCEPTION", "sales.b is read, 1,234 rows"]
+    notices.must_be_read("shop", [done])
+    with pytest.raises(ConnectorFailed, match=r"sales.a was not read: SQL_EXCEPTION\. .*connect check shop") as error:
+        notices.must_be_read("shop", [done, failed])
+    assert error.value.exit_code == 1
+
+
 def test_waiting_ends_when_it_is_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing said in time: try again, with the causes; a connector that failed meanwhile is told by its own error."""
     signal = signals.signal(Asked(("sales.orders",)), config())

@@ -117,6 +117,20 @@ def test_rights_of_a_binlog_reader_are_told_both_ways() -> None:
     assert bad(binlog.judge(of_mariadb(privileges=narrow), MARIADB)) == []
 
 
+@pytest.mark.parametrize("scope", ["*", "shop", "shop.signals"])
+def test_a_signal_table_into_which_a_binlog_reader_may_not_insert_is_told(scope: str) -> None:
+    """Incremental snapshots write their watermarks there; a right for the table, its database or all will do."""
+    shop = replace(MARIADB, signals="shop.signals", tables=("shop.orders",))
+    told = of_mariadb()
+    told["tables"].append({"name": "shop.signals", "engine": "InnoDB", "key_count": 1})
+    assert bad(binlog.judge(told, shop)) == [("mend", "signals", f"GRANT INSERT ON `shop`.`signals` TO {DBZ};")]
+    assert bad(binlog.judge(told, replace(shop, config={"read.only": "true"}))) == []
+    told["privileges"].append({"grantee": DBZ, "privilege": "INSERT", "scope": scope})
+    assert [what for _, what, _ in bad(binlog.judge(told, shop))] == (["grants"] if scope == "*" else [])
+    told["tables"].pop()
+    assert ("mend", "signals") in [each[:2] for each in bad(binlog.judge(told, shop))]
+
+
 SQLSERVER = Connector(
     "t", "sqlserver", "t", "h", 1433, "dbz", "${env:P}", databases=("testDB",), tables=("dbo.customers", "dbo.Product")
 )

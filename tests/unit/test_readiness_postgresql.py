@@ -22,8 +22,9 @@ ROLE = {
 TABLE = {
     "name": "sales.orders", "parts": None, "ancestors": None, "children": None, "alike": None, "unlogged": False,
     "identity": "d", "row_security": False, "forced": False, "key": ["id"], "immediate": True, "index": None,
-    "arrays": None, "owned": False, "entered": True, "readable": True, "writable": False,
+    "arrays": None, "owned": False, "entered": True, "readable": True, "writable": False, "insertable": False,
 }  # fmt: skip
+SIGNALS = TABLE | {"name": "sales.signals", "writable": True, "insertable": True}
 SLOT = {
     "slot_name": "shop", "plugin": "pgoutput", "database": "shop", "active": True, "wal_status": "reserved",
     "retained": 2048,
@@ -44,8 +45,8 @@ def answers(**changed: Any) -> dict[str, Any]:
         "role": [ROLE | changed.pop("role", {})],
         "slots": [SLOT | changed.pop("slot", {})],
         "publication": [] if publication is None else [PUBLICATION | publication],
-        "published": [{"name": "sales.orders"}],
-        "tables": [TABLE | changed.pop("table", {}), TABLE | {"name": "sales.tmp", "key": None}],
+        "published": [{"name": "sales.orders"}, {"name": "sales.signals"}],
+        "tables": [TABLE | changed.pop("table", {}), TABLE | {"name": "sales.tmp", "key": None}, SIGNALS],
     }
     return told | changed
 
@@ -80,8 +81,18 @@ def test_a_source_at_which_all_is_well_has_nothing_to_mend() -> None:
             "publication",
             "publish = 'insert, update, delete, truncate'",
         ),
-        ({"published": []}, "mend", "publication", 'ALTER PUBLICATION "shop" ADD TABLE "sales"."orders";'),
-        ({"publication": None}, "mend", "publication", 'CREATE PUBLICATION "shop" FOR TABLE "sales"."orders";'),
+        (
+            {"published": [{"name": "sales.signals"}]},
+            "mend",
+            "publication",
+            'ALTER PUBLICATION "shop" ADD TABLE "sales"."orders";',
+        ),
+        (
+            {"publication": None},
+            "mend",
+            "publication",
+            'CREATE PUBLICATION "shop" FOR TABLE "sales"."orders", "sales"."signals";',
+        ),
         ({"role": {"rolreplication": False}}, "mend", "role", 'ALTER ROLE "dbz" REPLICATION;'),
         ({"role": {"rolcanlogin": False}}, "mend", "role", 'ALTER ROLE "dbz" LOGIN;'),
         ({"role": {"connects": False}}, "mend", "role", 'GRANT CONNECT ON DATABASE "shop" TO "dbz";'),
@@ -152,7 +163,8 @@ def test_a_partitioned_table_is_published_by_its_own_root_or_all_of_its_own_part
     """And its changes come under names that are captured, its own among them: else they are not applied, or a table
     that a snapshot filled gets none.
     """
-    told = answers(table=table, published=[{"name": name} for name in published], publication={"pubviaroot": via_root})
+    named = [{"name": name} for name in (*published, "sales.signals")]
+    told = answers(table=table, published=named, publication={"pubviaroot": via_root})
     [(found, what, mend)] = bad(told)
     assert (found, what) == (level, "publication")
     assert fix in mend
@@ -163,9 +175,9 @@ def test_the_publication_that_is_proposed_leaves_out_what_no_log_has() -> None:
     told = answers(publication=None)
     told["tables"].append(TABLE | {"name": "sales.cache", "unlogged": True})
     assert [fix for _, what, fix in bad(told) if what == "publication"] == [
-        'CREATE PUBLICATION "shop" FOR TABLE "sales"."orders";'
+        'CREATE PUBLICATION "shop" FOR TABLE "sales"."orders", "sales"."signals";'
     ]
-    told = answers(table={"unlogged": True}, published=[])
+    told = answers(table={"unlogged": True}, published=[{"name": "sales.signals"}])
     assert [what for _, what, _ in bad(told)] == ["log"]
 
 
@@ -176,9 +188,29 @@ def test_a_parent_that_is_read_alone_by_its_snapshots_needs_no_mend() -> None:
     assert bad(told, replace(CONNECTOR, config=alone)) == []
 
 
+@pytest.mark.parametrize("tables", [("sales[.].*",), ("sales.orders",)])
+def test_a_signal_table_that_no_incremental_snapshot_can_use_is_told(tables: tuple[str, ...]) -> None:
+    """It is there, the connector's account may insert its watermarks, and they are published: captured by its own
+    name or, as Debezium does, for being the signal table.
+    """
+    shop = replace(CONNECTOR, tables=tables)
+    told = answers()
+    assert bad(told, shop) == []
+    told["tables"][-1] = SIGNALS | {"writable": False, "insertable": False}
+    assert bad(told, shop) == [("mend", "signals", 'GRANT INSERT ON "sales"."signals" TO "dbz";')]
+    assert bad(told, replace(shop, config={"read.only": "true"})) == []
+    told["tables"].pop()
+    [(level, what, fix)] = bad(told, shop)
+    assert (level, what) == ("mend", "signals")
+    assert fix.startswith('CREATE TABLE "sales"."signals" (id varchar(42) PRIMARY KEY, ')
+    [unsent] = bad(answers(published=[{"name": "sales.orders"}]), shop)
+    assert unsent == ("mend", "publication", 'ALTER PUBLICATION "shop" ADD TABLE "sales"."signals";')
+
+
 def test_without_the_role_nothing_is_said_of_its_rights() -> None:
     """One thing to mend, not one per table."""
     told = answers(role={}, table={"readable": None, "entered": None, "owned": None, "writable": None})
+    told["tables"][-1] = SIGNALS | {"insertable": None}
     told["role"] = []
     assert bad(told) == [("mend", "role", "CREATE ROLE \"dbz\" LOGIN REPLICATION PASSWORD '…';")]
 

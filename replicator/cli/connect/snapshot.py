@@ -60,7 +60,7 @@ def snapshot(
     Rows that the source does not have any more are not mentioned: they stay in silver, unless --remove-missing says
     that they shall go, with the next run after it.
     """
-    from replicator.connect import signals
+    from replicator.connect import notices, signals
 
     settings = options.settings(env, conf)
     connect = reach.cluster(settings)
@@ -78,8 +78,7 @@ def snapshot(
         return
     found = _watched(order, connect, answers, jvm, asked.tables)
     _print(found, as_json=as_json)
-    if any(each.failed for each in found):
-        raise typer.Exit(ConnectorFailed.exit_code)
+    notices.must_be_read(source, found)
     if finish is not None:
         finish()
 
@@ -210,7 +209,7 @@ def _teller(name: str) -> Callable[[Notice], None]:
             of = f": chunk {notice.chunk:,} of {notice.chunks:,}" if notice.chunk and notice.chunks else ""
             console.narrate(f"{name}: {notice.table} is being read{of}")
         elif notice.is_scan:
-            console.narrate(f"{name}: {notice.table} is read, {notice.rows or 0:,} rows")
+            console.narrate(f"{name}: {notice.said}")
 
     return tell
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from replicator.databases.readiness import signalling
 from replicator.databases.readiness.finding import (
     ADVICE,
     MEND,
@@ -53,6 +54,9 @@ SELECT grantee, privilege_type AS privilege, '*' AS scope FROM information_schem
 UNION ALL
 SELECT grantee, privilege_type, table_schema FROM information_schema.schema_privileges
  WHERE grantee LIKE concat('''', %(user)s, '''@%%')
+UNION ALL
+SELECT grantee, privilege_type, concat(table_schema, '.', table_name) FROM information_schema.table_privileges
+ WHERE grantee LIKE concat('''', %(user)s, '''@%%')
 """,
 }
 _NEEDED = ("SELECT", "RELOAD", "SHOW DATABASES", "REPLICATION SLAVE", "REPLICATION CLIENT")
@@ -75,6 +79,7 @@ def judge(answers: Answers, connector: Connector) -> list[Finding]:
         *_unsigned(answers["unsigned"] or (), connector),
         *_cascades(answers["cascades"] or (), captured),
         *absent(connector, every),
+        *_signals(answers["privileges"] or (), connector, every),
     ]
 
 
@@ -133,6 +138,16 @@ def _privileges(told: Rows | None, connector: Connector, databases: list[str]) -
             yield Finding("grants", ADVICE, f"{grantee} has {few}, which capture never needs", fix)
         if not missing and not surplus:
             yield Finding("grants", OK, grantee)
+
+
+def _signals(told: Rows, connector: Connector, every: list[str]) -> Iterator[Finding]:
+    """Whether each account of the connector's user may insert into the signal table."""
+    yield from signalling.missing(connector, every, _quoted(connector.signals))
+    for table in (each for each in every if signalling.is_signals(connector, each)):
+        scopes = {"*", table, table.partition(".")[0]}
+        able = {row["grantee"] for row in told if row["privilege"] == "INSERT" and str(row["scope"]) in scopes}
+        for grantee in sorted({row["grantee"] for row in told} - able):
+            yield from signalling.unwritable(connector, table, _quoted(table), grantee)
 
 
 def _spelled(privilege: str) -> str:

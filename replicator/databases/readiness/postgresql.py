@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any
 
 from replicator.databases.readiness import postgresql_tables as per_table
-from replicator.databases.readiness.finding import ADVICE, MEND, OK, Answers, Finding, Rows, absent, only, size, takes
+from replicator.databases.readiness import signalling
+from replicator.databases.readiness.finding import ADVICE, MEND, OK, Answers, Finding, Rows, absent, only, size
 from replicator.databases.readiness.finding import double_quoted as quoted
 from replicator.spec import Connector
 
@@ -46,14 +47,16 @@ _MUCH = 1 << 30
 
 def judge(answers: Answers, connector: Connector) -> list[Finding]:
     """Everything that was looked at, what is fine as well."""
-    tables = [row for row in answers["tables"] or () if takes(connector, row["name"])]
+    every = [row["name"] for row in answers["tables"] or ()]
+    tables = [row for row in answers["tables"] or () if signalling.sends(connector, row["name"])]
     return [
         *_log(answers, connector),
         *_slots(answers["slots"] or (), connector),
         *_role(only(answers["role"]), connector),
         *chain.from_iterable(per_table.judge(row, only(answers["role"]), connector) for row in tables),
         *_publication(answers, connector, tables),
-        *absent(connector, [row["name"] for row in answers["tables"] or ()]),
+        *absent(connector, every),
+        *signalling.missing(connector, every, quoted(connector.signals)),
     ]
 
 
@@ -134,7 +137,7 @@ def _unsent(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Fi
     published = {row["name"] for row in every or ()}
     for row in (each for each in tables if not each["unlogged"]):
         names = per_table.sent_as(row, published, by_root=told["pubviaroot"])
-        lost = [each for each in names if not takes(connector, each)]
+        lost = [each for each in names if not signalling.sends(connector, each)]
         if not names:
             said = f"{connector.publication} does not have it: no change is sent"
             fix = f"ALTER PUBLICATION {name} ADD TABLE {quoted(row['name'])};"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from replicator.databases.readiness import signalling
 from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding, keyless
 from replicator.databases.readiness.finding import double_quoted as quoted
 from replicator.spec import Connector
@@ -46,6 +47,7 @@ SELECT n.nspname || '.' || c.relname AS name, c.relpersistence = 'u' AS unlogged
        pg_has_role(r.oid, c.relowner, 'USAGE') AS owned, has_schema_privilege(r.oid, n.oid, 'USAGE') AS entered,
        has_table_privilege(r.oid, c.oid, 'SELECT') AS readable,
        has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS writable,
+       has_table_privilege(r.oid, c.oid, 'INSERT') AS insertable,
        {_ALIKE} AS alike, {_CHILDREN} AS children, {_PARTS} AS parts, {_ANCESTORS} AS ancestors
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_roles r ON r.rolname = %(user)s
  WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%%' ORDER BY 1
@@ -127,7 +129,8 @@ def _rights(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connec
     if table["row_security"] and not exempt:
         said = f"row-level security hides rows from {connector.user}: a snapshot leaves them out"
         yield Finding("row-level security", MEND, said, f"ALTER ROLE {user} BYPASSRLS;", name)
-    is_signals = bool(connector.signals) and connector.signals.endswith(name)
-    if table["writable"] and not (table["owned"] or role["rolsuper"] or is_signals):
+    if signalling.is_signals(connector, name):
+        yield from () if table["insertable"] else signalling.unwritable(connector, name, quoted(name), user)
+    elif table["writable"] and not (table["owned"] or role["rolsuper"]):
         fix = f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON {quoted(name)} FROM {user};"
         yield Finding("grants", ADVICE, f"{connector.user} may write it, which capture never needs", fix, name)
