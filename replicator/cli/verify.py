@@ -65,7 +65,7 @@ def verify(
     as_json: options.Json = False,
 ) -> None:
     """Compare the contents of every layer with the one before it, by checksums and down to keys and columns; exit code
-    1 where they differ, 2 where a database lets nobody in, 3 where one is out of reach.
+    1 where they differ, 2 where a database lets nobody in or there is no lake, 3 where one is out of reach.
     """
     from replicator import assemble
     from replicator.operate import verify as operate
@@ -84,6 +84,8 @@ def verify(
     if lake is None and operate.SOURCE in layers:
         _tell_unasked(checks)
     verdicts = _made(spark, comparisons, operate.Look(sample, wait), marks)
+    if not verdicts:
+        options.lake_there(settings)
     _print(verdicts, as_json=as_json)
     _leave(verdicts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -29,6 +30,14 @@ _SHORTEST_LEASE = 6
 """Seconds: a renewal each second, and some for a commit that was let go."""
 
 Name = Annotated[str, Field(min_length=1)]
+
+
+def _no_file(root: str) -> str:
+    """A path that is a folder, or may become one."""
+    for path in (Path(root), *Path(root).parents):
+        if os.path.isfile(path):  # where nobody may look there is none: the lake's own errors say so
+            raise ValueError(f"a lake is a folder, and {path} is a file")
+    return root
 
 
 def _lease(value: Any) -> Any:
@@ -59,7 +68,7 @@ class LakeKeys(Strict):
     @classmethod
     def _absolute(cls, root: str) -> str:
         if "://" not in root:
-            return absolute(root)
+            return _no_file(absolute(root))
         if root.split("://", 1)[0] not in {"s3a", "file", "hdfs"}:
             raise ValueError(f"a lake is a local directory, s3a://bucket/prefix, hdfs:// or file://, not {root!r}")
         return root.rstrip("/")

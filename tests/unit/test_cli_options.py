@@ -32,6 +32,15 @@ def test_a_lake_that_is_none_is_a_matter_of_usage(lake: str, why: str) -> None:
         said("status", "--lake", lake)
 
 
+@pytest.mark.parametrize("verb", [("status",), ("runs",), ("purge",), ("dead-letters", "list")])
+@pytest.mark.parametrize("below", ["", "lake"])
+def test_a_file_in_place_of_a_lake_is_a_matter_of_usage(tmp_path: Path, verb: tuple[str, ...], below: str) -> None:
+    """It is no empty lake, and another try changes nothing."""
+    (tmp_path / "events.jsonl").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"--lake: .*{tmp_path}/events.jsonl is a file"):
+        said(*verb, "--lake", str(tmp_path / "events.jsonl" / below), code=2)
+
+
 @pytest.mark.parametrize("verb", [
     ("maintain",), ("rebuild", "--all"), ("rebuild", "orders", "--dry-run"), ("purge",),
     ("dead-letters", "retry", "--all"), ("dead-letters", "drop", "--all", "--yes"),

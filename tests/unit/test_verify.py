@@ -34,6 +34,7 @@ from replicator.stages import gold
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from tests.builders import bronze, made, record
+from tests.cli import said
 
 pytestmark = pytest.mark.spark
 
@@ -249,6 +250,13 @@ def test_a_table_is_behind_by_commits_with_records_of_its_own(exact: Any, tmp_pa
     come("d.busy", "d.new")
     come("d.new")
     assert [source._behind(exact, at, name) for name in ("d.busy", "d.idle")] == [2, 0]
+
+
+def test_a_lake_that_is_not_there_is_equal_to_nothing(world: World, tmp_path: Path) -> None:
+    """As of every verb that works on what is there, by whatever name a lake was mistyped: exit code 2, not 0."""
+    assert world.spark is not None
+    with pytest.raises(ConfigError, match="there is no lake yet"):
+        said("verify", "--lake", str(tmp_path / "absent"), code=2)
 
 
 def test_several_tables_and_models_are_chosen_by_name(world: World) -> None:
