@@ -24,7 +24,7 @@ from replicator.operate.rebuild import EQUAL, How, rebuild
 from replicator.operate.retry import retry
 from replicator.sources.recorded import RecordedSource
 from replicator.spec import Applied, Column, Declaration, Outbox, Progress, SourceSpec, Table
-from replicator.stages import silver
+from replicator.stages import silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.continuous import run_continuously
 from replicator.stages.lines import Line
@@ -189,6 +189,34 @@ def test_a_death_at_the_commit_is_gone_on_with(exact: SparkSession, tmp_path: Pa
     world.format.when = "before"
     assert world.take() == []
     assert world.live() == {1: 11, 3: 33, 6: 1}
+
+
+class Large(MemoryFormat):
+    """Says that bronze is beyond small work, and notes of what work the deletes of a snapshot were made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_small: list[bool] = []
+
+    def size(self, spark: SparkSession, table: Table) -> int:
+        return tuning.FEW_RECORDS + 1 if table.name == "bronze/s" else super().size(spark, table)
+
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
+        if progress.input.endswith("/snapshot"):
+            self.is_small.append(tuning.is_small(changes.sparkSession))
+        return super().apply(changes, table, progress)
+
+
+def test_what_a_snapshot_mentions_is_read_as_any_other_records(exact: SparkSession, tmp_path: Path) -> None:
+    """Half a million records lie in 20 MB of bronze: they are compiled for, and read on all cores, from where a batch
+    of them is, and not from where rows of a table are.
+    """
+    world = World(exact, tmp_path, Large())
+    world.take(*BEFORE)
+    world.finish(BEGUN, ENDED)
+    world.take(*SEEN, *CHANGED)
+    assert world.live() == {1: 11, 3: 33, 6: 1}
+    assert world.format.is_small == [False]
 
 
 def test_an_empty_table_loses_all_its_rows_once_it_is_not_paused(exact: SparkSession, tmp_path: Path) -> None:

@@ -166,9 +166,9 @@ def _told(spark: SparkSession, at: Refinement, name: str, whole: Whole, *, again
 
 def _removed(spark: SparkSession, of: _Table) -> int | None:
     at, bronze = of.at, of.at.lake.bronze(of.at.source.name)
-    spark = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), of.bronze)
     topics = routes.topics(of.name)
+    spark = tuning.session_for_records(spark, at.bronze.size(spark, bronze), len(topics))
     records = arrivals.as_of(spark, at.bronze, bronze, topics, of.read)
     if records is None:  # what the table has yet to read may mention rows as well
         records = at.bronze.read(spark, bronze).where(F.col("topic").isin(*topics))
