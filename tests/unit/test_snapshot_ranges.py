@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
-from replicator.stages.table import ordering
+from replicator.stages.table import ordering, snapshots
+from replicator.stages.table.snapshots import Whole
 from replicator.stages.tick.epochs import Epochs
 from replicator.stages.tick.reached import Reached
 from replicator.stages.tick.share import Share
@@ -181,3 +182,45 @@ def test_a_snapshot_that_stands_below_a_truncate_is_told_and_comes_with_an_epoch
     assert told == [[], [], ["snapshot_below_truncate"], []]
     rows = memory.read(exact, at.lake.silver("s", "shop.orders")).where("NOT _deleted").collect()
     assert sorted(row["id"] for row in rows) == [3, 4]
+
+
+def marked(offset: int, key: int, mark: str) -> Record:
+    """A row of a snapshot with its mark, or an update (``false``)."""
+    told = envelope("u" if mark == "false" else "r", {"id": key, "v": key}, pos=100 + offset, snapshot=mark)
+    return record(TOPIC, offset, {"id": key}, told)
+
+
+BROKEN_OFF = [marked(0, 1, "first"), marked(1, 2, "true")]
+ANEW = [marked(2, 1, "first_in_data_collection"), marked(3, 3, "last_in_data_collection")]
+WORD = "snapshot_again"
+
+
+@pytest.mark.parametrize(
+    ("batches", "words"),
+    [
+        ([BROKEN_OFF, ANEW, [marked(4, 3, "false")]], [[], [WORD], []]),
+        ([[*BROKEN_OFF, *ANEW]], [[WORD]]),
+        ([BROKEN_OFF, [marked(2, 3, "true"), marked(3, 4, "last")], [marked(4, 5, "incremental")]], [[], [], []]),
+    ],
+    ids=["later", "at once", "one that goes on"],
+)
+def test_a_snapshot_that_a_connector_took_anew_is_told(
+    exact: SparkSession, tmp_path: Path, batches: list[list[Record]], words: list[list[str]]
+) -> None:
+    """D7: killed in the midst of one it reads all once more, and what was deleted in between (here 2) is in no event.
+    Of a table that is read again behind a snapshot that said what is gone nothing is told.
+    """
+    memory = MemoryFormat()
+    tables = (Declaration("shop.orders", (Column("id", "int"), Column("v", "int"))),)
+    at = Refinement(SourceSpec("s", ".*", tables=tables), memory, memory, MemoryControl(), Lake(str(tmp_path)))
+    told = []
+    for batch in batches:
+        memory.append(bronze(exact, batch), at.lake.bronze("s"), None)
+        [account] = silver.refine(exact, at)
+        told.append(account.warnings)
+    assert [[each.partition(":")[0] for each in warnings] for warnings in told] == words
+    for warning in chain.from_iterable(told):
+        assert "`replicator connect snapshot s shop.orders --remove-missing` takes them out" in warning
+    snapshots.add(at.control, at.lake.snapshots("s"), {"shop.orders": Whole(1, {(TOPIC, 0): 9}, {(TOPIC, 0): 9})})
+    again = Refinement(at.source, memory, MemoryFormat(), at.control, at.lake)
+    assert [each.warnings for each in silver.refine(exact, again) if each.read] == [()]

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator.stages.table import truncates
+from replicator.stages.table import anew, truncates
 from replicator.stages.table.decoding import Decoded
 from replicator.stages.table.schema_change import SchemaChange
 from replicator.stages.table.truncates import Truncated
@@ -73,7 +73,7 @@ def warnings(share: Share, read: Decoded, made: DataFrame, truncated: Truncated)
     told += read.schema.plan.warnings
     if share.tied:
         told += _ties(made, read.schema.plan.layout)
-    return [*told, *truncates.overtaken(share, read.ordered, truncated)]
+    return [*told, *truncates.overtaken(share, read.ordered, truncated), *anew.told(share)]
 
 
 def _ties(made: DataFrame, layout: Layout) -> list[str]:
