@@ -80,7 +80,8 @@ VERBS: Mapping[str, tuple[str, str]] = {
         "verify:verify",
         (
             "Compare the contents of every layer with the one before it, by checksums and down to keys and columns; "
-            "exit code 1 where they differ, 2 where a database lets nobody in, 3 where one is out of reach."
+            "exit code 1 where they differ, 2 where a database lets nobody in or there is no lake, 3 where one is out "
+            "of reach."
         ),
     ),
     "aws": ("aws:app", "Stages on Amazon EMR, and clients of Amazon MSK."),
