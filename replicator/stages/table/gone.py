@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -28,9 +28,10 @@ from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import decoding, snapshots
 from replicator.stages.table.snapshots import Whole
-from replicator.stages.tick import arrivals, epochs, pauses, routing
+from replicator.stages.tick import arrivals, epochs, likeness, pauses, routing, shaping
 from replicator.stages.tick.arrivals import News
 from replicator.stages.tick.rewind import Watch
+from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.share import Share
 from replicator.transforms import changes, exempt, fold, gone
 from replicator.transforms.columns.layout import Layout, described, key_of
@@ -168,18 +169,20 @@ def _removed(spark: SparkSession, of: _Table) -> int | None:
     at, bronze = of.at, of.at.lake.bronze(of.at.source.name)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), of.bronze)
     topics = routes.topics(of.name)
-    spark = tuning.session_for_records(spark, at.bronze.size(spark, bronze), len(topics))
+    size = at.bronze.size(spark, bronze)
+    spark = tuning.session_for_records(spark, size, len(topics))
     records = arrivals.as_of(spark, at.bronze, bronze, topics, of.read)
     if records is None:  # what the table has yet to read may mention rows as well
         records = at.bronze.read(spark, bronze).where(F.col("topic").isin(*topics))
     if not of.whole.is_in(records):
         return None
-    watch = Watch(spark, at, News(of.read, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
-    share = Share(spark, at, routes, watch.news, of.name, (), epochs=watch.epochs)
+    news = News(of.read, dict.fromkeys(topics, routing.BEGINNING))
+    watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
+    share = Share(spark, at, routes, news, of.name, (), epochs=watch.epochs)
     stored = at.silver.read(spark, of.table)
     layout = _layout(stored.schema)
     with (
-        watch.any_shape(records.where(of.whole.since()), topics) as recent,
+        _since(watch, records.where(of.whole.since()), routes, size) as recent,
         _mentioned(share, of.whole, recent, stored.select(*map(names.spark, layout.keys))) as mentioned,
         tuning.kept(fold.fold(gone.deletes(stored, mentioned, layout), layout.keys, partial=False)) as deletes,
     ):
@@ -192,13 +195,29 @@ def _removed(spark: SparkSession, of: _Table) -> int | None:
 
 
 @contextmanager
+def _since(watch: Watch, records: DataFrame, routes: Routes, size: int) -> Iterator[DataFrame]:
+    """Records of the watched topics, of so many bytes of bronze at most, described as a tick does: by those like them,
+    for in months they become many.
+    """
+    at, topics = watch.at, watch.news.after
+    likeness.acquaint(at, records, topics, size)
+    survey = partial(_surveyed, at)
+    with shaping.described(watch.spark, at, watch.in_epochs(records, topics), watch.news, routes, survey) as (told, *_):
+        yield shaping.compacted(told, at.source)
+
+
+def _surveyed(at: Refinement, records: DataFrame) -> tuple[list[Row], list[Row]]:
+    return likeness.exampled(at, changes.survey(records).collect()), []
+
+
+@contextmanager
 def _mentioned(share: Share, whole: Whole, recent: DataFrame, keys: DataFrame) -> Iterator[DataFrame]:
     """The keys that described records of the table's topics are about; ``keys`` has their columns. Raises TableStopped
     where the key in a record of the time of the snapshot cannot be read. What came later, once mended, is newer than a
     delete.
     """
     records = exempt.by_declaration(share.routed(recent), share.at.source)
-    groups = changes.survey(records).collect()
+    groups, _ = _surveyed(share.at, records)
     own = tuple(group for group in groups if group["table"] == share.name)
     if any(_is_unread(group, share.name) for group in groups):
         then = changes.survey(records.where(whole.until())).collect()

@@ -56,15 +56,16 @@ def read(records: DataFrame, source: SourceSpec, *, is_unusual: bool) -> Iterato
     """
     with tuning.kept(envelope.read(records, source.reading)) as usual:
         if not is_unusual:
-            yield _compacted(usual, source)
+            yield compacted(usual, source)
             return
         some = shapes.unusual(source)
         plain = shapes.plain(usual.where(some), shapes.of(source, {}))
         with tuning.kept(plain.unionByName(usual.where(~some))) as rewritten:
-            yield _compacted(rewritten, source)
+            yield compacted(rewritten, source)
 
 
-def _compacted(records: DataFrame, source: SourceSpec) -> DataFrame:
+def compacted(records: DataFrame, source: SourceSpec) -> DataFrame:
+    """Described records, all of their keys' before them among them, with lone tombstones of compacted topics (B5)."""
     is_compacted = compaction.compacted(source)
     return records if is_compacted is None else compaction.marked(records, is_compacted)
 
