@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -23,6 +24,7 @@ from replicator.jvm.hadoop import file_system, is_absent, not_read, text
 _SUFFIX = ".json"
 _BESIDE = ".new"
 _LOCAL = "file:"
+_LOOKS, _MOMENT_SECONDS = 5, 0.1
 _CUT_OFF = "org.apache.hadoop.fs.ChecksumException"
 
 
@@ -40,7 +42,7 @@ class JsonControl:
         """The object, None if the file is missing. Raises NoControlRow for one that is broken."""
         if exists(self._spark, path):
             try:
-                return dict(json.loads(text(self._spark, path)))
+                return dict(json.loads(self._whole(path)))
             except ValueError as error:
                 raise NoControlRow.at(path) from error
             except Py4JJavaError as error:
@@ -84,6 +86,18 @@ class JsonControl:
         files.delete(jvm.org.apache.hadoop.fs.Path(f"{path}{_BESIDE}"), False)
         files.delete(place, False)
 
+    def _whole(self, path: str, looks: int = _LOOKS) -> str:
+        """The text of a file; of one that is being replaced once its checksum is that of the new one, too: on a local
+        disk Hadoop moves them one after the other.
+        """
+        try:
+            return text(self._spark, path)
+        except Py4JJavaError as error:
+            if looks == 1 or not _is_cut_off(error):
+                raise
+        time.sleep(_MOMENT_SECONDS)
+        return self._whole(path, looks - 1)
+
     def _left_beside(self, path: str) -> dict[str, Any] | None:
         """The object of a writer that died between delete and rename in :meth:`put`; None where it died earlier."""
         beside = f"{path}{_BESIDE}"
@@ -96,9 +110,14 @@ class JsonControl:
         except Py4JJavaError as error:
             if is_absent(error):
                 return self.get(path)  # it was moved to its place
-            if str(error.java_exception.getClass().getName()) == _CUT_OFF:
+            if _is_cut_off(error):
                 return None
             raise
+
+
+def _is_cut_off(error: Py4JJavaError) -> bool:
+    """Whether a file is not what its checksum says."""
+    return str(error.java_exception.getClass().getName()) == _CUT_OFF
 
 
 class MemoryControl:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from threading import Timer
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from replicator import failpoints
@@ -108,3 +110,19 @@ def test_a_row_that_is_replaced_meanwhile_is_read(
     answers, real = iter(seen), controls.exists
     monkeypatch.setattr(controls, "exists", lambda spark, path: next(answers, real(spark, path)))
     assert rows.get(path) == {"version": 1}
+
+
+def test_a_row_whose_checksum_is_yet_to_be_moved_beside_it_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Hadoop moves a file of a local disk and its checksum one after the other; one that never fits is damage."""
+    rows, path, checksum = JsonControl(spark), str(tmp_path / "row.json"), tmp_path / ".row.json.crc"
+    rows.put(path, {"version": 1})
+    old = checksum.read_bytes()
+    rows.put(path, {"version": 22})
+    new = checksum.read_bytes()
+    checksum.write_bytes(old)
+    with pytest.raises(Py4JJavaError, match="ChecksumException"):
+        rows.get(path)
+    later = Timer(0.1, lambda: checksum.write_bytes(new))
+    later.start()
+    assert rows.get(path) == {"version": 22}
+    later.join()
