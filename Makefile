@@ -50,7 +50,7 @@ test: env ## check, and every other test
 TESTS_4.1 := $(addprefix tests/,unit/test_sparkline.py unit/test_java.py unit/test_session_conf.py \
 	unit/test_recorded_source.py unit/test_bronze_rows.py unit/test_envelope.py unit/test_types.py unit/test_position.py \
 	unit/test_silver_stage.py unit/test_tables_at_once.py unit/test_schema_change.py unit/test_key_changes.py unit/test_spans.py \
-	unit/test_gold_stage.py unit/test_publish_stage.py unit/test_objects.py golden/test_recordings.py property/test_members_laws.py \
+	unit/test_gold_stage.py unit/test_publish_stage.py unit/test_objects.py golden/test_recordings.py property/test_members_laws.py property/test_runs_laws.py \
 	contract/test_table_format.py contract/test_delta_log.py contract/test_delta_merge.py contract/test_delta_upkeep.py \
 	contract/test_sink.py contract/test_sink_values.py contract/test_fence.py unit/test_expressions.py \
 	unit/test_sql.py::test_whatever_is_no_query_is_refused unit/test_sql.py::test_queries_are_let_through)
