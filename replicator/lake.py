@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from replicator import names
 from replicator.spec import Table
@@ -22,6 +23,16 @@ _SHADOWS = ("silver", "history", "dead_letters")
 
 TWINS = ("delta", "hudi")
 """Formats that a copy of a silver table may be in; its name ends with ``__<format>``."""
+
+
+def is_local(place: str) -> bool:
+    """Whether a path, or a URL of a folder, is on this machine."""
+    return "://" not in place or place.startswith("file:")
+
+
+def on_disk(place: str) -> Path:
+    """A place that :func:`is_local`."""
+    return Path(place.removeprefix("file://").removeprefix("file:"))
 
 
 @dataclass(frozen=True)
@@ -199,7 +210,7 @@ class Lake:
 
     def is_local(self) -> bool:
         """Whether the lake is a local directory."""
-        return "://" not in self.root or self.root.startswith("file:")
+        return is_local(self.root)
 
     def _join(self, *parts: str) -> str:
         return "/".join((self.root.rstrip("/"), *parts))

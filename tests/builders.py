@@ -12,6 +12,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
+from replicator.debezium import alike
+from replicator.debezium.alike import Known
 from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import gateway
 from replicator.spec import Table
@@ -91,6 +93,11 @@ def record(topic: str, offset: int, key: Any, value: Any, **more: Any) -> Record
 def bronze(spark: SparkSession, records: Iterable[Record]) -> DataFrame:
     """Bronze rows."""
     return made(spark, [each.row() for each in records], BRONZE)
+
+
+def said_alike(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
+    """What templates say of records."""
+    return alike.told(alike.likened(records, templates, binlog), templates)
 
 
 def envelope(

@@ -72,7 +72,9 @@ def run(settings: Settings, files: list[str], declare: Path | None, told: Told, 
 
 def _is_nowhere(lake: Lake) -> bool:
     """Whether it would be a folder of this machine that is not there yet."""
-    return lake.is_local() and not Path(lake.root.removeprefix("file://").removeprefix("file:")).exists()
+    from replicator.lake import on_disk
+
+    return lake.is_local() and not on_disk(lake.root).exists()
 
 
 def _taken(

@@ -16,7 +16,7 @@ from replicator import s3 as s3_client
 from replicator.errors import ConfigError, Unreachable
 from replicator.jvm import spark_home, sparkline
 from replicator.jvm.java import java_home, java_version
-from replicator.lake import Lake
+from replicator.lake import Lake, is_local, on_disk
 from replicator.leases.objects import refuse_unconditional
 
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ def objects(root: str, s3: S3Keys | None) -> str:
                 Bucket=bucket, Prefix=f"{prefix}/" if prefix else "", MaxKeys=1
             )
         return f"{root} holds objects" if found["KeyCount"] else f"{root} is empty"
-    if "://" in root and not root.startswith("file:"):
+    if not is_local(root):
         return f"{root} is not tried from here"
-    folder = Path(root.removeprefix("file://").removeprefix("file:"))
+    folder = on_disk(root)
     if not folder.is_dir():
         raise ConfigError("There is no such folder.", where=str(folder), mend="Check `objects`, and that the sink ran.")
     return f"{folder} is there"
@@ -118,9 +118,9 @@ def lake(root: str, s3: S3Keys | None, *, leased: bool = True) -> str:
     """
     if root.startswith("s3a://"):
         return _object_store(root, s3, leased=leased)
-    if "://" in root and not root.startswith("file:"):
+    if not is_local(root):
         return f"{root} is not tried from here"
-    return _directory(Path(root.removeprefix("file://").removeprefix("file:")))
+    return _directory(on_disk(root))
 
 
 def _refusal(server: str, *, speak: bool) -> str | None:

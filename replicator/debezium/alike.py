@@ -139,13 +139,6 @@ def _size(example: Mapping[str, Any]) -> int:
     return sum(map(sys.getsizeof, (*named, *(example.get(each) or "" for each in ("value", "key")))))
 
 
-def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
-    """The columns of ``envelope.read``; ``form`` is NULL of a record that no template matches, and the others
-    say nothing then. ``told`` is TRUE, and the names of a record's columns are NULL: ``Templates.example`` has them.
-    """
-    return told(likened(records, templates, binlog), templates)
-
-
 def likened(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
     """Records with what is to be kept of them for :func:`told`: the number of the TEMPLATE that each matches, NULL
     where none does, and what it says itself. Of one that matches ``value`` is what is yet to be read of it
@@ -173,8 +166,10 @@ def likened(records: DataFrame, templates: Sequence[Known], binlog: str) -> Data
 
 
 def told(kept: DataFrame, templates: Sequence[Known]) -> DataFrame:
-    """What :func:`read` says of records of which :func:`likened` says this. What is the same of all that match a
-    template need not be kept for each of them: half of all columns.
+    """The columns of ``envelope.read`` of records of which :func:`likened` says this; ``form`` is NULL of one that no
+    template matches, and the others say nothing then. ``told`` is TRUE, and the names of a record's columns are NULL:
+    ``Templates.example`` has them. What is the same of all that match a template need not be kept for each of them:
+    half of all columns.
     """
     facts = {name: _shared([each.facts[name] for each in templates], kind) for name, kind in _SHARED.items()}
     said = {

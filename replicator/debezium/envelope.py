@@ -48,7 +48,7 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     Debezium's: a flattened row only where the topic has no envelopes), ``rewritten`` (it has ``__deleted``, so that its
     topic's deletes are rows, F2), ``held`` (some value of it may be the placeholder, E2), ``shape`` (it may be no plain
     record, and of which kind; NULL nearly always) and ``told`` (FALSE: by its own words, and not by those of others
-    like it, see ``alike.read``).
+    like it, see ``alike.told``).
     """
     return prepared.once(records, _read, reading)
 

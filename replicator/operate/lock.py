@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replicator import failpoints, s3
 from replicator.errors import ConfigError
-from replicator.lake import Lake
+from replicator.lake import Lake, on_disk
 from replicator.leases import record, token
 from replicator.leases.file import FileRegister
 from replicator.leases.holder import here
@@ -112,7 +111,7 @@ def shut_out(lake: Lake, stage: str, terms: Terms) -> Record | None:
 def _registers(lake: Lake, terms: Terms, *, probed: bool = False) -> Callable[[str], Register]:
     """From a path of the lake to the register there. Raises ConfigError for a lake where none can be kept."""
     if lake.is_local():
-        return lambda path: FileRegister(Path(path.removeprefix("file://").removeprefix("file:")))
+        return lambda path: FileRegister(on_disk(path))
     if not lake.root.startswith("s3a://"):
         raise ConfigError(
             "leases are kept on a local disk or s3a://, not here",

@@ -48,12 +48,13 @@ public final class Runs implements UDF9 {
             task = attempt;
             runs = 0L;
         }
-        if (latest == null || !latest.isOf(topic, partition, stream)) {
-            latest = (Run) streams.get(topic + "/" + partition + "/" + stream);
-        }
-        if (latest == null || offset <= latest.offset) {
-            latest = new Run(topic, partition, stream, runs++);
-            streams.put(topic + "/" + partition + "/" + stream, latest);
+        if (latest == null || !latest.isOf(topic, partition, stream) || offset <= latest.offset) {
+            String of = topic + "/" + partition + "/" + stream;
+            latest = (Run) streams.get(of);
+            if (latest == null || offset <= latest.offset) {
+                latest = new Run(topic, partition, stream, runs++);
+                streams.put(of, latest);
+            }
         }
         latest.offset = offset;
         return latest;

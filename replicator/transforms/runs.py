@@ -38,21 +38,16 @@ def of(places: DataFrame) -> DataFrame:
     spark, columns = places.sparkSession, [F.col(name) for name in ("topic", "partition", "stream", "table", "place")]
     lengths = (len(position.FIRST_EPOCH), position.EPOCH_AND_MAJOR)
     run = compiled.function(spark, "replicator.transforms.Runs", "bigint", *lengths, pure=False)
-    keyed = compiled.function(spark, "replicator.transforms.Keyed", "bigint", pure=False)
+    fitting = compiled.function(spark, "replicator.transforms.Keyed", "bigint", pure=False)
     told = places.select(
         *("topic", "partition", "stream", "table", "offset"),
         F.spark_partition_id().alias("task"),
         run(*columns, reach.minus_time(), F.col("offset"), F.col("is_snapshot"), F.col("transaction")).alias("told"),
-        keyed(F.col("topic"), F.col("partition"), F.col("key").cast("binary")).alias("keyed"),
+        fitting(F.col("topic"), F.col("partition"), F.col("key").cast("binary")).alias("keyed"),
     )
     by_run = told.groupBy("topic", "partition", "stream", "table", "task", F.shiftright("told", 2).alias("run"))
-    ends = (_last(2).alias("greatest"), _last(1).alias("begins"), F.bit_and("keyed").alias("keyed"))
-    return by_run.agg(F.min("offset").alias("first"), F.max("offset").alias("last"), *ends).limit(MOST + 1)
-
-
-def _last(bit: int) -> Column:
-    """The offset of the last record that has a bit."""
-    return F.max(F.when(F.col("told").bitwiseAND(bit) != 0, F.col("offset")))
+    found = (_last(2).alias("greatest"), _last(1).alias("begins"), F.bit_and("keyed").alias("keyed"))
+    return by_run.agg(F.min("offset").alias("first"), F.max("offset").alias("last"), *found).limit(MOST + 1)
 
 
 def ends(runs: Sequence[Row]) -> Ends | None:
@@ -79,6 +74,11 @@ def keyed(runs: Sequence[Row]) -> set[str]:
     for row in runs:
         bits[row["topic"]].append(row["keyed"])
     return {topic for topic, each in bits.items() if reduce(and_, each)} if len(runs) <= MOST else set()
+
+
+def _last(bit: int) -> Column:
+    """The offset of the last record that has a bit."""
+    return F.max(F.when(F.col("told").bitwiseAND(bit) != 0, F.col("offset")))
 
 
 def _interleave(runs: Sequence[Row]) -> bool:

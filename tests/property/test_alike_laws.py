@@ -19,7 +19,7 @@ from replicator.debezium import alike, envelope
 from replicator.debezium.unavailable import Placeholder, is_unavailable
 from replicator.spec import Reading
 from replicator.transforms import changes
-from tests.builders import Record, bronze, exact_session
+from tests.builders import Record, bronze, exact_session, said_alike
 from tests.golden.cases import FOLDER, Case
 
 pytestmark = pytest.mark.spark
@@ -92,7 +92,7 @@ def differing(records: DataFrame, known: list[alike.Known]) -> tuple[int, list[A
     be the placeholder it says of each that is, and of some that only begin like it. Of the record's ``value`` it leaves
     the image that is yet to be read as it was, and nothing else; of names nothing.
     """
-    told = alike.read(records, known, Reading().binlog).where(F.col("form").isNotNull())
+    told = said_alike(records, known, Reading().binlog).where(F.col("form").isNotNull())
     parsed = envelope.read(records, Reading())
     both = told.alias("one").join(parsed.alias("other"), ["topic", "partition", "offset"])
     same = F.lit(True)

@@ -20,7 +20,7 @@ from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver, tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import likeness
-from tests.builders import UNSENT, Record, bronze, record, wrapped
+from tests.builders import UNSENT, Record, bronze, record, said_alike, wrapped
 from tests.builders import envelope as change
 
 pytestmark = pytest.mark.spark
@@ -47,7 +47,7 @@ def described(spark: SparkSession, known: Refinement, records: list[Record]) -> 
     with likeness.described(known, bronze(spark, records), [TOPIC]) as found:
         rows = [row.asDict() for row in found.drop("headers").orderBy("offset").collect()]
         templates = known.templates.of([TOPIC])
-        unlike = alike.read(bronze(spark, records), templates, "file_pos").where("form IS NULL").collect()
+        unlike = said_alike(bronze(spark, records), templates, "file_pos").where("form IS NULL").collect()
     return rows, sorted(row["offset"] for row in unlike)
 
 
@@ -197,7 +197,7 @@ def test_a_row_of_very_many_columns_and_a_very_long_text_do_not_overflow_the_sta
     templates = alike.Templates()
     templates.learn([row.asDict() for row in said.collect()], Placeholder())
     assert len(templates.of([TOPIC])) == 2
-    told = alike.read(bronze(exact, records), templates.of([TOPIC]), "file_pos")
+    told = said_alike(bronze(exact, records), templates.of([TOPIC]), "file_pos")
     assert told.where("form IS NULL").count() == 0
 
 
@@ -254,9 +254,9 @@ def test_templates_of_very_many_topics_are_told_apart(exact: SparkSession) -> No
     templates = alike.Templates()
     templates.learn(said[:100], Placeholder())
     assert len(templates.of(topics[:50])) == 100
-    told = alike.read(bronze(exact, records), templates.of(topics), "file_pos")
+    told = said_alike(bronze(exact, records), templates.of(topics), "file_pos")
     assert {(row["topic"], row["form"]) for row in told.collect()} == {(row["topic"], row["form"]) for row in said}
-    strangers = alike.read(bronze(exact, records), templates.of(topics[1:]), "file_pos")
+    strangers = said_alike(bronze(exact, records), templates.of(topics[1:]), "file_pos")
     assert {row["topic"] for row in strangers.where("form IS NULL").collect()} == {topics[0]}
 
 

@@ -41,8 +41,8 @@ _SESSION = (
     "-c extra_float_digits=3 -c quote_all_identifiers=off "
     "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 )
-# a server that is gone without a word is noticed after a minute, whether it was waited for or written to
 _BRIEFLY = "3"
+# a server that is gone without a word is noticed after a minute, whether it was waited for or written to
 _PATIENCE = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
