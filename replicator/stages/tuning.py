@@ -60,6 +60,11 @@ _MEDIUM = {
     "spark.sql.constraintPropagation.enabled": "false",
     _SIZE: "medium",
 }
+_MODELS = {
+    **_MEDIUM,
+    # rows of tables are narrow, and a model's plans are the same with each refresh (decision 0050)
+    "spark.sql.codegen.wholeStage": "true",
+}
 _INTERPRETED = {
     # plans differ from batch to batch, and compiling one costs more than running it (B10)
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -86,7 +91,7 @@ def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) ->
 
 def session_for_models(spark: SparkSession, size: int) -> SparkSession:
     """The same for a model over ``size`` bytes of inputs, all of which it may have to read."""
-    fit = _SMALL if size <= FEW_ROWS else _MEDIUM if size <= SMALL_BYTES else {}
+    fit = _SMALL if size <= FEW_ROWS else _MODELS if size <= SMALL_BYTES else {}
     return _session(spark, fit, exact_names=False)
 
 

@@ -98,6 +98,13 @@ def test_models_have_three_sizes(spark: SparkSession) -> None:
     assert [tuning.is_large(each) for each in sessions] == [False, False, False, False, True]
 
 
+def test_medium_models_are_compiled_by_the_stage_and_medium_records_are_not(spark: SparkSession) -> None:
+    """Decision 0050: rows of tables are narrow; those of events make functions that the JVM does not compile."""
+    models, records = tuning.session_for_models(spark, tuning.SMALL_BYTES), tuning.session_for_records(spark, 9 << 20, 1)
+    plans = [each.range(9).where("id % 2 = 0")._jdf.queryExecution().executedPlan() for each in (models, records)]
+    assert ["WholeStageCodegen" in plan.nodeName() for plan in plans] == [True, False]
+
+
 @pytest.mark.parametrize(("topics", "most"), [(0, 0), (1, 2 << 20), (3, 6 << 20), (4, 8 << 20), (9, 8 << 20)])
 def test_records_are_worth_compiling_for_where_a_topic_has_many(spark: SparkSession, topics: int, most: int) -> None:
     """Decision 0058: a plan is compiled for each table, and pays where that one has enough records."""
