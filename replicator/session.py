@@ -57,8 +57,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     spark = builder.getOrCreate()
     refuse_unextended(settings.formats, spark.sparkContext.getConf().get("spark.sql.extensions", ""))
     gateway.remember(gateway.of(spark))
-    system = gateway.of(spark).java.lang.System
-    system.setOut(system.err)  # libraries that print have nothing that belongs to the data on stdout, as Hudi's do
+    _keep_stdout(gateway.of(spark))
     if not submitted:
         interrupts.cancelling(spark.sparkContext.cancelAllJobs)
     elif not debug:
@@ -157,6 +156,16 @@ def _refuse_without(name: str, jvm: Any, runtime: str) -> None:
             else f'spark-submit --jars "$(replicator jars --format {name})"'
         )
         raise JarsMissing(f"Spark runs without the JARs of {name}.", mend=f"Start it with: {how} ...") from error
+
+
+def _keep_stdout(jvm: Any) -> None:
+    """What libraries print in the JVM goes where Spark's own words go, for stdout is data. Hudi's warn, when merging
+    on read, of what no user can mend.
+    """
+    system = jvm.java.lang.System
+    log = system.getProperty("replicator.log")
+    kept = log is not None and jvm.java.io.File(log).canWrite()
+    system.setOut(jvm.java.io.PrintStream(jvm.java.io.FileOutputStream(log, True)) if kept else system.err)
 
 
 def _in_utc(jvm: Any) -> None:

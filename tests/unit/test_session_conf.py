@@ -6,6 +6,7 @@ import resource
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
@@ -232,10 +233,14 @@ def test_spark_defaults_are_read_as_spark_reads_them(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.spark
-def test_what_libraries_print_is_no_data(spark: SparkSession) -> None:
-    """What a library prints in the JVM, as Hudi's does, goes to stderr, since stdout is data."""
-    system = spark.sparkContext._jvm.java.lang.System
-    assert system.out.equals(system.err)
+def test_what_libraries_print_is_no_data_and_no_warning_of_ours(spark: SparkSession) -> None:
+    """What a library prints in the JVM, as Hudi's do ("# WARNING: Unable to get Instrumentation"), goes where Spark's
+    own words go: stdout is data, and stderr tells what somebody can mend.
+    """
+    printed = f"# WARNING: {uuid4()}"
+    jvm: Any = spark.sparkContext._jvm
+    jvm.java.lang.System.out.println(printed)
+    assert printed in session.log_file(settings.bare(None).cache).read_text(errors="replace").splitlines()
 
 
 def test_a_session_that_runs_without_a_formats_extension_is_refused() -> None:
