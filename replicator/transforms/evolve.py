@@ -178,17 +178,15 @@ def _spelling(table: str, stored: Iterable[str], forms: Sequence[Form], keys: Co
 
 
 def _dropped(forms: Sequence[Form], own: Mapping[str, str], draft: Draft) -> tuple[str, ...]:
-    """Columns of the table, or of what it is made as, that the records with a new column lack: dropped, or the old name
-    of the new one.
+    """Columns of the table, or of what it is made as, that the records with one new column lack: dropped, or the
+    old name of the new one. Records with another new column may be older, and have them.
     """
     added = {change.column for change in draft.changes if change.kind == ADDED}
     first = [stored_name(each.name) for each in forms[0].fields] if forms and not own else []
     known = by_case([*(version_of(column)[0] for column in own), *first])
-    with_new = [{spelled(each.name, known) for each in form.fields} for form in forms]
-    with_new = [columns for columns in with_new if columns & added]
-    if not with_new:
-        return ()
-    gone = (name for name in known.values() if not any(name in columns for columns in with_new))
+    told = [{spelled(each.name, known) for each in form.fields} for form in forms]
+    with_new = [set[str]().union(*(columns for columns in told if new in columns)) for new in added]
+    gone = (name for name in known.values() if any(columns and name not in columns for columns in with_new))
     return tuple(name for name in gone if name not in draft.keys)
 
 

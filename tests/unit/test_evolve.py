@@ -385,6 +385,16 @@ def test_a_column_that_is_spelled_in_another_case_stays_the_same() -> None:
     assert homes.sightings(forms, {1: "a", 2: "b"}, found.layout.named)["v", layout.kin("string")] == "b"
 
 
+def test_a_column_that_is_renamed_amid_a_batch_is_told_beside_another_new_one() -> None:
+    """Records with a column that was added before the rename still have the old name: it went all the same."""
+    stored = {"id": "int", "a": "int", "b": "string"} | SYSTEM
+    before = form({"id": "int", "a": "int", "b": "string", "d": "int"}, keys=("id",))
+    after = form({"id": "int", "a": "int", "bb": "string", "d": "int"}, keys=("id",), number=2)
+    found = evolve.plan("t", [before, after], stored, ("id",))
+    assert found.dropped == ("b",)
+    assert found.warnings == ["d, bb came and b went: if that is a new name, old rows keep the old one"]
+
+
 @pytest.mark.parametrize("name", [*layout.RESERVED, "__START_AT", "_Seq", "v__v2", "v__v10", "a__v2__v3"])
 def test_a_source_column_never_takes_the_place_of_ours(name: str) -> None:
     """N-3: a column that is called like one of ours is kept beside it, and its name comes back."""
