@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
+NO_TABLE = "Dropped or renamed there, or not shown to this login? `exclude` in the source's file leaves it out."
+"""How to mend that a database has not got a table that silver has."""
+
 
 @dataclass(frozen=True)
 class Held:

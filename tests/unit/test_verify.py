@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from replicator.cli import verify as cli_verify
+from replicator.config import topicnames
 from replicator.databases import postgresql
 from replicator.errors import ConfigError, Unreachable
 from replicator.formats.control import MemoryControl
@@ -274,6 +275,16 @@ def test_several_tables_and_models_are_chosen_by_name(world: World) -> None:
     assert chosen("c") == [("gold", "c")]
     with pytest.raises(ConfigError, match="no table 'order'"):
         chosen("orders", "order")
+
+
+def test_a_table_that_the_sources_file_leaves_out_is_compared_by_name_only(world: World) -> None:
+    """Its rows in silver are of when it was read last, and it may be gone at the source: nobody can mend that."""
+    but_orders = SourceSpec("s", topicnames.topics("s", exclude=("shop.orders",)))
+    at = Refinement(but_orders, world.format, world.format, world.control, world.lake)
+    nowhere = postgresql.source(Login("postgresql", "nowhere", 1, "u"))
+    checks = verify.Checks([at], ("delta",), world.warehouse, databases={"s": nowhere})
+    of_source = [verify.chosen(world.spark, checks, wanted, ["source"]) for wanted in (None, ["orders"])]
+    assert [[each.table for each in found] for found in of_source] == [["s/shop.customers"], ["s/shop.orders"]]
 
 
 def test_a_lake_that_takes_no_mark_keeps_no_verdict_back(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,8 +49,8 @@ def chosen(
     against: str | None = None,
 ) -> list[Comparison]:
     """Every comparison of these layers, in their order; with names ``wanted`` only those of these tables of silver, and
-    of these models; with ``against`` only those with that format, target or kind of database. Raises ConfigError for a
-    name that nothing has.
+    of these models, without them none of a source with tables that its file leaves out; with ``against`` only those
+    with that format, target or kind of database. Raises ConfigError for a name that nothing has.
     """
     names = None if wanted is None else {named(spark, at, name) for name in wanted}
     models = [model for model in at.models if names is None or model.name in names]
@@ -59,7 +59,7 @@ def chosen(
         if names is not None and not any(name.startswith(f"{each.source.name}/") for name in names):
             continue
         if SOURCE in layers and each.source.name in at.databases:
-            found += source.comparisons(spark, each, at.databases[each.source.name])
+            found += source.comparisons(spark, each, at.databases[each.source.name], asked=names is not None)
         found += twins.comparisons(spark, each, at.formats) if TWINS in layers else []
     if names is not None:
         found = [each for each in found if each.table in names]

@@ -88,13 +88,15 @@ class _Seen:
     position: str
 
 
-def comparisons(spark: SparkSession, at: Refinement, database: Database) -> list[Comparison]:
+def comparisons(spark: SparkSession, at: Refinement, database: Database, *, asked: bool = False) -> list[Comparison]:
     """Every table of silver that one table of the source stands behind, and those that its file names and silver does
     not have: those of outbox events hold something else, those of shards have several, and of append-only ones nothing
-    tells which row is which.
+    tells which row is which. What the file leaves out (``exclude``) is as it was when it was read last, and compared
+    only where it was ``asked`` for.
     """
     folders = at.silver.tables(spark, at.lake.silver_root(at.source.name))
-    every = {names.decode_table(folder) for folder in folders}
+    held = map(names.decode_table, folders)
+    every = {name for name in held if asked or topicnames.reads(at.source, name)}
     there = {name.casefold() for name in every}
     own = at.source.tables if at.source.default.outbox is None else ()  # a router's tables are none of the database's
     declared = {each.table for each in own if topicnames.reads(at.source, each.table)}
