@@ -83,8 +83,13 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
 
 
 def refusal(why: str, where: str | None = None) -> StoreRefused:
-    """An object store that does not let the driver do what it asks for, as far as anybody says *why*."""
-    mend = "Check `s3.access_key` and `s3.secret_key`, or the driver's role: whether they hold, and for what."
+    """An object store that does not let the driver do what it asks for, or has lost the bucket, as far as anybody says
+    *why*.
+    """
+    mend = (
+        "Check `s3.access_key` and `s3.secret_key`, or the driver's role: whether they hold, and for what; "
+        "and whether the bucket is there."
+    )
     return StoreRefused(f"the object store refuses the driver: {why}", where=where, mend=mend)
 
 

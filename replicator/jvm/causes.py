@@ -19,7 +19,7 @@ _NO_ANSWER = re.compile(
     r"|UnknownHostException|ConnectTimeoutException|AWSNoResponseException|AWSServiceThrottledException"
     r"|AWSStatus500Exception)\b|Unable to execute HTTP request"
 )
-_REFUSAL = re.compile(r"Amazon S3; Status Code: 40[13];|Error Code: (?:ExpiredToken|InvalidToken);")
+_REFUSAL = re.compile(r"Amazon S3; Status Code: 40[13];|Error Code: (?:ExpiredToken|InvalidToken|NoSuchBucket);")
 
 
 def shortened(error: Exception) -> str:
@@ -59,7 +59,9 @@ def is_out_of_reach(error: Exception) -> bool:
 
 
 def is_refused(error: Exception) -> bool:
-    """Whether an object store did not let us in: told by its own codes, as :func:`is_out_of_reach`."""
+    """Whether an object store did not let us in, or has no such bucket: told by its own codes, as
+    :func:`is_out_of_reach`.
+    """
     return _REFUSAL.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
 
 

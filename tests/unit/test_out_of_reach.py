@@ -46,6 +46,7 @@ REFUSED = {
     "keys that do not hold": f"java.nio.file.AccessDeniedException: s3a://b/k: getFileStatus: {NO}403 Forbidden;)",
     "a task that was refused": f"{JOB} 1.0 (TID 1): java.nio.file.AccessDeniedException: s3a://b/k: {NO}AccessDenied;)",
     "a token that ran out": "AmazonS3Exception: (Service: Amazon S3; Status Code: 400; Error Code: ExpiredToken;)",
+    "a bucket that was deleted": "AmazonS3Exception: (Service: Amazon S3; Status Code: 404; Error Code: NoSuchBucket;)",
 }
 
 
@@ -71,7 +72,7 @@ def test_silence_below_spark_ends_the_run_and_is_worth_another_try(told: str) ->
 def test_keys_that_a_store_refuses_amid_a_tables_work_are_no_tables_fault(told: str) -> None:
     """Out of a table's work they are raised, with the settings to check; none is looked at anew, or behind it."""
     for error in (RuntimeError(told), FromStream(told)):
-        with pytest.raises(StoreRefused, match=r"refuses the driver: .* Check `s3[.]access_key`") as caught:
+        with pytest.raises(StoreRefused, match=r"refuses the driver: .* Check `s3[.]access_key`.* bucket is") as caught:
             engine.failure(error, "shop/shop.orders")
         assert (caught.value.exit_code, caught.value.where) == (2, "shop/shop.orders")
         with pytest.raises(type(error)):
@@ -108,11 +109,14 @@ def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
     ("java.io.IOException: No space left on device", 1, "Make room where the lake and Spark's"),
     ("java.io.IOException: File too large", 1, "Let the driver's user write larger files"),
     ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: 403 Forbidden)", 2, "Check `s3"),
+    ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 404; Error Code: NoSuchBucket; Proxy)", 2, "Check `s3"),
 ])  # fmt: skip
 def test_a_failure_that_no_table_met_is_mended_alike(
     told: str, code: int, mend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Spark's temporary folder may be full before there is work; keys may run out while a run looks for news."""
+    """Spark's temporary folder may be full before there is work; keys may run out, or a bucket be deleted, while a run
+    looks for news.
+    """
 
     def failing(*_: object, **__: object) -> NoReturn:
         raise RuntimeError(told)
