@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import MENDED_ELSEWHERE, NO_LAKE, SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
+from replicator.errors import MENDED_ELSEWHERE, NO_LAKE, SHUT, ReplicatorError, Unreachable
 from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 from replicator.stages import canonical, engine
@@ -21,6 +21,7 @@ from replicator.stages.intake.pace import Pace
 from replicator.stages.intake.streams import streaming
 from replicator.stages.lines import CANONICAL, Line, Report
 from replicator.stages.pipeline import Pipeline, all_published, built, refined, served, taken
+from replicator.stages.repeated import seldom, waiting_once
 from replicator.stages.side_by_side import Aside
 from replicator.stages.tick import cut
 
@@ -47,7 +48,7 @@ def run_continuously(
     source that must not go on, without another try, while some other has records; else its error ends the run, as that
     of a bronze stream that fails does, after the others were stopped.
     """
-    report = _patient(report)
+    report = waiting_once(seldom(report))
     looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
     ingestions = pipeline.ingestions if "bronze" in stages else ()
     pace = Pace(is_followed="silver" in stages)
@@ -64,21 +65,6 @@ def run_continuously(
                 passes.look()
                 between()
                 stop.wait(_PAUSE_SECONDS)
-
-
-def _patient(report: Report) -> Report:
-    """Of a run that goes on, a model whose inputs are not there yet, or not at rest, is no error: say so, once."""
-    waiting: set[str] = set()
-
-    def told(line: Line) -> None:
-        if not isinstance(line.error, (TableMissing, AtWork)):
-            waiting.discard(line.table)
-            report(line)
-        elif line.table not in waiting:
-            waiting.add(line.table)
-            report(replace(line, error=None, warnings=(f"waits: {line.error}",)))
-
-    return told
 
 
 @dataclass

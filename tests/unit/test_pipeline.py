@@ -30,7 +30,7 @@ from replicator.protocols import Difference
 from replicator.sinks.memory import MemorySink
 from replicator.sinks.memory_outlet import MemoryOutlet
 from replicator.spec import Applied, Column, Declaration, Feed, Model, ModelColumn, Progress, SourceSpec, Table, Target
-from replicator.stages import continuous, pipeline, tuning
+from replicator.stages import continuous, pipeline, repeated, tuning
 from replicator.stages.canonical import Offer
 from replicator.stages.lines import Line
 from replicator.stages.models.warehouse import Warehouse
@@ -205,6 +205,33 @@ def test_a_target_or_a_lake_that_came_back_is_no_error_of_a_run_that_goes_on(spa
     ]
     last = {(line.stage, line.table): line.error for line in lines}
     assert set(last.values()) == {None}
+
+
+@pytest.mark.parametrize(("seconds", "times"), [(60, 1), (0, 3)])
+def test_a_target_that_stays_away_is_told_of_once_in_a_while(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seconds: float, times: int
+) -> None:
+    """It is tried every second, all night: the same words as often would be all that the log has."""
+
+    class Away(MemorySink):
+        looked = 0
+
+        def progress(self, model: Model) -> Progress | None:
+            self.looked += 1
+            if self.looked < 4:
+                raise LoginRefused("the database does not exist", where=model.name)
+            return super().progress(model)
+
+    monkeypatch.setattr(repeated, "_SILENT_SECONDS", seconds)
+    small, tables, control, sink = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), Away()
+    lake, stop, lines = Lake("memory"), Event(), list[Line]()
+    rows = made(small, [(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
+    tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
+    made_of = Pipeline((), (), (), Warehouse(tables, tables, control, lake), (MODEL,), {"warehouse": sink})
+    between = lambda: stop.set() if sink.tables else None  # noqa: E731 - as short as what it says
+    continuous.run_continuously(small, made_of, ("publish",), lines.append, stop, between)
+    told = [type(line.error) for line in lines if line.table == "warehouse"]
+    assert told == [*[LoginRefused] * times, type(None)]
 
 
 def test_what_a_target_refuses_is_tried_again_without_news(
