@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import Any
 
@@ -109,6 +110,16 @@ def test_what_does_not_fit_is_refused_with_its_column(
     rows = spark.sql(f"SELECT 1 AS id, {value} AS list, 'upsert' AS _op")
     with pytest.raises(TargetRefused, match=told):
         postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+
+
+def test_a_declaration_that_is_refused_leaves_no_table_of_its_types(spark: SparkSession, postgres: Served) -> None:
+    """Nothing was published: mended, the model is published at once, and nobody has to alter an empty table."""
+    rows = spark.sql("SELECT 1 AS id, array('a') AS list, 'upsert' AS _op")
+    for kind, told in (("text", "has no form"), ("jsonb", "")):
+        of = model(postgres.schema, "lists", {"id": "integer", "list": kind})
+        with pytest.raises(TargetRefused, match=told) if told else nullcontext():
+            done = postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+    assert done == {"lists": Applied(1, 0, 0, 1)}
 
 
 KEYS = "id STRING, n INT, _op STRING"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from psycopg2.extensions import connection as Session
     from psycopg2.extensions import cursor as Cursor
 
+    from replicator.sinks.postgres.columns import Carried
     from replicator.sinks.postgres.look import PostgresLook
     from replicator.sinks.postgres.staging import Staged
 
@@ -117,6 +118,8 @@ class PostgresSink:
             yield PostgresLook(model, recorded, glance)
 
     def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
+        from replicator.sinks.postgres.columns import carry  # noqa: PLC0415 - to ask the ledger needs no pyspark
+
         with closing(self._connection.open()) as session:
             session.autocommit = True
             with self._translated("the batch"), session.cursor() as cursor:
@@ -129,6 +132,7 @@ class PostgresSink:
                     continue
                 model = difference.model
                 with refusals.noting(), self._asking(session, model.name, [model]), session.cursor() as cursor:
+                    columns = carry(model, difference.rows.schema)  # what is refused here leaves no table of its types
                     recorded = _prepare(cursor, difference)
                     self._warn_once(cursor, difference.model)
                     if ledger.covers(recorded, difference.progress):
@@ -136,7 +140,7 @@ class PostgresSink:
                     else:
                         failpoints.hit("publish.tables_made")
                         self._refuse_unwritable(cursor, difference.model)
-                        staged.append(self._stage(cursor, number, difference))
+                        staged.append(self._stage(cursor, number, difference, columns))
                         failpoints.hit("publish.model_staged")
             with self._translated("the batch"):
                 session.autocommit = False
@@ -156,11 +160,9 @@ class PostgresSink:
             ddl.warn_of_constraints(cursor, model)
             self._warned.add(model.name)
 
-    def _stage(self, cursor: Cursor, number: int, difference: Difference) -> Staged:
-        from replicator.sinks.postgres.columns import carry  # noqa: PLC0415 - to ask the ledger needs no pyspark
-        from replicator.sinks.postgres.staging import Staged  # noqa: PLC0415 - as above
+    def _stage(self, cursor: Cursor, number: int, difference: Difference, columns: tuple[Carried, ...]) -> Staged:
+        from replicator.sinks.postgres.staging import Staged  # noqa: PLC0415 - to ask the ledger needs no pyspark
 
-        columns = carry(difference.model, difference.rows.schema)
         table = ddl.make_staging(cursor, number, columns)
         staged = Staged(difference, table, columns)
         self._hand_over(cursor.connection, staged)
