@@ -40,7 +40,7 @@ def reached(places: DataFrame, known: Column) -> DataFrame:
     """One row per (topic, partition, stream, table): ``mark``; ``fell``: the first offset of a streamed change that
     stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none); ``split``: whether the major
     part of some change is below that of an earlier one of its own transaction (Q12); ``doubtful``: whether some change
-    stands below that mark at all, or not behind the one that is known.
+    is below that mark at all, be it by its time alone, or not behind the one that is known.
 
     ``known`` is the mark before these places, NULL where there is none.
     """
@@ -147,7 +147,8 @@ def _split() -> Column:
 
 @cache
 def _doubtful() -> Column:
-    return (_is_below() | (F.col("known.offset") >= F.col("offset"))).alias("doubtful")
+    is_less = _is_watched() & (_mark() < F.col("top"))
+    return (is_less | (F.col("known.offset") >= F.col("offset"))).alias("doubtful")
 
 
 @cache
@@ -158,7 +159,12 @@ def _greatest() -> tuple[Column, ...]:
 
 @cache
 def _is_below() -> Column:
-    return (F.col("stream") != "") & ~F.col("is_snapshot") & (F.col("place") < F.col("top.place"))
+    return _is_watched() & (F.col("place") < F.col("top.place"))
+
+
+@cache
+def _is_watched() -> Column:
+    return (F.col("stream") != "") & ~F.col("is_snapshot")
 
 
 @cache

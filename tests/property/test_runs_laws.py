@@ -25,8 +25,10 @@ SCHEMA = (
     "minus_ts: BIGINT, offset: BIGINT, tx: STRING>"
 )
 LEAST = -(2**63)
-FAULTS = ("", "", "newer", "apart", "untimed", "anywhere")
-"""A redelivery that is newer, or lower in the transaction of what it is below; times that are missing; any place."""
+FAULTS = ("", "", "newer", "apart", "untimed", "anywhere", "tied", "tied")
+"""A redelivery that is newer, or lower in the transaction of what it is below; times that are missing; any place; many
+records of one place, each with a time of its own, and a few below it.
+"""
 
 
 def place_of(number: int) -> str:
@@ -54,6 +56,9 @@ def records_of(topic: str, partition: int, stream: str, rng: random.Random) -> I
             told = rng.choice((None, LEAST))
         elif fault == "anywhere" and rng.random() < 0.05:
             place = place_of(rng.randrange(2_000))
+        elif fault == "tied":
+            late = rng.random() < 0.1
+            number, told, place = top, 1 if late else offset - start, place_of(top - late)
         top = max(top, number)
         table, is_snapshot = rng.choice(("a", "a", "b", None) if stream else ("a", None)), rng.random() < 0.05
         place = place if stream else position.FIRST_EPOCH

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from benchmarks.cdc_ch import partitioner
-from replicator.debezium import position
-from replicator.transforms import runs
+from replicator.debezium.position import FIRST_EPOCH
+from replicator.transforms import reach, runs
 
 pytestmark = pytest.mark.spark
 
@@ -19,14 +20,23 @@ COLUMNS = "topic STRING, partition INT, offset BIGINT, table STRING, key STRING,
 
 def places(spark: SparkSession, offsets: Sequence[Sequence[int]]) -> DataFrame:
     """Records of one partition with these offsets, as some tasks read them; their places rise with them."""
-    told = [[("t", 0, at, "a", "1", "s", f"{position.FIRST_EPOCH}{at:036x}") for at in each] for each in offsets]
+    told = [[("t", 0, at, "a", "1", "s", f"{FIRST_EPOCH}{at:036x}") for at in each] for each in offsets]
     rows = spark.sparkContext.parallelize(told, len(told)).flatMap(list)
     return spark.createDataFrame(rows, COLUMNS).selectExpr("*", *OTHERS)
 
 
+def timed(spark: SparkSession, told: Sequence[Sequence[tuple[int, int, int]]]) -> DataFrame:
+    """Records of one partition with these offsets, places and times, as some tasks read them."""
+    rows = [
+        [("t", 0, at, "a", "1", "s", f"{FIRST_EPOCH}{place:036x}", time) for at, place, time in each] for each in told
+    ]
+    of_tasks = spark.sparkContext.parallelize(rows, len(rows)).flatMap(list)
+    return spark.createDataFrame(of_tasks, f"{COLUMNS}, source_ts_ms BIGINT").selectExpr("*", *OTHERS[1:], "'u' op")
+
+
 def partitioned(spark: SparkSession, by: Callable[[str, int], int], keys: Sequence[str | None]) -> list[Row]:
     """The runs of records of three partitions with these keys."""
-    rows = [("t", by(key or "", at), at, "a", key, "", position.FIRST_EPOCH) for at, key in enumerate(keys)]
+    rows = [("t", by(key or "", at), at, "a", key, "", FIRST_EPOCH) for at, key in enumerate(keys)]
     return runs.of(spark.createDataFrame(rows, COLUMNS).selectExpr("*", *OTHERS)).collect()
 
 
@@ -70,3 +80,17 @@ def test_of_a_topic_that_is_otherwise_nothing_is_told(
     exact: SparkSession, by: Callable[[str, int], int], keys: Sequence[str | None], why: str
 ) -> None:
     assert runs.keyed(partitioned(exact, by, keys)) == set(), why
+
+
+@pytest.mark.parametrize(("time", "is_doubtful"), [(20, False), (10, False), (40, True)])
+def test_a_run_that_begins_where_the_one_before_ended_leaves_a_doubt_where_its_time_is_later(
+    exact: SparkSession, time: int, is_doubtful: bool
+) -> None:
+    """J4: the older record keeps the mark, so that one below it may be newer than that, and not than the run's own. A
+    transaction is one place, of SQL Server at one time.
+    """
+    found = timed(exact, [[(8, 1, 10), (9, 2, 20)], [(10, 2, time)]])
+    ends = runs.ends(runs.of(found).collect())
+    assert ends is not None
+    [mark] = reach.reached(runs.at(found, ends), F.lit(None).cast(reach.MARK)).collect()
+    assert bool(mark["doubtful"]) is is_doubtful
