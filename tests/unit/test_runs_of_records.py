@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.cdc_ch import partitioner
 from replicator.debezium.position import FIRST_EPOCH
+from replicator.errors import SourceRewound
+from replicator.formats.delta import DeltaFormat
+from replicator.stages import tuning
+from replicator.stages.tick import surveying
 from replicator.transforms import reach, runs
+from tests.builders import bronze
+from tests.unit.test_order_stops import Silver, change
 
 pytestmark = pytest.mark.spark
 
@@ -94,3 +101,26 @@ def test_a_run_that_begins_where_the_one_before_ended_leaves_a_doubt_where_its_t
     assert ends is not None
     [mark] = reach.reached(runs.at(found, ends), F.lit(None).cast(reach.MARK)).collect()
     assert bool(mark["doubtful"]) is is_doubtful
+
+
+def test_a_transaction_in_two_files_of_bronze_hides_no_source_that_went_back(
+    exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J4 of work that is not small: by GTID a transaction is one place, and each statement has its own time. A server
+    that takes over with a clock a second behind goes on below it.
+    """
+    monkeypatch.setattr(tuning, "FEW_RECORDS", 0)
+    seen, by_runs = list[Sequence[Row]](), surveying.by_runs
+
+    def watched(places: DataFrame, known: Column, found: Sequence[Row]) -> list[Row]:
+        seen.append(found)
+        return by_runs(places, known, found)
+
+    monkeypatch.setattr(surveying, "by_runs", watched)
+    lake = Silver(exact, tmp_path, binlog_position="gtid", format=DeltaFormat())
+    first = change(0, 1, 10, 100, 0, gtid="0-1-99"), change(1, 1, 11, 100, 10, gtid="0-1-100")
+    lake.format.append(bronze(exact, first), lake.at.lake.bronze("s"), None)
+    error = lake.error(change(2, 2, 12, 100, 12, gtid="0-1-100"), change(3, 1, 13, 100, 11, gtid="0-1-95"))
+    assert isinstance(error, SourceRewound)
+    assert [len(found) for found in seen] == [2]  # each file is a run
+    assert runs.ends(seen[0]) is not None
