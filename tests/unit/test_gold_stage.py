@@ -393,13 +393,14 @@ EXCLUDED = f"SELECT d.id, d.product, {STRICT} AS name {LEFT} WHERE NOT coalesce(
         (replace(FACT, sql=f"{SQL} WHERE 9 / length(coalesce(p.name, '')) > 0"), {"products": (10, "TEN", False)}, 3),
         (replace(FACT, sql=EXCLUDED), {"lines": (1, 40, 5), "products": (99, "other", False)}, 2),
     ],
-    ids=["to find rows", "to compute them"],
+    ids=["to_find_rows", "to_compute_them"],
 )
 def test_sql_that_fails_over_a_part_of_an_input_is_computed_in_full(
     shop: Shop, model: Model, changes: dict[str, tuple[Any, ...]], rows: int
 ) -> None:
     """Over the whole products each line has its own; over the part that a refresh reads an expression is asked for what
-    it never was, and would stop the model for good.
+    it never was, and would stop the model for good. (Compiled by the stage, no value is asked for of a row that leaves,
+    so that larger work does compute them.)
     """
     shop.take("products", (20, "twenty", False), (40, "forty", True))
     shop.refresh(model)

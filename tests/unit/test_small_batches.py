@@ -100,8 +100,8 @@ def test_models_have_three_sizes(spark: SparkSession) -> None:
 
 def test_medium_models_are_compiled_by_the_stage_and_medium_records_are_not(spark: SparkSession) -> None:
     """Decision 0050: rows of tables are narrow; those of events make functions that the JVM does not compile."""
-    models, records = tuning.session_for_models(spark, tuning.SMALL_BYTES), tuning.session_for_records(spark, 9 << 20, 1)
-    plans = [each.range(9).where("id % 2 = 0")._jdf.queryExecution().executedPlan() for each in (models, records)]
+    sessions = tuning.session_for_models(spark, tuning.SMALL_BYTES), tuning.session_for_records(spark, 9 << 20, 1)
+    plans = [each.range(9).where("id % 2 = 0")._jdf.queryExecution().executedPlan() for each in sessions]
     assert ["WholeStageCodegen" in plan.nodeName() for plan in plans] == [True, False]
 
 
