@@ -50,14 +50,19 @@ def of(places: DataFrame) -> DataFrame:
     return by_run.agg(F.min("offset").alias("first"), F.max("offset").alias("last"), *found).limit(MOST + 1)
 
 
-def ends(runs: Sequence[Row]) -> Ends | None:
-    """The ends of these runs. None where they do not tell: a record is in question, runs interleave or are too many."""
-    if len(runs) > MOST or any(row["run"] < 0 for row in runs) or _interleave(runs):
+def ends(runs: Sequence[Row]) -> tuple[Ends, set[str]] | None:
+    """The ends of these runs, and the topics of which they do not tell: a record is in question, or runs interleave.
+    None where there are too many.
+    """
+    if len(runs) > MOST:
         return None
+    doubted = {row["topic"] for row in runs if row["run"] < 0} | _interleaving(runs)
     found = defaultdict[tuple[str, int], list[int]](list)
     for row in runs:
-        found[row["topic"], row["partition"]] += [row[end] for end in ("begins", "greatest") if row[end] is not None]
-    return found
+        if row["topic"] not in doubted:
+            told = (row["begins"], row["greatest"])
+            found[row["topic"], row["partition"]] += [offset for offset in told if offset is not None]
+    return found, doubted
 
 
 def at(places: DataFrame, ends: Ends) -> DataFrame:
@@ -81,19 +86,21 @@ def _last(bit: int) -> Column:
     return F.max(F.when(F.col("told").bitwiseAND(bit) != 0, F.col("offset")))
 
 
-def _interleave(runs: Sequence[Row]) -> bool:
-    return any(later[0] <= earlier[1] for spans in _spans(runs) for earlier, later in pairwise(sorted(spans)))
+def _interleaving(runs: Sequence[Row]) -> set[str]:
+    """Topics of which some stream in a partition has runs with offsets between each other's."""
+    spans = _spans(runs)
+    return {topic for topic, each in spans if any(later[0] <= earlier[1] for earlier, later in pairwise(sorted(each)))}
 
 
-def _spans(runs: Sequence[Row]) -> Iterator[list[tuple[int, int]]]:
-    """Of each stream in a partition the first and the last offset of its runs, whatever their tables."""
+def _spans(runs: Sequence[Row]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    """Of each stream in a partition its topic, and the first and the last offset of its runs, whatever their tables."""
     of_run = defaultdict[tuple[object, ...], list[int]](list)
     for row in runs:
         of_run[row["topic"], row["partition"], row["stream"], row["task"], row["run"]] += row["first"], row["last"]
     of_stream = defaultdict[tuple[object, ...], list[tuple[int, int]]](list)
     for run, offsets in of_run.items():
         of_stream[run[:3]].append((min(offsets), max(offsets)))
-    yield from of_stream.values()
+    return ((str(stream[0]), spans) for stream, spans in of_stream.items())
 
 
 def _is_at(topic: str, partition: int, offsets: Sequence[int]) -> Column:

@@ -113,8 +113,9 @@ def test_the_ends_of_runs_tell_what_an_order_of_all_records_does(
     tasks = [[record for each in worlds for record in each[task]] for task in range(TASKS)]
     rows = exact.sparkContext.parallelize(tasks, TASKS).flatMap(list)
     places, known = exact.createDataFrame(rows, SCHEMA).cache(), F.col("before")
-    seen = {topic: runs.ends(found) for topic, found in by_topic(runs.of(places).collect()).items()}
-    ends = [(*place, at) for each in seen.values() for place, offsets in (each or {}).items() for at in set(offsets)]
+    seen = runs.ends(runs.of(places).collect())
+    assert seen is not None
+    ends = [(*place, at) for place, offsets in seen[0].items() for at in set(offsets)]
     few = places.join(exact.createDataFrame(ends, PLACE), ["topic", "partition", "offset"], "left_semi")
     short = by_topic(reach.reached(few, known).collect())
     certain = {topic: marks for topic, marks in short.items() if not any(mark["doubtful"] for mark in marks)}

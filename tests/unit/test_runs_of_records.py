@@ -41,6 +41,14 @@ def timed(spark: SparkSession, told: Sequence[Sequence[tuple[int, int, int]]]) -
     return spark.createDataFrame(of_tasks, f"{COLUMNS}, source_ts_ms BIGINT").selectExpr("*", *OTHERS[1:], "'u' op")
 
 
+def ends_of(found: DataFrame) -> runs.Ends:
+    """The ends of runs that leave no doubt."""
+    told = runs.ends(runs.of(found).collect())
+    assert told is not None
+    assert not told[1]
+    return told[0]
+
+
 def partitioned(spark: SparkSession, by: Callable[[str, int], int], keys: Sequence[str | None]) -> list[Row]:
     """The runs of records of three partitions with these keys."""
     rows = [("t", by(key or "", at), at, "a", key, "", FIRST_EPOCH) for at, key in enumerate(keys)]
@@ -52,9 +60,7 @@ KEYS = [f'{{"id":{number}}}' for number in range(50)]
 
 def test_records_in_their_order_are_few_runs_of_which_the_ends_are_looked_at(exact: SparkSession) -> None:
     found = places(exact, [range(100), range(100, 300)])
-    ends = runs.ends(runs.of(found).collect())
-    assert ends is not None
-    assert sorted(row["offset"] for row in runs.at(found, ends).collect()) == [0, 99, 100, 299]
+    assert sorted(row["offset"] for row in runs.at(found, ends_of(found)).collect()) == [0, 99, 100, 299]
 
 
 @pytest.mark.parametrize(
@@ -62,11 +68,33 @@ def test_records_in_their_order_are_few_runs_of_which_the_ends_are_looked_at(exa
     [
         ([range(0, 100, 2), range(1, 100, 2)], "two tasks have offsets between each other's"),
         ([[*range(50), 49]], "one comes twice"),
-        ([range(300, 0, -1)], "each is a run of its own: too many"),
     ],
 )
 def test_runs_that_tell_no_order_have_no_ends(exact: SparkSession, offsets: Sequence[Sequence[int]], why: str) -> None:
-    assert runs.ends(runs.of(places(exact, offsets)).collect()) is None, why
+    assert runs.ends(runs.of(places(exact, offsets)).collect()) == ({}, {"t"}), why
+
+
+def test_of_more_runs_than_pay_nobody_looks_at_the_ends(exact: SparkSession) -> None:
+    assert runs.ends(runs.of(places(exact, [range(300, 0, -1)])).collect()) is None
+
+
+def test_a_topic_whose_runs_tell_no_order_is_asked_for_all_its_records_and_no_other_is(
+    exact: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One record that no template matches, such as a TRUNCATE, is read after the others of its topic."""
+    found, asked = places(exact, [range(100), range(100, 200)]), list[int]()
+    other = places(exact, [range(0, 100, 2), range(1, 100, 2)]).withColumn("topic", F.lit("u"))
+    every, known = found.unionByName(other).withColumn("op", F.lit("u")), F.lit(None).cast(reach.MARK)
+    reached = reach.reached
+
+    def counted(these: DataFrame, mark: Column) -> DataFrame:
+        asked.append(these.count())
+        return reached(these, mark)
+
+    monkeypatch.setattr(reach, "reached", counted)
+    marks = surveying.by_runs(every, known, runs.of(every).collect())
+    assert sorted((mark["topic"], mark["mark"]["offset"]) for mark in marks) == [("t", 199), ("u", 99)]
+    assert asked == [4, 100]
 
 
 def test_a_topic_whose_records_are_where_kafka_puts_their_keys_has_each_key_in_one_partition(
@@ -97,9 +125,7 @@ def test_a_run_that_begins_where_the_one_before_ended_leaves_a_doubt_where_its_t
     transaction is one place, of SQL Server at one time.
     """
     found = timed(exact, [[(8, 1, 10), (9, 2, 20)], [(10, 2, time)]])
-    ends = runs.ends(runs.of(found).collect())
-    assert ends is not None
-    [mark] = reach.reached(runs.at(found, ends), F.lit(None).cast(reach.MARK)).collect()
+    [mark] = reach.reached(runs.at(found, ends_of(found)), F.lit(None).cast(reach.MARK)).collect()
     assert bool(mark["doubtful"]) is is_doubtful
 
 
@@ -123,4 +149,6 @@ def test_a_transaction_in_two_files_of_bronze_hides_no_source_that_went_back(
     error = lake.error(change(2, 2, 12, 100, 12, gtid="0-1-100"), change(3, 1, 13, 100, 11, gtid="0-1-95"))
     assert isinstance(error, SourceRewound)
     assert [len(found) for found in seen] == [2]  # each file is a run
-    assert runs.ends(seen[0]) is not None
+    told = runs.ends(seen[0])
+    assert told is not None
+    assert not told[1]

@@ -30,13 +30,19 @@ def surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:
 
 
 def by_runs(places: DataFrame, known: Column, seen: Sequence[Row]) -> list[Row]:
-    """As ``reach.reached``: of the ends of the runs that were ``seen``, unless these leave a doubt."""
-    ends = runs.ends(seen)
-    if ends is not None:
-        marks = reach.reached(runs.at(places, ends), known).collect()
-        if not any(mark["doubtful"] for mark in marks):
-            return marks
-    return reach.reached(places, known).collect()
+    """As ``reach.reached``: of the ends of the runs that were ``seen``, and of all records of topics where these leave
+    a doubt.
+    """
+    told = runs.ends(seen)
+    if told is None:
+        return reach.reached(places, known).collect()
+    ends, doubted = told
+    marks = reach.reached(runs.at(places, ends), known).collect() if ends else []
+    doubted = doubted.union(mark["topic"] for mark in marks if mark["doubtful"])
+    if not doubted:
+        return marks
+    others = reach.reached(places.where(F.col("topic").isin(*sorted(doubted))), known).collect()
+    return [*(mark for mark in marks if mark["topic"] not in doubted), *others]
 
 
 def _in_one_job(survey: DataFrame, others: DataFrame) -> tuple[list[Row], list[Row]]:
