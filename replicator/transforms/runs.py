@@ -13,20 +13,23 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
-from operator import and_, or_
+from operator import and_
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from replicator.debezium import position
-from replicator.jvm import compiled
+from replicator.jvm import compiled, gateway
 from replicator.transforms import reach
 
-MOST = 200
-"""Of more runs, in which records came, one by one, nobody looks at the ends."""
+MOST = 5_000
+"""Of more runs nobody looks at the ends: records came one by one, or from more tables and partitions than one has."""
 
 Ends = Mapping[tuple[str, int], Sequence[int]]
 """By topic and partition the offsets of records that are ends."""
+
+_END = StructType().add("topic", StringType()).add("partition", IntegerType()).add("offset", LongType())
 
 
 def of(places: DataFrame) -> DataFrame:
@@ -67,8 +70,9 @@ def ends(runs: Sequence[Row]) -> tuple[Ends, set[str]] | None:
 
 def at(places: DataFrame, ends: Ends) -> DataFrame:
     """The places that are ends."""
-    among = [_is_at(topic, partition, offsets) for (topic, partition), offsets in ends.items()]
-    return places.where(reduce(or_, among, F.lit(False)))
+    every = ((*place, offset) for place, offsets in ends.items() for offset in set(offsets))
+    sought = gateway.frame(places.sparkSession, every, _END)
+    return places.join(F.broadcast(sought), _END.names, "left_semi")
 
 
 def keyed(runs: Sequence[Row]) -> set[str]:
@@ -101,8 +105,3 @@ def _spans(runs: Sequence[Row]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
     for run, offsets in of_run.items():
         of_stream[run[:3]].append((min(offsets), max(offsets)))
     return ((str(stream[0]), spans) for stream, spans in of_stream.items())
-
-
-def _is_at(topic: str, partition: int, offsets: Sequence[int]) -> Column:
-    is_of = (F.col("topic") == topic) & (F.col("partition") == partition)
-    return is_of & F.col("offset").isin(*sorted(set(offsets)))

@@ -75,7 +75,14 @@ def test_runs_that_tell_no_order_have_no_ends(exact: SparkSession, offsets: Sequ
 
 
 def test_of_more_runs_than_pay_nobody_looks_at_the_ends(exact: SparkSession) -> None:
-    assert runs.ends(runs.of(places(exact, [range(300, 0, -1)])).collect()) is None
+    assert runs.ends(runs.of(places(exact, [range(6_000, 0, -1)])).collect()) is None
+
+
+def test_a_source_of_many_tables_has_its_order_told_by_runs(exact: SparkSession) -> None:
+    """Two hundred topics of three partitions, each in two files."""
+    spread = {"topic": F.expr("concat('t', offset div 2 % 200)"), "partition": F.expr("int(offset div 400 % 3)")}
+    found = places(exact, [range(6_000), range(6_000, 12_000)]).withColumns(spread)
+    assert runs.at(found, ends_of(found)).count() == 2_400
 
 
 def test_a_topic_whose_runs_tell_no_order_is_asked_for_all_its_records_and_no_other_is(
