@@ -10,14 +10,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from replicator.errors import TableMissing
 from replicator.spec import Model, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-NO_TABLE = "Dropped or renamed there, or not shown to this login? `exclude` in the source's file leaves it out."
-"""How to mend that a database has not got a table that silver has."""
+
+def no_table(table: str, where: str) -> TableMissing:
+    """Said of a table that silver has and the database there has not."""
+    mend = "Dropped or renamed there, or not shown to this login? `exclude` in the source's file leaves it out."
+    return TableMissing(f"the database has no table {table}", where=where, mend=mend)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 
 from replicator.databases import logins, told
 from replicator.databases.told import WHOLE, Told
-from replicator.errors import ConfigError, TableMissing, TableStopped, Unreachable
-from replicator.glances import NO_TABLE, Among, Held, Within
+from replicator.errors import ConfigError, TableStopped, Unreachable
+from replicator.glances import Among, Held, Within, no_table
 from replicator.spec import Login
 
 _COLUMNS = (
@@ -103,7 +103,7 @@ class MysqlGlance:
             cursor.execute(_COLUMNS, table.split(".", 1))
             found = [Held(name, _plain(kind), bool(nullable)) for name, kind, nullable in cursor.fetchall()]
         if not found:
-            raise TableMissing(f"the database has no table {table}", where=self._where, mend=NO_TABLE)
+            raise no_table(table, self._where)
         return found
 
     def told(self, held: Held, kind: T.DataType) -> Told | None:

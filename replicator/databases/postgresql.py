@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 
 from replicator.databases import opened, told
 from replicator.databases.told import Told
-from replicator.errors import TableMissing, TableStopped, Unreachable
-from replicator.glances import NO_TABLE, Among, Held, Within
+from replicator.errors import TableStopped, Unreachable
+from replicator.glances import Among, Held, Within, no_table
 from replicator.spec import Login
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class PostgresGlance:
         with self._refusing(table), self.session.cursor() as cursor:
             cursor.execute("SELECT to_regclass(%s)", (sql.Identifier(schema, name).as_string(cursor),))
             if cursor.fetchone() == (None,):
-                raise TableMissing(f"the database has no table {table}", where=self._where, mend=NO_TABLE)
+                raise no_table(table, self._where)
             cursor.execute(_COLUMNS, (sql.Identifier(schema, name).as_string(cursor),))
             return [Held(*row) for row in cursor.fetchall()]
 

@@ -34,13 +34,13 @@ def seldom(report: Report) -> Report:
 
     def told(line: Line) -> None:
         place, words, now = (line.stage, line.table), str(line.error), time.monotonic()
-        last, since = said.pop(place, ("", -inf))
         if not isinstance(line.error, SHUT):
-            report(line)
-        elif words == last and now - since < _SILENT_SECONDS:
-            said[place] = last, since
+            said.pop(place, None)
         else:
+            last, since = said.get(place, ("", -inf))
+            if words == last and now - since < _SILENT_SECONDS:
+                return
             said[place] = words, now
-            report(line)
+        report(line)
 
     return told

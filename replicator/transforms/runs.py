@@ -10,7 +10,7 @@ that may fall, which tells whether all of them stand above the runs before, and 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from operator import and_
@@ -26,8 +26,8 @@ from replicator.transforms import reach
 MOST = 5_000
 """Of more runs nobody looks at the ends: records came one by one, or from more tables and partitions than one has."""
 
-Ends = Mapping[tuple[str, int], Sequence[int]]
-"""By topic and partition the offsets of records that are ends."""
+Ends = set[tuple[str, int, int]]
+"""Topic, partition and offset of the records that are ends."""
 
 _END = StructType().add("topic", StringType()).add("partition", IntegerType()).add("offset", LongType())
 
@@ -60,18 +60,13 @@ def ends(runs: Sequence[Row]) -> tuple[Ends, set[str]] | None:
     if len(runs) > MOST:
         return None
     doubted = {row["topic"] for row in runs if row["run"] < 0} | _interleaving(runs)
-    found = defaultdict[tuple[str, int], list[int]](list)
-    for row in runs:
-        if row["topic"] not in doubted:
-            told = (row["begins"], row["greatest"])
-            found[row["topic"], row["partition"]] += [offset for offset in told if offset is not None]
-    return found, doubted
+    both = [(row["topic"], row["partition"], row[end]) for row in runs for end in ("begins", "greatest")]
+    return {end for end in both if end[0] not in doubted and end[2] is not None}, doubted
 
 
 def at(places: DataFrame, ends: Ends) -> DataFrame:
     """The places that are ends."""
-    every = ((*place, offset) for place, offsets in ends.items() for offset in set(offsets))
-    sought = gateway.frame(places.sparkSession, every, _END)
+    sought = gateway.frame(places.sparkSession, ends, _END)
     return places.join(F.broadcast(sought), _END.names, "left_semi")
 
 

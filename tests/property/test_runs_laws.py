@@ -115,9 +115,7 @@ def test_the_ends_of_runs_tell_what_an_order_of_all_records_does(
     places, known = exact.createDataFrame(rows, SCHEMA).cache(), F.col("before")
     seen = runs.ends(runs.of(places).collect())
     assert seen is not None
-    ends = [(*place, at) for place, offsets in seen[0].items() for at in set(offsets)]
-    few = places.join(exact.createDataFrame(ends, PLACE), ["topic", "partition", "offset"], "left_semi")
-    short = by_topic(reach.reached(few, known).collect())
+    short = by_topic(reach.reached(runs.at(places, seen[0]), known).collect())
     certain = {topic: marks for topic, marks in short.items() if not any(mark["doubtful"] for mark in marks)}
     assert WORLDS // 4 < len(certain) < WORLDS * 3 // 4
     for topic, marks in by_topic(reach.reached(places, known).collect()).items():

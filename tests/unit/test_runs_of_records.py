@@ -71,7 +71,7 @@ def test_records_in_their_order_are_few_runs_of_which_the_ends_are_looked_at(exa
     ],
 )
 def test_runs_that_tell_no_order_have_no_ends(exact: SparkSession, offsets: Sequence[Sequence[int]], why: str) -> None:
-    assert runs.ends(runs.of(places(exact, offsets)).collect()) == ({}, {"t"}), why
+    assert runs.ends(runs.of(places(exact, offsets)).collect()) == (set(), {"t"}), why
 
 
 def test_of_more_runs_than_pay_nobody_looks_at_the_ends(exact: SparkSession) -> None:

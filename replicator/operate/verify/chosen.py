@@ -49,8 +49,8 @@ def chosen(
     against: str | None = None,
 ) -> list[Comparison]:
     """Every comparison of these layers, in their order; with names ``wanted`` only those of these tables of silver, and
-    of these models, without them none of a source with tables that its file leaves out; with ``against`` only those
-    with that format, target or kind of database. Raises ConfigError for a name that nothing has.
+    of these models, and without names no table of a source that its file leaves out; with ``against`` only those with
+    that format, target or kind of database. Raises ConfigError for a name that nothing has.
     """
     names = None if wanted is None else {named(spark, at, name) for name in wanted}
     models = [model for model in at.models if names is None or model.name in names]
