@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, GroupedData, Window
 from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position
@@ -39,17 +39,35 @@ def placed_by_folder(records: DataFrame) -> DataFrame:
 def reached(places: DataFrame, known: Column) -> DataFrame:
     """One row per (topic, partition, stream, table): ``mark``; ``fell``: the first offset of a streamed change that
     stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none); ``split``: whether the major
-    part of some change is below that of an earlier one of its own transaction (Q12); ``doubtful``: whether some change
-    is below that mark at all, be it by its time alone, or not behind the one that is known.
+    part of some change is below that of an earlier one of its own transaction (Q12).
 
     ``known`` is the mark before these places, NULL where there is none.
     """
     return prepared.once(places.select("*", known.alias("known")), _reached)
 
 
+def reached_at_ends(places: DataFrame, known: Column) -> DataFrame:
+    """The same of places that are ends of runs (``transforms/runs.py``), with what these leave to ask: ``since``, the
+    first offset of a change that is below that mark, be it by its time alone, and ``above``, the greatest place of such
+    marks (NULL: none is); ``repeated``: whether some change is not behind the mark that is known.
+    """
+    return prepared.once(places.select("*", known.alias("known")), _reached_at_ends)
+
+
 def _reached(places: DataFrame) -> DataFrame:
-    marked = places.select("*", _above(F.col("known")).alias("top")).select("*", _fell(), _split(), _doubtful())
-    return marked.groupBy("topic", "partition", "stream", "table").agg(*_greatest())
+    return _of_tables(_judged(places)).agg(*_greatest())
+
+
+def _reached_at_ends(places: DataFrame) -> DataFrame:
+    return _of_tables(_judged(places)).agg(*_greatest(), *_left())
+
+
+def _judged(places: DataFrame) -> DataFrame:
+    return places.select("*", _above(F.col("known")).alias("top")).select("*", _fell(), _split())
+
+
+def _of_tables(places: DataFrame) -> GroupedData:
+    return places.groupBy("topic", "partition", "stream", "table")
 
 
 def fallen(places: DataFrame) -> DataFrame:
@@ -146,15 +164,16 @@ def _split() -> Column:
 
 
 @cache
-def _doubtful() -> Column:
-    is_less = _is_watched() & (_mark() < F.col("top"))
-    return (is_less | (F.col("known.offset") >= F.col("offset"))).alias("doubtful")
+def _greatest() -> tuple[Column, ...]:
+    return F.max(_mark()).alias("mark"), F.min("fell").alias("fell"), F.max("split").alias("split")
 
 
 @cache
-def _greatest() -> tuple[Column, ...]:
-    of_all = (F.max(name).alias(name) for name in ("split", "doubtful"))
-    return F.max(_mark()).alias("mark"), F.min("fell").alias("fell"), *of_all
+def _left() -> tuple[Column, ...]:
+    is_less = _is_watched() & (_mark() < F.col("top"))
+    since, above = F.min(F.when(is_less, F.col("offset"))), F.max(F.when(is_less, F.col("top.place")))
+    repeated = F.max(F.col("known.offset") >= F.col("offset"))
+    return since.alias("since"), above.alias("above"), repeated.alias("repeated")
 
 
 @cache

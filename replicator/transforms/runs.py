@@ -5,12 +5,14 @@ stream in one partition, which a task reads one after the other, each with a gre
 record that stands below what came before it in its run ``Runs.java`` sees whether it is more than a redelivery. Where
 none is, and runs do not interleave, the marks of ``reach.reached`` are those of the ends of runs: of the first change
 that may fall, which tells whether all of them stand above the runs before, and of the greatest mark of each table.
+Where it stands below these, as in what a connector sends again, those that do are looked at, too: the *stretch* from
+there on with no greater place than the runs before.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from operator import and_
@@ -29,7 +31,12 @@ MOST = 5_000
 Ends = set[tuple[str, int, int]]
 """Topic, partition and offset of the records that are ends."""
 
+Stretches = dict[tuple[str, int, str], tuple[int, str]]
+"""By topic, partition and stream: of the first offset, and of the greatest place."""
+
 _END = StructType().add("topic", StringType()).add("partition", IntegerType()).add("offset", LongType())
+_STRETCH = StructType().add("topic", StringType()).add("partition", IntegerType()).add("stream", StringType())
+_STRETCH = _STRETCH.add("since", LongType()).add("above", StringType())
 
 
 def of(places: DataFrame) -> DataFrame:
@@ -68,6 +75,32 @@ def at(places: DataFrame, ends: Ends) -> DataFrame:
     """The places that are ends."""
     sought = gateway.frame(places.sparkSession, ends, _END)
     return places.join(F.broadcast(sought), _END.names, "left_semi")
+
+
+def in_doubt(marks: Iterable[Row]) -> set[str]:
+    """The topics of marks that tell of a source that may have gone back, or of a mark that is known for another one."""
+    return {mark["topic"] for mark in marks if mark["fell"] is not None or mark["split"] or mark["repeated"]}
+
+
+def stretches(marks: Iterable[Row]) -> Stretches:
+    """Where some change may stand below the runs before its own, by marks of ``reach.reached_at_ends``."""
+    found = Stretches()
+    for mark in marks:
+        if mark["since"] is not None:
+            of = mark["topic"], mark["partition"], mark["stream"]
+            since, above = found.get(of, (mark["since"], mark["above"]))
+            found[of] = min(since, mark["since"]), max(above, mark["above"])
+    return found
+
+
+def near(places: DataFrame, ends: Ends, stretches: Stretches) -> DataFrame:
+    """The places of these stretches, and the ends in their topics."""
+    spark, topics = places.sparkSession, {topic for topic, _, _ in stretches}
+    sought = gateway.frame(spark, [end for end in ends if end[0] in topics], _END).withColumn("is_end", F.lit(True))
+    told = gateway.frame(spark, [(*of, *stretch) for of, stretch in stretches.items()], _STRETCH)
+    both = places.join(F.broadcast(sought), _END.names, "left").join(F.broadcast(told), _STRETCH.names[:3], "left")
+    is_below = (F.col("offset") >= F.col("since")) & (F.col("place") <= F.col("above"))
+    return both.where(F.col("is_end") | is_below).select(places.columns)
 
 
 def keyed(runs: Sequence[Row]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -92,13 +93,18 @@ def test_a_topic_whose_runs_tell_no_order_is_asked_for_all_its_records_and_no_ot
     found, asked = places(exact, [range(100), range(100, 200)]), list[int]()
     other = places(exact, [range(0, 100, 2), range(1, 100, 2)]).withColumn("topic", F.lit("u"))
     every, known = found.unionByName(other).withColumn("op", F.lit("u")), F.lit(None).cast(reach.MARK)
-    reached = reach.reached
 
-    def counted(these: DataFrame, mark: Column) -> DataFrame:
-        asked.append(these.count())
-        return reached(these, mark)
+    def counted(name: str) -> None:
+        reached = getattr(reach, name)
 
-    monkeypatch.setattr(reach, "reached", counted)
+        def of(these: DataFrame, mark: Column) -> DataFrame:
+            asked.append(these.count())
+            return cast("DataFrame", reached(these, mark))
+
+        monkeypatch.setattr(reach, name, of)
+
+    counted("reached_at_ends")
+    counted("reached")
     marks = surveying.by_runs(every, known, runs.of(every).collect())
     assert sorted((mark["topic"], mark["mark"]["offset"]) for mark in marks) == [("t", 199), ("u", 99)]
     assert asked == [4, 100]
@@ -124,16 +130,48 @@ def test_of_a_topic_that_is_otherwise_nothing_is_told(
     assert runs.keyed(partitioned(exact, by, keys)) == set(), why
 
 
-@pytest.mark.parametrize(("time", "is_doubtful"), [(20, False), (10, False), (40, True)])
-def test_a_run_that_begins_where_the_one_before_ended_leaves_a_doubt_where_its_time_is_later(
-    exact: SparkSession, time: int, is_doubtful: bool
+@pytest.mark.parametrize(("time", "since"), [(20, None), (10, None), (40, 10)])
+def test_a_run_that_begins_where_the_one_before_ended_is_looked_at_where_its_time_is_later(
+    exact: SparkSession, time: int, since: int | None
 ) -> None:
     """J4: the older record keeps the mark, so that one below it may be newer than that, and not than the run's own. A
     transaction is one place, of SQL Server at one time.
     """
     found = timed(exact, [[(8, 1, 10), (9, 2, 20)], [(10, 2, time)]])
-    [mark] = reach.reached(runs.at(found, ends_of(found)), F.lit(None).cast(reach.MARK)).collect()
-    assert bool(mark["doubtful"]) is is_doubtful
+    [mark] = reach.reached_at_ends(runs.at(found, ends_of(found)), F.lit(None).cast(reach.MARK)).collect()
+    assert mark["since"] == since
+
+
+def test_what_is_sent_again_over_two_runs_is_looked_at_and_no_other_record_is(
+    exact: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J4 of a connector that began again: of its records those that stand below the runs before them tell that none of
+    them is new.
+    """
+    first, again = [(at, at, at) for at in range(100)], [(at + 20, at, at) for at in range(80, 300)]
+    found, asked = timed(exact, [first, again[:10], again[10:]]), list[int]()
+    near = runs.near
+
+    def counted(places: DataFrame, ends: runs.Ends, stretches: runs.Stretches) -> DataFrame:
+        looked_at = near(places, ends, stretches)
+        asked.append(looked_at.count())
+        return looked_at
+
+    monkeypatch.setattr(runs, "near", counted)
+    monkeypatch.setattr(reach, "reached", None)  # nobody asks all records
+    [mark] = surveying.by_runs(found, F.lit(None).cast(reach.MARK), runs.of(found).collect())
+    assert (mark["mark"]["offset"], mark["fell"], mark["split"]) == (319, None, False)
+    assert asked == [2 + 20 + 1]  # the ends of the first run, what stands below, the end of the last
+
+
+def test_a_source_that_went_back_below_the_second_of_two_stretches_is_told(exact: SparkSession) -> None:
+    """J4: two tables each have a run that begins below the ones before, the second one below a greater place."""
+    first, second = [(at, at, at) for at in range(21)], [(at + 6, at, at) for at in range(15, 41)]
+    third = [(47, 30, 30), (48, 31, 100), *((at, at, at) for at in range(49, 60))]
+    table = F.expr("element_at(array('a', 'b', 'c'), 1 + int(offset > 20) + int(offset > 46))")
+    found, known = timed(exact, [first, second, third]).withColumn("table", table), F.lit(None).cast(reach.MARK)
+    marks = surveying.by_runs(found, known, runs.of(found).collect())
+    assert {mark["table"]: mark["fell"] for mark in marks} == {"a": None, "b": None, "c": 48}
 
 
 def test_a_transaction_in_two_files_of_bronze_hides_no_source_that_went_back(

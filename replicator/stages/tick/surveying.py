@@ -37,12 +37,22 @@ def by_runs(places: DataFrame, known: Column, seen: Sequence[Row]) -> list[Row]:
     if told is None:
         return reach.reached(places, known).collect()
     ends, doubted = told
-    marks = reach.reached(runs.at(places, ends), known).collect() if ends else []
-    doubted = doubted.union(mark["topic"] for mark in marks if mark["doubtful"])
+    marks = reach.reached_at_ends(runs.at(places, ends), known).collect() if ends else []
+    doubted = doubted.union(_in_doubt(places, known, ends, marks))
     if not doubted:
         return marks
     others = reach.reached(places.where(F.col("topic").isin(*sorted(doubted))), known).collect()
     return [*(mark for mark in marks if mark["topic"] not in doubted), *others]
+
+
+def _in_doubt(places: DataFrame, known: Column, ends: runs.Ends, marks: Sequence[Row]) -> set[str]:
+    """The topics of whose order the ends of runs do not tell, nor what stands below them."""
+    doubted = runs.in_doubt(marks)
+    below = runs.stretches(mark for mark in marks if mark["topic"] not in doubted)
+    if not below:
+        return doubted
+    again = reach.reached_at_ends(runs.near(places, ends, below), known).collect()
+    return doubted | runs.in_doubt(again)
 
 
 def _in_one_job(survey: DataFrame, others: DataFrame) -> tuple[list[Row], list[Row]]:
