@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ holder of a lease of 30 is sure of it.
 """
 
 _THROTTLED, _BROKEN = 429, 500
+_NO_BUCKET = re.compile(r"\bNoSuchBucket\b|\bNO_SUCH_BUCKET\b")
+"""As S3 says it, and pyarrow of it."""
 
 
 def refuse_silent(endpoint: str) -> None:
@@ -83,9 +86,14 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
 
 
 def refusal(why: str, where: str | None = None) -> StoreRefused:
-    """An object store that does not let the driver do what it asks for, or has lost the bucket, as far as anybody says
+    """An object store that does not let the driver do what it asks for, or has no such bucket, as far as anybody says
     *why*.
     """
+    if _NO_BUCKET.search(why):
+        named = place(where)[0] if where is not None and where.startswith("s3a://") else None
+        missing = f"there is no bucket {named}" if named else f"a bucket is not there: {why}"
+        mend = "Make it, or name the right one (`lake.root`, a source's `objects`) or store (`s3.endpoint`)."
+        return StoreRefused(missing, where=where, mend=mend)
     mend = (
         "Check `s3.access_key` and `s3.secret_key`, or the driver's role: whether they hold, and for what; "
         "and whether the bucket is there."

@@ -17,10 +17,11 @@ SPARK = "Ask with `--engine spark`."
 """What to do about all that only a JVM can read."""
 
 _REFUSAL = re.compile(
-    r"AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|SIGNATURE_DOES_NOT_MATCH)\b"
+    r"AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|SIGNATURE_DOES_NOT_MATCH"
+    r"|NO_SUCH_BUCKET)\b"
     r"|lacked the necessary privileges"
 )
-"""How pyarrow and delta-rs say that they were not let in."""
+"""How pyarrow and delta-rs say that they were not let in, or that there is no such bucket."""
 
 _CONNECT_SECONDS, _REQUEST_SECONDS = 5.0, 30.0
 
@@ -113,7 +114,9 @@ class Store:
         from pyarrow import fs  # noqa: PLC0415 - as above
 
         try:
-            found = files.get_file_info(fs.FileSelector(self.path(location), allow_not_found=True))
+            found = files.get_file_info(fs.FileSelector(self.path(location)))
+        except FileNotFoundError:
+            return []  # but not where `allow_not_found` would take a bucket that is not there for an empty one
         except OSError as error:
             raise not_read(location, error) from error
         wanted = fs.FileType.Directory if folders else fs.FileType.File

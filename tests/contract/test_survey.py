@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F
 
+from replicator import settings, surveys
 from replicator.catalog.store import Store
+from replicator.cli import options
+from replicator.errors import StoreRefused
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
@@ -27,10 +32,12 @@ from replicator.stages.refinement import Refinement
 from replicator.stages.tick import pauses
 from tests.builders import Record, bronze, envelope, record
 from tests.contract.s3_server import BUCKET
+from tests.objects import known_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from replicator.settings import Settings
     from tests.contract.s3_server import S3Server
 
 pytestmark = pytest.mark.spark
@@ -94,6 +101,10 @@ def same(found: list[Standing], others: list[Standing]) -> bool:
     return rest == other_rest and lags == pytest.approx(other_lags, abs=300)
 
 
+def at_s3(root: str, s3: S3Server) -> Settings:
+    return settings.bare(root).model_copy(update={"s3": s3.keys})
+
+
 def direct(root: str, store: Store) -> DirectSurvey:
     return DirectSurvey(Lake(root), store, ("delta",), {}, (MODEL, UNBUILT), {})
 
@@ -114,10 +125,26 @@ def test_a_lake_is_told_of_in_the_same_words_without_spark(at: Refinement, exact
     for path in (each for each in Path(at.lake.root).rglob("*") if each.is_file()):
         key = f"lake/{path.relative_to(at.lake.root)}"
         s3.client.put_object(Bucket=BUCKET, Key=key, Body=path.read_bytes())
-    access, secret = (key.get_secret_value() for key in (s3.keys.access_key, s3.keys.secret_key))
     root = f"s3a://{BUCKET}/lake"
-    store = Store(root, s3.endpoint, access, secret, s3.keys.region, path_style=True)
-    assert same(standings(direct(root, store)), by_spark)
+    assert same(standings(direct(root, options.store(at_s3(root, s3)))), by_spark)
+
+
+def test_a_bucket_that_is_not_there_is_no_lake_without_tables(exact: SparkSession, s3: S3Server) -> None:
+    """One that nobody has written to yet has no tables; of one that was deleted, or mistyped, it is said so."""
+    for bucket, refused in ((BUCKET, nullcontext()), ("mistyped", pytest.raises(StoreRefused, match="no bucket mist"))):
+        root = f"s3a://{bucket}/new"
+        bare = at_s3(root, s3)
+        known_store(exact, bare, bucket)
+        around = Surroundings(Lake(root), DeltaFormat(), JsonControl(exact), {}, {}, (), {}, {})
+        of = surveys.direct(bare, options.store(bare))
+        looks = (
+            partial(standings, of),
+            partial(status.standings, exact, around),
+            partial(surveys.sources, bare, of),
+        )
+        for look in looks:
+            with refused:
+                assert look() == []
 
 
 def test_rows_that_lack_a_value_are_told_until_a_record_has_it(exact: SparkSession, tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ REFUSED = {
     "keys that do not hold": f"java.nio.file.AccessDeniedException: s3a://b/k: getFileStatus: {NO}403 Forbidden;)",
     "a task that was refused": f"{JOB} 1.0 (TID 1): java.nio.file.AccessDeniedException: s3a://b/k: {NO}AccessDenied;)",
     "a token that ran out": "AmazonS3Exception: (Service: Amazon S3; Status Code: 400; Error Code: ExpiredToken;)",
-    "a bucket that was deleted": "AmazonS3Exception: (Service: Amazon S3; Status Code: 404; Error Code: NoSuchBucket;)",
 }
+NO_BUCKET = "AmazonS3Exception: No (Service: Amazon S3; Status Code: 404; Error Code: NoSuchBucket; Proxy: null)"
 
 
 class FromStream(Exception):
@@ -81,6 +81,17 @@ def test_keys_that_a_store_refuses_amid_a_tables_work_are_no_tables_fault(told: 
     assert isinstance(stopped, StoreRefused)
 
 
+def test_a_bucket_that_is_not_there_is_told_as_such() -> None:
+    """With what names it. Where only a trace of Spark's says so, it is one of the things to check."""
+    for error, said in (
+        (RuntimeError(NO_BUCKET), "a bucket is not there: .* Make it"),
+        (FromStream(NO_BUCKET), "bucket is"),
+    ):
+        with pytest.raises(StoreRefused, match=said):
+            engine.failure(error, "shop/shop.orders")
+    assert str(refusal(NO_BUCKET, "s3a://lost/lake")).startswith("there is no bucket lost [s3a://lost/lake] Make it")
+
+
 def test_a_run_that_a_store_refused_ends_as_one_with_a_wrong_setting() -> None:
     """Where it was told as some table's, too; a table that stopped for itself counts more."""
     refused = refusal("403", "shop/shop.orders")
@@ -109,7 +120,7 @@ def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
     ("java.io.IOException: No space left on device", 1, "Make room where the lake and Spark's"),
     ("java.io.IOException: File too large", 1, "Let the driver's user write larger files"),
     ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: 403 Forbidden)", 2, "Check `s3"),
-    ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 404; Error Code: NoSuchBucket; Proxy)", 2, "Check `s3"),
+    ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 404; Error Code: NoSuchBucket; Proxy)", 2, "Make it"),
 ])  # fmt: skip
 def test_a_failure_that_no_table_met_is_mended_alike(
     told: str, code: int, mend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -132,6 +143,7 @@ def test_a_failure_that_no_table_met_is_mended_alike(
     ("AWS Error INVALID_ACCESS_KEY_ID during ListObjectsV2 operation: no (Request ID: 1)", ConfigError),
     ("AWS Error ACCESS_DENIED during HeadObject operation: No response body.", ConfigError),
     ("Kernel error -> The operation lacked the necessary privileges to complete for path t/_delta_log", ConfigError),
+    ("AWS Error NO_SUCH_BUCKET during ListObjectsV2 operation: no (Request ID: 1)", ConfigError),
     ("AWS Error SLOW_DOWN during ListObjectsV2 operation: less", Unreachable),
 ])  # fmt: skip
 def test_a_store_that_lets_nobody_in_is_no_store_that_does_not_answer(told: str, error: type[ReplicatorError]) -> None:
