@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from psycopg2 import sql
+from psycopg2 import errors, sql
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -36,12 +36,16 @@ class Served:
         return self.sink
 
     def rows(self, model: Model) -> list[tuple[Any, ...]]:
+        """What readers see of a model: nothing, where it has no table yet."""
         if self.connection is None:
             rows = self.sink.tables.get(model.target.table, {}).values()
             return sorted(tuple(row[column.name] for column in model.columns) for row in rows)
         columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in model.columns)
         query = sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(self.schema, model.target.table))
-        return sorted(self.run(query))
+        try:
+            return sorted(self.run(query))
+        except errors.UndefinedTable:
+            return []
 
     def run(self, query: Any) -> list[tuple[Any, ...]]:
         with closing(self.connection.open()) as session, session, session.cursor() as cursor:

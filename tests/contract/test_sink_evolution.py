@@ -57,13 +57,13 @@ def prepared(served: Served, of: Model) -> None:
     with closing(served.connection.open()) as session, session, session.cursor() as cursor:
         ddl.create_schema(cursor, served.schema)
         ledger.create(cursor, served.schema)
-        ddl.prepare_target(cursor, of, complete=True)
+        ddl.evolve_target(cursor, of, complete=True)
 
 
 def evolved(served: Served, of: Model) -> None:
     """The model's table altered in one transaction."""
     with closing(served.connection.open()) as session, session, session.cursor() as cursor:
-        ddl.evolve_target(cursor, of)
+        ddl.evolve_target(cursor, of, complete=False)
 
 
 def published(served: Served, of: Model) -> None:
@@ -171,7 +171,7 @@ def test_what_cannot_be_made_again_is_named_and_stays(postgres: Served, made: st
         cursor.execute(made.replace("$", f'"{postgres.schema}"'))
         session.commit()
         with pytest.raises(TargetRefused, match=told) as caught, postgres.sink._translated("dim_customers"):
-            ddl.evolve_target(cursor, wider_name(customers(postgres.schema)))
+            ddl.evolve_target(cursor, wider_name(customers(postgres.schema)), complete=False)
         session.rollback()
     assert caught.value.where == "dim_customers"
     assert types(postgres, "dim_customers")["name"] == "character varying(10)"

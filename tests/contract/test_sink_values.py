@@ -14,7 +14,7 @@ from replicator.errors import TargetRefused
 from replicator.protocols import Difference
 from replicator.spec import Applied, Progress
 from tests.builders import made
-from tests.contract.serving import Served, difference, model
+from tests.contract.serving import Served, difference, execute, model
 
 pytestmark = [pytest.mark.spark, pytest.mark.stack]
 
@@ -120,6 +120,34 @@ def test_a_declaration_that_is_refused_leaves_no_table_of_its_types(spark: Spark
         with pytest.raises(TargetRefused, match=told) if told else nullcontext():
             done = postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
     assert done == {"lists": Applied(1, 0, 0, 1)}
+
+
+def test_a_value_that_does_not_fit_leaves_no_table_of_its_types(spark: SparkSession, postgres: Served) -> None:
+    """As a declaration that is refused: whatever the server reads no value of may be declared as anything else, then.
+    What refers to the model, and what does not, comes when it would.
+    """
+    rows = spark.sql("SELECT 1 AS id, 'n/a' AS code, 'upsert' AS _op")
+    referring = model(postgres.schema, "facts", {"id": "integer", "code": "text"}, references=("codes",))
+    other = model(postgres.schema, "others", {"id": "integer", "code": "text"})
+    for kind, published in (("integer", {"others"}), ("date", {"others"}), ("text", {"codes", "facts", "others"})):
+        of = model(postgres.schema, "codes", {"id": "integer", "code": kind})
+        with nullcontext() if kind == "text" else pytest.raises(TargetRefused, match="It is column code"):
+            each = (Difference(one, rows, Progress("g", 1), complete=True) for one in (of, referring, other))
+            assert postgres.sink.publish(list(each))["codes"] == Applied(1, 0, 0, 1)
+        found = execute(
+            postgres, "SELECT relname FROM pg_class WHERE relnamespace = '$'::regnamespace AND relkind = 'r'"
+        )
+        assert {name for (name,) in found if not name.startswith("_replicator")} == published
+
+
+def test_a_table_that_the_server_would_not_make_is_told_before_rows_are_staged(
+    spark: SparkSession, postgres: Served
+) -> None:
+    """A key of JSON, say, has no order. They would be staged with each try; and nothing is left of the question."""
+    of = model(postgres.schema, "keyed", {"id": "json"})
+    rows = spark.sql("SELECT CAST(raise_error('never computed') AS STRING) AS id, 'upsert' AS _op")
+    with pytest.raises(TargetRefused, match="SQLSTATE 42704"):
+        postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
 
 
 KEYS = "id STRING, n INT, _op STRING"

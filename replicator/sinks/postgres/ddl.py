@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from psycopg2 import sql
 
 from replicator.errors import ConfigError, TargetMoved, TargetRefused
-from replicator.sinks.postgres import ledger
 from replicator.sinks.postgres.evolve import apply, changes, describe, strict_beside_key
 from replicator.sinks.postgres.present import look
 from replicator.sinks.postgres.types import PostgresType, parse_type
@@ -74,8 +73,8 @@ def lags(cursor: Cursor, model: Model) -> bool:
 
 
 def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> bool:
-    """Make the model's table if it is missing; what the ledger knew of an earlier one goes in the same moment. Returns
-    whether every row is needed.
+    """Whether every row is needed. A table that is missing is made and taken back, in a session that commits each
+    statement: one that is refused later, for its rows, leaves nothing that would have to be altered.
 
     Raises TargetRefused when the table that is there can never be the model's, TargetMoved when it lacks what only all
     rows can fill.
@@ -87,8 +86,7 @@ def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> bool:
         what = f"table {target.schema}.{target.table} is not yet as model {model.name} has it: a part is not enough."
         raise TargetMoved(what, where=model.name, mend="Run publish again: it sends the whole model then.")
     if present is None:
-        made, forgotten = _create_target(model, target), ledger.forgetting(target)
-        cursor.execute(made + sql.SQL("; ") + forgotten)  # at once: one transaction
+        _try_out(cursor, _create_target(model, target))
     return behind
 
 
@@ -105,10 +103,15 @@ def warn_of_constraints(cursor: Cursor, model: Model) -> None:
         )
 
 
-def evolve_target(cursor: Cursor, model: Model) -> tuple[str, ...]:
-    """Alter the model's table to be as the model says, with its comments. Returns new columns that may not be NULL."""
+def evolve_target(cursor: Cursor, model: Model, *, complete: bool) -> tuple[str, ...]:
+    """Make the model's table, or alter it to be as the model says, with its comments. Returns new columns that may not
+    be NULL. Raises TargetMoved where it was dropped, and only all rows can fill another one.
+    """
     target = target_of(model)
     present = look(cursor, target)
+    if present is None and complete:
+        cursor.execute(_create_target(model, target))
+        present = look(cursor, target)
     if present is None:
         what = f"table {target.schema}.{target.table} was dropped meanwhile."
         raise TargetMoved(what, where=model.name, mend="Run publish again.")
@@ -126,6 +129,16 @@ def make_staging(cursor: Cursor, number: int, columns: Sequence[Carried]) -> sql
     body = [sql.SQL("{} {}").format(sql.Identifier(each), sql.SQL(kind)) for each, kind in typed.items()]
     cursor.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({})").format(name, sql.SQL(", ").join(body)))
     return name
+
+
+def _try_out(cursor: Cursor, statement: sql.Composed) -> None:
+    session = cursor.connection
+    session.autocommit = False
+    try:
+        cursor.execute(statement)
+    finally:
+        session.rollback()
+        session.autocommit = True
 
 
 def _create_target(model: Model, target: Target) -> sql.Composed:

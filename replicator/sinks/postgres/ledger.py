@@ -40,7 +40,6 @@ _READ = sql.SQL(
     "(pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = {}) ON c.relname = l.table_name "
     "WHERE table_name = ANY ({}) ORDER BY table_name"
 )
-_FORGET = sql.SQL("DELETE FROM {} WHERE table_name = {}")
 _WRITE = sql.SQL(
     "INSERT INTO {} (table_name, model, input, version) SELECT c.relname, {}, concat_ws(' ', {}, c.oid, {}), {} "
     "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = {} AND c.relname = {} "
@@ -99,11 +98,6 @@ def write(cursor: Cursor, target: Target, model: Model, progress: Progress) -> N
     values = (sql.Literal(model.name), told, columns, sql.Literal(progress.version))
     where = (sql.Literal(target.schema), sql.Literal(target.table))
     cursor.execute(_WRITE.format(sql.Identifier(target.schema, TABLE), *values, *where))
-
-
-def forgetting(target: Target) -> sql.Composed:
-    """The statement after which nothing was ever published to a table."""
-    return _FORGET.format(sql.Identifier(target.schema, TABLE), sql.Literal(target.table))
 
 
 def covers(recorded: Progress | None, wanted: Progress) -> bool:

@@ -83,10 +83,10 @@ class PostgresSink:
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """All differences in one transaction with their ledger rows.
 
-        1. lock; 2. make what is missing, and ask for the rights; 3. stage by COPY; 4. one transaction: tables that lag
-        behind their model are altered, deletes with referencing models first, upserts with referenced models first,
-        ledger; 5. COMMIT, and when its answer is lost, the ledger decides. Losing the connection anywhere starts again
-        at 1.
+        1. lock; 2. make schema and ledger, and ask for the rights; 3. stage by COPY; 4. one transaction: tables that
+        are missing are made, those that lag behind their model altered, deletes with referencing models first, upserts
+        with referenced models first, ledger; 5. COMMIT, and when its answer is lost, the ledger decides. Losing the
+        connection anywhere starts again at 1.
 
         A refused model leaves the transaction, and so do the models that reference it; the others are committed,
         then TargetRefused names it. A difference that is not complete needs a ledger row that it can stand on.
@@ -132,7 +132,7 @@ class PostgresSink:
                     continue
                 model = difference.model
                 with refusals.noting(), self._asking(session, model.name, [model]), session.cursor() as cursor:
-                    columns = carry(model, difference.rows.schema)  # what is refused here leaves no table of its types
+                    columns = carry(model, difference.rows.schema)
                     recorded = _prepare(cursor, difference)
                     self._warn_once(cursor, difference.model)
                     if ledger.covers(recorded, difference.progress):
@@ -255,8 +255,8 @@ class PostgresSink:
 
 
 def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
-    """Make what is missing; what the ledger says. Raises TargetRefused, and TargetMoved when the difference has
-    no footing there.
+    """Make a schema and a ledger that are missing; what the ledger says. Raises TargetRefused, and TargetMoved when the
+    difference has no footing there.
     """
     model = difference.model
     target = ddl.target_of(model)

@@ -33,8 +33,9 @@ class Transaction:
     fence: Fence
 
     def write(self, going: Sequence[Staged]) -> dict[str, Applied]:
-        """1. the writer's token; 2. the ledger's rows, held; 3. tables that lag behind their models; 4. deletes, of
-        referencing models first; 5. upserts, of referenced models first; 6. what is checked at the end, and the ledger.
+        """1. the writer's token; 2. the ledger's rows, held; 3. tables that are missing, or lag behind their models;
+        4. deletes, of referencing models first; 5. upserts, of referenced models first; 6. what is checked at the end,
+        and the ledger.
 
         Rolled back when it raises TargetRefused.
         """
@@ -81,7 +82,7 @@ class Transaction:
     def _evolve(self, cursor: Cursor, staged: Staged) -> tuple[str, ...]:
         """Its table as the model says, in the transaction of the rows; new columns that may not be NULL."""
         with self._translated(staged.model):
-            return ddl.evolve_target(cursor, staged.difference.model)
+            return ddl.evolve_target(cursor, staged.difference.model, complete=staged.difference.complete)
 
     def _settle(self, cursor: Cursor, written: Sequence[Staged], new: Mapping[str, Sequence[str]]) -> None:
         """Check deferred constraints here, where they can be told from a lost COMMIT; NOT NULL of new columns;
