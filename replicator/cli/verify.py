@@ -12,12 +12,13 @@ from replicator.cli import console, options
 from replicator.cli.notes import noted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from pyspark.sql import SparkSession
 
     from replicator.operate.verify import Checks, Comparison, Look, Verdict
     from replicator.operate.verify.marks import Mark, Marks
+    from replicator.spec import SourceSpec
 
 _COLUMNS = ("layer", "table", "against", "rows", "missing", "extra", "differing", "in flight", "behind", "verdict")
 _MARKED = ("layer", "table", "against", "verified at", "position", "rows", "checksum")
@@ -82,7 +83,7 @@ def verify(
         return
     comparisons = operate.chosen(spark, checks, wanted or None, layers, against)
     if lake is None and operate.SOURCE in layers:
-        _tell_unasked(checks)
+        _tell_unasked(checks, {each.name for each in settings.sources})
     verdicts = _made(spark, comparisons, operate.Look(sample, wait), marks)
     if not verdicts:
         options.lake_there(settings)
@@ -136,18 +137,31 @@ def _leave(verdicts: Sequence[Verdict]) -> None:
         raise typer.Exit(code)
 
 
-def _tell_unasked(checks: Checks) -> None:
+def _tell_unasked(checks: Checks, described: Collection[str]) -> None:
     for at in checks.sources:
         if at.source.name not in checks.databases:
-            login = at.source.database
-            why = "its file has no `database`" if login is None else f"{login.kind} cannot be asked"
+            why, mend = _unasked(at.source, is_described=at.source.name in described)
             other = "`replicator rebuild --all --dry-run` compares it with bronze"
-            console.narrate(f"{at.source.name}: {why}, so silver is not compared with it; {other}.", style="yellow")
+            told = f"{at.source.name}: {why}, so silver is not compared with it{mend}; {other}."
+            console.narrate(told, style="yellow")
             continue
         for name in (declared.table for declared in at.source.tables if declared.append_only):
             why = "nothing tells which of its rows is which row of the source"
             other = f"`replicator rebuild {name} --dry-run` compares it with bronze"
             console.narrate(f"{at.source.name}/{name} is append-only: {why}; {other}.", style="yellow")
+
+
+def _unasked(source: SourceSpec, *, is_described: bool) -> tuple[str, str]:
+    """Why nobody asks a source, and how to mend that; '' where it cannot be."""
+    if source.database is not None:
+        return f"{source.database.kind} cannot be asked", ""
+    ask = "who may ask (docs/databases.md)"
+    if is_described:
+        return "its file has no `database`", f": say there {ask}"
+    return (
+        "it has no file",
+        f": write conf/sources/{source.name}.yaml with `name: {source.name}` and, as `database`, {ask}",
+    )
 
 
 def _show(marks: Sequence[Mark], *, as_json: bool) -> None:

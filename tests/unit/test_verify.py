@@ -35,7 +35,7 @@ from replicator.stages import gold
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from tests.builders import bronze, made, record
-from tests.cli import said
+from tests.cli import ended, said
 
 pytestmark = pytest.mark.spark
 
@@ -285,6 +285,31 @@ def test_a_table_that_the_sources_file_leaves_out_is_compared_by_name_only(world
     checks = verify.Checks([at], ("delta",), world.warehouse, databases={"s": nowhere})
     of_source = [verify.chosen(world.spark, checks, wanted, ["source"]) for wanted in (None, ["orders"])]
     assert [[each.table for each in found] for found in of_source] == [["s/shop.customers"], ["s/shop.orders"]]
+
+
+def test_a_source_that_cannot_be_asked_is_told_with_what_to_write_where(exact: Any, tmp_path: Path) -> None:
+    """A file where it has none, a block of it where it has one."""
+    DeltaFormat().append(
+        bronze(exact, [record("s.d.t", 0, None, None)]), Lake(str(tmp_path / "lake")).bronze("s"), None
+    )
+    (tmp_path / "base.yaml").write_text(f"lake: {{root: '{tmp_path / 'lake'}'}}", encoding="utf-8")
+    (tmp_path / "local.yaml").write_text("{}", encoding="utf-8")
+    (tmp_path / "sources").mkdir()
+    told = []
+    for name in ("other", "s"):
+        (tmp_path / "sources" / f"{name}.yaml").write_text(f"name: {name}", encoding="utf-8")
+        told.append(ended("verify", "--conf", str(tmp_path)))
+    without_file, without_block = (" ".join(each.stderr.split()) for each in told)
+    assert "other: its file has no `database`, so" in without_file
+    assert (
+        "s: it has no file, so silver is not compared with it: write conf/sources/s.yaml with `name: s` and"
+        in without_file
+    )
+    assert (
+        "s: its file has no `database`, so silver is not compared with it: say there who may ask (docs/da"
+        in without_block
+    )
+    assert [each.returncode for each in told] == [0, 0]
 
 
 def test_a_lake_that_takes_no_mark_keeps_no_verdict_back(capsys: pytest.CaptureFixture[str]) -> None:
