@@ -81,17 +81,27 @@ def reporting(spark: SparkSession, settings: Settings, command: str, told: Told)
             console.narrate(f"{line.table}: {warning}", style="yellow")
         if line.error is not None:
             console.narrate(f"{line.stage} {line.table} stopped: {line.error}", style="red")
-        else:
-            how = f" ({line.how})" if line.how else ""
-            dead = f", dead letters: {line.dead_lettered}" if line.dead_lettered else ""
-            applied = f"{line.applied} of {line.rows_in} applied{dead}{how}"
-            console.narrate(f"{line.stage:8} {line.table}: {applied}", style="dim")
+        elif (done := did(line)) is not None:
+            console.narrate(f"{line.stage:8} {line.table}: {done}", style="dim")
         noted(lambda: log.add(line), _UNTOLD)
 
     try:
         yield report
     finally:
         noted(log.close, _UNTOLD)
+
+
+def did(line: Line) -> str | None:
+    """What became of the rows of a line without an error: models and targets also lose some that are not among those
+    that came. None where its warnings say all that was done.
+    """
+    how = f" ({line.how})" if line.how else ""
+    if line.applied > line.rows_in:
+        return f"{line.rows_in} rows in, {line.applied} written or deleted{how}"
+    if line.rows_in:
+        dead = f", dead letters: {line.dead_lettered}" if line.dead_lettered else ""
+        return f"{line.applied} of {line.rows_in} applied{dead}{how}"
+    return None if line.warnings and not how else f"nothing new{how}"
 
 
 def _with(known: Line | None, line: Line) -> Line:

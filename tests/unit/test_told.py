@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from replicator.cli.told import Told
+from replicator.cli.told import Told, did
 from replicator.errors import TableStopped
 from replicator.stages.lines import Line
 
@@ -57,6 +57,20 @@ def test_a_run_that_goes_on_keeps_sums_alone(capsys: pytest.CaptureFixture[str])
     assert made.errors() == [STOPPED]
     made.show()
     assert capsys.readouterr().out.count("silver") == 2
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    (Line("silver", "a", 7, 5, 1, 1), "5 of 7 applied, dead letters: 1"),
+    (Line("gold", "m", 50, 50, how="full: first"), "50 of 50 applied (full: first)"),
+    (Line("gold", "m", 50, 528, how="incremental"), "50 rows in, 528 written or deleted (incremental)"),
+    (Line("publish", "m", 0, 3), "0 rows in, 3 written or deleted"),
+    (Line("silver", "a"), "nothing new"),
+    (Line("publish", "m", how="within reach again"), "nothing new (within reach again)"),
+    (Line("silver", "a", warnings=("9 rows were removed",)), None),
+])  # fmt: skip
+def test_a_line_counts_what_was_done(line: Line, said: str | None) -> None:
+    """A model may lose rows beyond those computed. Where a warning says all that was done, nothing follows."""
+    assert did(line) == said
 
 
 @pytest.mark.parametrize("once", [True, False])
