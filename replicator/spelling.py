@@ -21,6 +21,18 @@ def meant(word: str, known: Iterable[str]) -> str:
     return "" if near is None else f"; did you mean {near!r}?"
 
 
+def table_meant(word: str, known: Iterable[str]) -> str:
+    """The same of tables (``<source>/<database or schema>.<table>``) and models, where a part of a name from behind is
+    close: all whole names that end so.
+    """
+    ending: dict[str, list[str]] = {}
+    for name in sorted(known):
+        for part in dict.fromkeys((name, name.rpartition("/")[2], name.rpartition(".")[2])):
+            ending.setdefault(part, []).append(name)
+    near = close(word, ending)
+    return "" if near is None else f"; did you mean {' or '.join(map(repr, ending[near]))}?"
+
+
 def close(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:
     """The known word that is closest to a word, with at least so great a share of its letters alike; None for none."""
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=alike)), None)

@@ -11,6 +11,7 @@ from replicator import names
 from replicator.catalog.entries import ALL, LakeTable
 from replicator.errors import CatalogRefused, ConfigError
 from replicator.spec import Model, Table
+from replicator.spelling import table_meant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,8 +75,9 @@ def chosen(every: Sequence[Place], source: str | None, tables: Sequence[str]) ->
         raise ConfigError(f"there is no source {source!r}", mend=f"There are: {listed}.")
     for name in tables:
         if not any(place.is_called(name) for place in every):
-            listed = ", ".join(sorted(place.title for place in every)) or "none in this lake yet"
-            raise ConfigError(f"there is no table {name!r}", mend=f"There are: {listed}.")
+            whole = sorted(f"{place.source}/{place.name}".lstrip("/") for place in every)
+            listed = ", ".join(whole) or "none in this lake yet"
+            raise ConfigError(f"there is no table {name!r}{table_meant(name, whole)}", mend=f"There are: {listed}.")
     return [
         place for place in every if source in (None, place.source) and (not tables or any(map(place.is_called, tables)))
     ]

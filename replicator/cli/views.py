@@ -10,6 +10,7 @@ from replicator.catalog.past import Past
 from replicator.catalog.tables import is_named, views
 from replicator.errors import ConfigError
 from replicator.formats import control
+from replicator.spelling import table_meant
 from replicator.transforms.live import live
 
 if TYPE_CHECKING:
@@ -55,9 +56,11 @@ def found(spark: SparkSession, tables_of: TableFormat, lake: Lake, name: str) ->
     long = {f"{source}/{full}": table for source, full, table in silver if name in (full, f"{source}/{full}")}
     if len(places := {table.location: table for table in (same or long).values()}) == 1:
         return next(iter(places.values()))
-    what = f"{name!r} may be any of several tables" if places else f"there is no table {name!r}"
+    what = (
+        f"{name!r} may be any of several tables" if places else f"there is no table {name!r}{table_meant(name, known)}"
+    )
     listed = ", ".join(sorted(long or known)) or "no tables in this lake yet"
-    raise ConfigError(f"{what}.", mend=f"There are: {listed}.")
+    raise ConfigError(what, mend=f"There are: {listed}.")
 
 
 def silver_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> list[tuple[str, str, Table]]:

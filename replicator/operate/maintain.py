@@ -15,6 +15,7 @@ from replicator.jvm.failures import FAILURES
 from replicator.lake import HISTORY, Lake
 from replicator.protocols import TableFormat
 from replicator.spec import Maintained, Table
+from replicator.spelling import table_meant
 from replicator.stages import engine
 
 
@@ -70,8 +71,9 @@ def chosen(tables: Sequence[tuple[str, Table]], name: str | None) -> list[tuple[
     """All tables, or those whose name or last part it is. Raises ConfigError for a name that none has."""
     found = [each for each in tables if name is None or name in _called(each[1])]
     if not found and name is not None:
-        listed = ", ".join(sorted(table.name for _, table in tables)) or "no tables in this lake yet"
-        raise ConfigError(f"there is no table {name!r}", mend=f"There are: {listed}.")
+        known = sorted(table.name for _, table in tables)
+        listed = ", ".join(known) or "no tables in this lake yet"
+        raise ConfigError(f"there is no table {name!r}{table_meant(name, known)}", mend=f"There are: {listed}.")
     return found
 
 

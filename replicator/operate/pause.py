@@ -11,7 +11,7 @@ from replicator.errors import ConfigError
 from replicator.operate.where import carried
 from replicator.operate.where.survey import Survey
 from replicator.spec import SourceSpec
-from replicator.spelling import nearest
+from replicator.spelling import nearest, table_meant
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import pauses
 
@@ -82,6 +82,5 @@ def _full(name: str, every: Sequence[str]) -> str:
     if len(found) > 1:
         raise ConfigError(f"{name!r} may be any of several tables", mend=f"Say which: {', '.join(sorted(found))}.")
     if not found:
-        short = [full.split("/", 1)[1] for full in every]
-        raise ConfigError(f"there is no table {name!r}{nearest(name, short)}")
+        raise ConfigError(f"there is no table {name!r}{table_meant(name, every) or nearest(name, every)}")
     return found[0]

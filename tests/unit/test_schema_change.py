@@ -300,7 +300,7 @@ def test_diff_tells_what_the_next_run_does_and_changes_nothing(exact: SparkSessi
         "freeze": {version: "dead letters", new: "stays in bronze"},
     }
     for name in ("shop.evolve", "s/shop.evolve"):
-        with pytest.raises(ConfigError, match=rf"'{name}' yet; did you mean '{name}s'"):
+        with pytest.raises(ConfigError, match=rf"'{name}' yet; did you mean 's/shop[.]evolves'"):
             schema.prospects(exact, [world.at], name)
 
 

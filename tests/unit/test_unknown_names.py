@@ -11,6 +11,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from replicator import spelling
 from replicator.errors import ConfigError
 from replicator.lake import Lake
 from replicator.operate.verify.marks import Mark
@@ -48,6 +49,23 @@ def test_an_unknown_name_is_refused(root: str, arguments: tuple[str, ...], neare
         said(*arguments, "--lake", root)
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("custmers", "'shop/public.customers'"),
+        ("public.custmer", "'shop/public.customers'"),
+        ("shp/public.customers", "'shop/public.customers'"),
+        ("item", "'crm/sales.items' or 'shop/sales.items'"),
+        ("fact_order", "'fact_orders'"),
+    ],
+)
+def test_a_table_is_meant_by_its_last_part_too(word: str, meant: str) -> None:
+    """However long the names are of its source and its schema; of several with the same part all are named."""
+    known = ("shop/public.customers", "shop/sales.items", "crm/sales.items", "fact_orders", "shop/operations.lines")
+    assert spelling.table_meant(word, known) == f"; did you mean {meant}?"
+    assert spelling.table_meant("nothing like it", known) == ""
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("arguments", "nearest"),
@@ -56,13 +74,21 @@ def test_an_unknown_name_is_refused(root: str, arguments: tuple[str, ...], neare
         (("dead-letters", "list", "--rows", "--reason", "key_mising"), "did you mean 'key_missing'"),
         (("dead-letters", "retry", "--table", "order"), "no table 'order'; did you mean 'orders'"),
         (("dead-letters", "drop", "--table", "order", "--yes"), "no table 'order'; did you mean 'orders'"),
-        (("verify", "order", "--show"), "no table 'order'"),
+        (("verify", "order", "--show"), "no table 'order'; did you mean 'shop/sales.orders'"),
+        (("rebuild", "itmes"), "no table 'itmes'; did you mean 'shop/sales.items'"),
+        (("explain", "sale.order", "id=1"), "no table 'sale.order'; did you mean 'shop/sales.orders'"),
+        (("tables", "pause", "ordrs"), "no table 'ordrs'; did you mean 'shop/sales.orders'"),
+        (("maintain", "ordrs"), "no table 'ordrs'; did you mean 'shop/sales.orders'"),
+        (("diff", "ordrs", "--from", "0"), "no table 'ordrs'; did you mean 'orders'"),
+        (("catalog", "ddl", "ordrs"), "no table 'ordrs'; did you mean 'shop/sales.orders'"),
     ],
-    ids=["epoch", "reason", "retry", "drop", "verify"],
+    ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
 )
 def test_spark_refuses_it_too(spark: object, root: str, arguments: tuple[str, ...], nearest: str) -> None:
     """Verbs that write, and those that look at rows."""
     assert spark is not None
+    for table in ("sales.orders", "sales.items"):
+        deltalake.write_deltalake(Lake(root).silver("shop", table).location, pa.table({"id": [1]}))
     with pytest.raises(ConfigError, match=nearest):
         said(*arguments, "--lake", root)
 

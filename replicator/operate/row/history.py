@@ -22,6 +22,7 @@ from replicator.operate.retry import placed
 from replicator.operate.row import key
 from replicator.operate.where import waiting
 from replicator.spec import Declaration
+from replicator.spelling import table_meant
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import decoding
@@ -70,9 +71,12 @@ class History:
     order: str
 
 
-def find_table(spark: SparkSession, sources: Iterable[Refinement], name: str) -> tuple[Refinement, str]:
-    """The silver table that ``[<source>/]<database or schema>.<table>`` or its last part names. Raises ConfigError, and
-    TableMissing for one of which bronze alone has something.
+def find_table(
+    spark: SparkSession, sources: Iterable[Refinement], name: str, models: Iterable[str] = ()
+) -> tuple[Refinement, str]:
+    """The silver table that ``[<source>/]<database or schema>.<table>`` or its last part names. Raises ConfigError with
+    the nearest name, of ``models`` too where these may be meant, and TableMissing for one of which bronze alone has
+    something.
     """
     sources = tuple(sources)
     known = [
@@ -85,7 +89,8 @@ def find_table(spark: SparkSession, sources: Iterable[Refinement], name: str) ->
     if not found:
         _refuse_lost(spark, sources, name)
     if len(found) != 1:
-        what = f"there is no table {name!r}" if not found else f"{name!r} may be any of several tables"
+        unknown = f"there is no table {name!r}{table_meant(name, [*every, *models])}"
+        what = unknown if not found else f"{name!r} may be any of several tables"
         listed = ", ".join(sorted(found or every)) or "no tables in this lake yet"
         raise ConfigError(what, mend=f"There are: {listed}.")
     return every[found[0]]

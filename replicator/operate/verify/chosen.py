@@ -35,9 +35,10 @@ class Checks:
 
 def named(spark: SparkSession, at: Checks, name: str) -> str:
     """The table of silver or the model that is meant, as verdicts call it. Raises ConfigError for one that is not."""
-    if name in {model.name for model in at.models}:
+    models = [model.name for model in at.models]
+    if name in models:
         return name
-    found, table = find_table(spark, at.sources, name)
+    found, table = find_table(spark, at.sources, name, models)
     return found.lake.silver(found.source.name, table).name
 
 
