@@ -13,6 +13,9 @@ FAILURES = (PySparkException, Py4JJavaError)
 ALL_FAILURES = (PySparkException, Py4JError)
 """These, and what py4j says where the JVM is gone."""
 
+_USER_RAISED = "P0001"
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
+
 
 def code(error: Exception) -> tuple[str, str] | None:
     """Spark's name for what happened, and its SQLSTATE: those of the first of the Java causes that has one."""
@@ -23,6 +26,22 @@ def code(error: Exception) -> tuple[str, str] | None:
             return _told(java, "getErrorClass") or type(error).__name__, state
         java = java.getCause()
     return None
+
+
+def is_raised(error: Exception) -> bool:
+    """Whether an expression raised it for a row by its own word (`raise_error`, `assert_true`), of which Spark 3.5 says
+    neither name nor SQLSTATE: its plain exception comes from where expressions are computed.
+    """
+    found = code(error)
+    if found is not None:
+        return found[1] == _USER_RAISED
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while java is not None and java.getCause() is not None:
+        java = java.getCause()
+    if java is None or str(java.getClass().getName()) != "java.lang.RuntimeException":
+        return False
+    thrown = next(iter(java.getStackTrace()), None)
+    return thrown is not None and str(thrown.getClassName()).startswith(_EXPRESSIONS)
 
 
 def _told(java: Any, method: str) -> str | None:

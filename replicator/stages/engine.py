@@ -7,7 +7,7 @@ import re
 from replicator import damage, s3
 from replicator.errors import EngineFailed, StoreRefused, TableStopped, Unreachable, ValueRefused
 from replicator.jvm import causes
-from replicator.jvm.failures import code
+from replicator.jvm.failures import code, is_raised
 
 _TOO_LARGE = "IOException: File too large"
 _OF_ROWS = re.compile("22...|21000|23505")
@@ -31,7 +31,12 @@ def failure(error: Exception, table: str) -> EngineFailed | ValueRefused:
 
 
 def _of_a_row(error: Exception, table: str) -> ValueRefused | None:
-    """Where the SQLSTATE says that a value is to blame: without Spark's words, which have it."""
+    """Where a value is to blame: by its own words where an expression raises an error of its own; by its SQLSTATE
+    without Spark's words, which have the value.
+    """
+    if is_raised(error):
+        what = f"an expression raises an error for some row: {causes.shortened(error)}"
+        return ValueRefused(what, where=table, mend="Mend the row, or what the SQL asks of it.")
     told = code(error)
     if told is None or _OF_ROWS.fullmatch(told[1]) is None:
         return None

@@ -321,8 +321,12 @@ def test_a_table_that_a_full_disk_stopped_is_tried_again_without_news(
 
 @pytest.mark.parametrize(
     ("sql", "error"),
-    [("SELECT k, element_at(array(k), a) AS a FROM {t}", ValueRefused), ("SELECT k, nope AS a FROM {t}", ConfigError)],
-    ids=["a value", "a column"],
+    [
+        ("SELECT k, element_at(array(k), a) AS a FROM {t}", ValueRefused),
+        ("SELECT k, nope AS a FROM {t}", ConfigError),
+        ("SELECT k, IF(a < 0, a, CAST(raise_error('no a') AS INT)) AS a FROM {t}", ValueRefused),
+    ],
+    ids=["a value", "a column", "an error of its own"],
 )
 def test_a_model_whose_sql_is_wrong_is_computed_again_with_news_alone(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, sql: str, error: type[ReplicatorError]
