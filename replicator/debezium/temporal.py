@@ -39,7 +39,16 @@ _INFINITE = {
     "micro_timestamp": (_LONG_MAX, _LONG_MIN),
     "nano_timestamp": (_LONG_MAX, _LONG_MIN),
 }
-_INFINITE_WORDS = (("infinity", "+294247-01-10T04:00:54.775Z"), ("-infinity",))
+# In ``isostring`` dates and times are the same numbers, written out; a snapshot's date before our era has lost its era,
+# and is a day later where Connect is east of Greenwich.
+_INFINITE_TEXTS = {
+    "zoned_timestamp": (("infinity", "+294247-01-10T04:00:54.775Z"), ("-infinity",)),
+    "iso_date": (
+        ("+5877611-06-21Z", "+292278994-08-16Z", "+292278994-08-17Z"),
+        ("-5877611-06-22Z", "+292269055-12-02Z", "+292269055-12-03Z"),
+    ),
+    "iso_timestamp": (("+292278994-08-16T23:00:00Z",), ("-292275055-05-16T23:00:00Z",)),
+}
 _SPECIAL_VALUES = (("POSITIVE_INFINITY",), ("NEGATIVE_INFINITY",))
 
 _DATE_TEXT = r"^[+-]?[0-9]{4,10}-[0-9]{2}-[0-9]{2}Z?$"
@@ -135,7 +144,7 @@ def _text(name: str, wire: Column, text: Column, policies: Policies) -> Decoded:
     if name == "iso_time":
         value = F.when(wire.rlike(_TIME_TEXT), F.regexp_replace(wire, "Z$", ""))
         return Decoded(value, complain(value, text, TYPE_MISMATCH))
-    signs = (wire.isin(*_INFINITE_WORDS[0]), wire.isin(*_INFINITE_WORDS[1]))
+    signs = (wire.isin(*_INFINITE_TEXTS[name][0]), wire.isin(*_INFINITE_TEXTS[name][1]))
     if name == "zoned_timestamp":
         is_shaped = wire.rlike(_ZONED_TEXT)
         instant = F.try_to_timestamp(F.when(is_shaped, wire))
