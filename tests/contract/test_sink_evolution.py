@@ -272,6 +272,15 @@ def test_columns_of_others_and_their_rights_stay(postgres: Served, admin: Served
     assert execute(postgres, "SELECT obj_description('$.dim_customers'::regclass)") == [("One row per customer",)]
 
 
+@pytest.mark.parametrize("table", ledger.TABLES)
+def test_tables_of_ours_in_a_schema_say_what_they_are(postgres: Served, table: str) -> None:
+    """Who looks into the target with psql learns whose they are, and what taking a row out does."""
+    prepared(postgres, customers(postgres.schema))
+    [(said,)] = execute(postgres, f"SELECT obj_description('$.{table}'::regclass)")
+    assert said is not None
+    assert said.startswith("Kept by replicator: ")
+
+
 @pytest.mark.spark
 def test_readers_keep_their_rights_and_views_through_every_publication(
     spark: SparkSession, postgres: Served, admin: Served

@@ -47,6 +47,11 @@ _WRITE = sql.SQL(
     "SET model = EXCLUDED.model, input = EXCLUDED.input, version = EXCLUDED.version, published_at = clock_timestamp()"
 )
 _CREATE_WRITERS = sql.SQL("CREATE TABLE IF NOT EXISTS {} (lake text PRIMARY KEY, token bigint NOT NULL)")
+_COMMENT = sql.SQL("COMMENT ON TABLE {} IS {}")
+_COMMENTS = {
+    TABLE: "Kept by replicator: which version of which gold table each table here has. One without a row gets all.",
+    _WRITERS: "Kept by replicator: the last writer of each lake that publishes here. Earlier ones are refused.",
+}
 _LET_IN = sql.SQL(
     "INSERT INTO {} AS known (lake, token) VALUES (%s, %s) ON CONFLICT (lake) DO UPDATE SET token = EXCLUDED.token "
     "WHERE known.token <= EXCLUDED.token RETURNING token"
@@ -54,11 +59,12 @@ _LET_IN = sql.SQL(
 
 
 def create(cursor: Cursor, schema: str) -> None:
-    """Make the ledger of a schema if it is missing."""
-    if not exists(cursor, schema):
-        cursor.execute(_CREATE.format(sql.Identifier(schema, TABLE)))
-    if not exists(cursor, schema, _WRITERS):
-        cursor.execute(_CREATE_WRITERS.format(sql.Identifier(schema, _WRITERS)))
+    """Make the ledger of a schema if it is missing, with comments for who looks into the schema."""
+    for name, statement in ((TABLE, _CREATE), (_WRITERS, _CREATE_WRITERS)):
+        if not exists(cursor, schema, name):
+            table = sql.Identifier(schema, name)
+            cursor.execute(statement.format(table))
+            cursor.execute(_COMMENT.format(table, sql.Literal(_COMMENTS[name])))
 
 
 def exists(cursor: Cursor, schema: str, table: str = TABLE) -> bool:
