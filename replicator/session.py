@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from replicator import environment, jars, s3
 from replicator.aws import runtime as emr
-from replicator.errors import ConfigError, JarsMissing, ReplicatorError
-from replicator.jvm import class_archive, gateway, interrupts, spark_home, sparkconf, sparkline
+from replicator.errors import ConfigError, JarsMissing, ReplicatorError, Unreachable
+from replicator.jvm import causes, class_archive, gateway, interrupts, spark_home, sparkconf, sparkline
 from replicator.jvm.java import java_home
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from replicator.jvm.sparkline import Line
     from replicator.settings import Settings
 
+_STOPPED = "java.lang.IllegalStateException: "
+"""What a context is that its cluster has ended while it was made; Spark's own class for its settings is another."""
+
 _FILES = 1024
 """So many open files are usual for a user, and enough."""
 
@@ -32,8 +35,9 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
 
     Raises JavaUnsuitable, JarsMissing, and Unreachable when nothing listens at the object store's address, or it
     hangs, before a JVM starts: its own client tells after minutes. ConfigError for a Delta or Hudi beside the runtime's
-    own, and for a format that this line of Spark has not. Without *debug* Spark's own log goes to ``spark.log`` in the
-    cache instead of stderr. The JVM ends with this process; *brief* says that this will be soon.
+    own, for a format that this line of Spark has not, and for settings that Spark does not start with; Unreachable
+    where the cluster takes no driver, too. Without *debug* Spark's log goes to ``spark.log`` in the cache, not on
+    stderr. The JVM ends with this process; *brief* says that this will be soon.
     """
     import pyspark  # noqa: PLC0415 - `replicator validate` and --help load no pyspark
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -54,7 +58,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     builder = SparkSession.builder
     for key, value in sparkconf.configuration(settings, existing, line).items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = _built(builder)
     refuse_unextended(settings.formats, spark.sparkContext.getConf().get("spark.sql.extensions", ""))
     gateway.remember(gateway.of(spark))
     _keep_stdout(gateway.of(spark))
@@ -73,6 +77,27 @@ def jvm(settings: Settings, *, debug: bool = False) -> Any:
 
     _reached(settings, debug=debug, brief=True)
     return pyspark.SparkContext._jvm  # noqa: SLF001
+
+
+def _built(builder: SparkSession.Builder) -> SparkSession:
+    """The session, with the state that Spark makes with the first query else: what is wrong with a setting of SQL is
+    told here, before a table is blamed for it. Raises ConfigError, Unreachable.
+    """
+    from replicator.jvm.failures import FAILURES  # noqa: PLC0415 - as above
+
+    try:
+        spark = builder.getOrCreate()
+        spark._jsparkSession.sessionState()  # noqa: SLF001 - pyspark has no word for it
+    except FAILURES as error:
+        if causes.is_out_of_reach(error):
+            raise
+        told = causes.behind(error)
+        if told.startswith(_STOPPED):
+            what, mend = "the cluster of `spark.master` took no driver", "Check it and its address, then run again."
+            raise Unreachable(f"{what}: {told}", mend=mend) from error
+        mend = "Mend it below `spark` in base.yaml or the environment's file, or among the options of spark-submit."
+        raise ConfigError(f"Spark does not start with its settings: {told}.", mend=mend) from error
+    return spark
 
 
 def log_file(cache: Path) -> Path:

@@ -38,6 +38,14 @@ def shortened(error: Exception) -> str:
     return told.rstrip(".")
 
 
+def behind(error: Exception) -> str:
+    """As :func:`shortened`; of an error that pyspark has a class for, too, the root cause in the JVM."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if java is None:
+        return shortened(error)
+    return next(iter(str(_root(java).toString()).splitlines()), "").strip().rstrip(".")
+
+
 def ended_with(error: Exception) -> int | None:
     """The exit code of a JVM which this process had started, where the error is that it is gone; None of any other."""
     pyspark: Any = sys.modules.get("pyspark")  # `--help` loads none

@@ -147,6 +147,26 @@ def test_a_jvm_without_a_temporary_folder_is_told_as_one(tmp_path: Path) -> None
     assert re.search(r"the JVM of Spark has ended \[.*\] It cannot write its temporary folder", one_sentence(done))
 
 
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("spark.master: 'local[two]'", "local[two]"),
+        ("spark.driver.memory: 100m", "--driver-memory"),
+        ("spark.sql.shuffle.partitions: many", "spark.sql.shuffle.partitions should be int, but was many"),
+    ],
+)
+def test_settings_that_spark_does_not_start_with_are_configuration(tmp_path: Path, setting: str, named: str) -> None:
+    """No table is to blame and a retry changes nothing: exit code 2, with Spark's own reason and where to mend it."""
+    (tmp_path / "base.yaml").write_text(f"lake: {{root: {tmp_path / 'lake'}}}\nspark:\n  {setting}\n")
+    (tmp_path / "local.yaml").touch()
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "shop.yaml").write_text("name: shop\n")
+    done = run("run", "silver", "--conf", str(tmp_path), "--env", "local")
+    assert done.returncode == 2, done.stderr
+    assert named in one_sentence(done)
+    assert "`spark` in base.yaml" in one_sentence(done)
+
+
 def test_a_jvm_that_may_open_few_files_is_told_as_one(tmp_path: Path) -> None:
     """Its own words for that are a trace of Java's."""
     events = tmp_path / "events.jsonl"
