@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -107,7 +108,9 @@ def _run(settings: Settings, named: list[str], told: Told, *, once: bool, wait: 
                 pipeline.run_once(spark, made, stages, report)
             else:
                 upkeep = _upkeep(spark, settings, fence, stages)
-                continuous.run_continuously(spark, made, stages, report, _until_signalled(), upkeep)
+                stop = _until_signalled()
+                with _signalled_alike(stop, spark):
+                    continuous.run_continuously(spark, made, stages, report, stop, upkeep)
 
 
 def _kafka_must_answer(settings: Settings) -> None:
@@ -148,6 +151,21 @@ def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Seque
         last = time.monotonic()
 
     return now_and_then
+
+
+@contextmanager
+def _signalled_alike(stop: Event, spark: SparkSession) -> Iterator[None]:
+    """The JVM of `spark-submit` ends by a signal that is sent to all processes, as a terminal and service managers send
+    it. Raises KeyboardInterrupt for what fails because of that: it is no error, and the pass at hand cannot go on.
+    """
+    from replicator.jvm.failures import ALL_FAILURES, is_stopped
+
+    try:
+        yield
+    except ALL_FAILURES as error:
+        if stop.is_set() and is_stopped(spark):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _until_signalled() -> Event:

@@ -6,6 +6,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 FAILURES = (PySparkException, Py4JJavaError)
 """Spark's own errors, and exceptions of Java that pyspark has no class for. A JVM that is gone is neither."""
@@ -51,3 +52,11 @@ def _told(java: Any, method: str) -> str | None:
     except Py4JError:
         return None
     return None if found is None else str(found)
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether the session's context was stopped, or its JVM is gone."""
+    try:
+        return bool(spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - pyspark has no word for it
+    except Py4JError:
+        return True

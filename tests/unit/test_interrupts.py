@@ -156,3 +156,26 @@ def test_a_run_that_goes_on_says_that_it_stops_and_the_same_once_more_ends_it_at
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (-number, "True\nTrue\n")
     assert done.stderr == "stopping: what is under way is finished first; the same once more ends it at once\n"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("told", "ends"), [(True, "KeyboardInterrupt"), (False, "Py4JJavaError")])
+def test_what_fails_since_the_signal_ended_the_jvm_too_is_that_signal(told: bool, ends: str) -> None:
+    """Ctrl-C in a terminal and a service manager's SIGTERM reach the JVM of `spark-submit` as well: no error."""
+    program = (
+        "from threading import Event\n"
+        "from replicator import session, settings\n"
+        "from replicator.cli import run\n"
+        "spark, stop = session.session(settings.bare(None)), Event()\n"
+        "context = spark.sparkContext._jsc\n"
+        f"stop.set() if {told} else None\n"
+        "try:\n"
+        "    with run._signalled_alike(stop, spark):\n"
+        "        context.stop()\n"
+        "        context.sc().statusTracker()\n"
+        "        context.emptyRDD().count()\n"
+        "except BaseException as error:\n"
+        "    print(type(error).__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == f"{ends}\n", done.stderr
