@@ -96,7 +96,7 @@ class LoginRefused(ConfigError):
 
 class StoreRefused(ConfigError):
     """An object store answers, and does not let the driver do what it asks for: keys that do not hold (any more), or
-    that lack a right.
+    that lack a right; or it has no such bucket.
     """
 
 

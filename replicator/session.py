@@ -23,8 +23,13 @@ if TYPE_CHECKING:
     from replicator.jvm.sparkline import Line
     from replicator.settings import Settings
 
-_STOPPED = "java.lang.IllegalStateException: "
-"""What a context is that its cluster has ended while it was made; Spark's own class for its settings is another."""
+_NO_CLUSTER = re.compile(r"^java\.lang\.IllegalStateException: |running MetricsSystem|application has already ended")
+"""Of a context that its cluster has ended while it was made: it is stopped, or has lost a part of itself, or YARN says
+so. Spark's own class for its settings is another.
+"""
+
+_OF_THE_WORLD = "java.io.IOException: "
+"""A full disk, say: no setting is to blame."""
 
 _FILES = 1024
 """So many open files are usual for a user, and enough."""
@@ -89,10 +94,10 @@ def _built(builder: SparkSession.Builder) -> SparkSession:
         spark = builder.getOrCreate()
         spark._jsparkSession.sessionState()  # noqa: SLF001 - pyspark has no word for it
     except FAILURES as error:
-        if causes.is_out_of_reach(error):
-            raise
         told = causes.behind(error)
-        if told.startswith(_STOPPED):
+        if causes.is_no_tables(error) or told.startswith(_OF_THE_WORLD):
+            raise
+        if _NO_CLUSTER.search(told):
             what, mend = "the cluster of `spark.master` took no driver", "Check it and its address, then run again."
             raise Unreachable(f"{what}: {told}", mend=mend) from error
         mend = "Mend it below `spark` in base.yaml or the environment's file, or among the options of spark-submit."

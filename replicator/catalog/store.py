@@ -21,7 +21,7 @@ _REFUSAL = re.compile(
     r"|NO_SUCH_BUCKET)\b"
     r"|lacked the necessary privileges"
 )
-"""How pyarrow and delta-rs say that they were not let in, or that there is no such bucket."""
+"""How pyarrow and delta-rs say that they were not let in, and pyarrow that there is no such bucket."""
 
 _CONNECT_SECONDS, _REQUEST_SECONDS = 5.0, 30.0
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from replicator.protocols import Fence
     from replicator.settings import Settings
+    from replicator.stages.lines import Line, Report
 
 _STOPPING = "stopping: what is under way is finished first; the same once more ends it at once"
 _AGAIN_SECONDS = 1.0
@@ -109,8 +110,8 @@ def _run(settings: Settings, named: list[str], told: Told, *, once: bool, wait: 
             else:
                 upkeep = _upkeep(spark, settings, fence, stages)
                 stop = _until_signalled()
-                with _signalled_alike(stop, spark):
-                    continuous.run_continuously(spark, made, stages, report, stop, upkeep)
+                with _signalled_alike(stop, spark, report) as heard:
+                    continuous.run_continuously(spark, made, stages, heard, stop, upkeep)
 
 
 def _kafka_must_answer(settings: Settings) -> None:
@@ -154,18 +155,27 @@ def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Seque
 
 
 @contextmanager
-def _signalled_alike(stop: Event, spark: SparkSession) -> Iterator[None]:
+def _signalled_alike(stop: Event, spark: SparkSession, report: Report) -> Iterator[Report]:
     """The JVM of `spark-submit` ends by a signal that is sent to all processes, as a terminal and service managers send
-    it. Raises KeyboardInterrupt for what fails because of that: it is no error, and the pass at hand cannot go on.
+    it. What fails because of that is no error, raised or told of a table, and the pass at hand cannot go on: raises
+    KeyboardInterrupt.
     """
-    from replicator.jvm.failures import ALL_FAILURES, is_stopped
+    from replicator.jvm.failures import is_stopped
+
+    def is_over() -> bool:
+        return stop.is_set() and is_stopped(spark)
+
+    def heard(line: Line) -> None:
+        if line.error is None or not is_over():
+            report(line)
 
     try:
-        yield
-    except ALL_FAILURES as error:
-        if stop.is_set() and is_stopped(spark):
-            raise KeyboardInterrupt from error
-        raise
+        yield heard
+    except Exception:
+        if not is_over():
+            raise
+    if is_over():
+        raise KeyboardInterrupt
 
 
 def _until_signalled() -> Event:

@@ -58,5 +58,5 @@ def is_stopped(spark: SparkSession) -> bool:
     """Whether the session's context was stopped, or its JVM is gone."""
     try:
         return bool(spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - pyspark has no word for it
-    except Py4JError:
+    except (Py4JError, ConnectionError):
         return True

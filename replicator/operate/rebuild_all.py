@@ -48,7 +48,8 @@ def chosen(
         mend = f"Name the table {tables[both[0]]}, or gold.{both[0]} for the model."
         raise ConfigError(f"{both[0]} is a model and a table", mend=mend)
     known |= {f"gold.{name}": model for name, model in known.items() if f"gold.{name}" not in tables.values()}
-    found = [find_table(spark, sources, name, known) for name in dict.fromkeys(wanted) if name not in known]
+    names = [model.name for model in models]
+    found = [find_table(spark, sources, name, names) for name in dict.fromkeys(wanted) if name not in known]
     paused = [table for at, table in found if _is_paused(at, table)]
     if paused:
         raise ConfigError(f"{paused[0]} is paused", mend=f"Resume it first: `replicator tables resume {paused[0]}`.")

@@ -159,23 +159,33 @@ def test_a_run_that_goes_on_says_that_it_stops_and_the_same_once_more_ends_it_at
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("told", "ends"), [(True, "KeyboardInterrupt"), (False, "Py4JJavaError")])
-def test_what_fails_since_the_signal_ended_the_jvm_too_is_that_signal(told: bool, ends: str) -> None:
-    """Ctrl-C in a terminal and a service manager's SIGTERM reach the JVM of `spark-submit` as well: no error."""
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("end", ["context.stop()", "gateway.proc.kill(); gateway.proc.wait()"], ids=["stopped", "gone"])
+def test_what_fails_since_the_signal_ended_the_jvm_too_is_that_signal(told: bool, end: str) -> None:
+    """Ctrl-C in a terminal and a service manager's SIGTERM reach the JVM of `spark-submit` as well: no error, be it
+    raised, or told of a table whose work was cut off.
+    """
     program = (
         "from threading import Event\n"
         "from replicator import session, settings\n"
         "from replicator.cli import run\n"
-        "spark, stop = session.session(settings.bare(None)), Event()\n"
-        "context = spark.sparkContext._jsc\n"
+        "from replicator.errors import TableStopped\n"
+        "from replicator.stages.lines import Line\n"
+        "spark, stop, lines = session.session(settings.bare(None)), Event(), []\n"
+        "context, gateway = spark.sparkContext._jsc, spark.sparkContext._gateway\n"
         f"stop.set() if {told} else None\n"
-        "try:\n"
-        "    with run._signalled_alike(stop, spark):\n"
-        "        context.stop()\n"
-        "        context.sc().statusTracker()\n"
-        "        context.emptyRDD().count()\n"
-        "except BaseException as error:\n"
-        "    print(type(error).__name__)\n"
+        "for work in (lambda: context.emptyRDD().count(), lambda: None):\n"
+        "    try:\n"
+        "        with run._signalled_alike(stop, spark, lines.append) as heard:\n"
+        f"            {end}\n"
+        "            heard(Line('silver', 'a', error=TableStopped('its job was cancelled')))\n"
+        "            heard(Line('silver', 'b'))\n"
+        "            work()\n"
+        "        print(None)\n"
+        "    except BaseException as error:\n"
+        "        print(isinstance(error, KeyboardInterrupt))\n"
+        "print([line.table for line in lines])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.stdout == f"{ends}\n", done.stderr
+    said = ["True", "True", "['b', 'b']"] if told else ["False", "None", "['a', 'b', 'a', 'b']"]
+    assert done.stdout.splitlines() == said, done.stderr

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn, cast
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
-from replicator import cli
+from replicator import cli, session
 from replicator.catalog import store
 from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableStopped, Unreachable, exit_code
 from replicator.jvm import causes, hadoop
@@ -22,6 +22,7 @@ from replicator.stages.models.refresh_plan import Task
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
+    from pyspark.sql import SparkSession
 
 BUSY = "org.apache.hadoop.fs.s3a.AWSServiceThrottledException: PUT on s3a://b/k: Please reduce your request rate."
 JOB = (
@@ -203,3 +204,42 @@ def test_an_error_of_ours_with_one_of_javas_behind_it_tells_that_one() -> None:
     error = Unreachable("it does not answer")
     error.__cause__ = Java("An error occurred while calling o1.exists")
     assert causes.shortened(error) == "java.io.IOException: why"
+
+
+class Unstarted(PySparkException):
+    """As Spark's own, of a context that was not made: its cause is Java's."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause)
+        self._origin = SimpleNamespace(getCause=lambda: None, toString=lambda: cause)
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        ("java.lang.IllegalArgumentException: spark.sql.shuffle.partitions should be int, but was many", ConfigError),
+        ("org.apache.spark.SparkException: Could not parse Master URL: 'local[two]'", ConfigError),
+        ("java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.", Unreachable),
+        (
+            "java.lang.IllegalArgumentException: requirement failed: Can only call x on a running MetricsSystem",
+            Unreachable,
+        ),
+        ("org.apache.spark.SparkException: Yarn application has already ended! It might have been killed", Unreachable),
+        ("java.io.IOException: No space left on device", Unstarted),
+        (NO_BUCKET, Unstarted),
+        (BUSY, Unstarted),
+    ],
+)
+def test_what_spark_does_not_start_with_is_a_setting_a_cluster_or_told_as_elsewhere(
+    cause: str, told: type[Exception]
+) -> None:
+    """A standalone cluster that takes no driver stops the context while it is made, and what falls over then differs;
+    a full disk, and a store that refuses or is silent, are told and mended as anywhere else.
+    """
+
+    def failing() -> NoReturn:
+        raise Unstarted(cause)
+
+    with pytest.raises(told) as caught:
+        session._built(cast("SparkSession.Builder", SimpleNamespace(getOrCreate=failing)))
+    assert type(caught.value) is told
