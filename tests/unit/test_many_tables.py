@@ -119,7 +119,7 @@ def test_only_a_table_that_there_is_can_be_paused(exact: SparkSession, tmp_path:
     one = World(exact, tmp_path, Declaration("shop.orders", COLUMNS))
     other = replace(one.at, source=replace(one.at.source, name="t"))
     for told, sources, part in (
-        ("shop.ordres", [one.at], "did you mean 'shop.orders'?"),
+        ("shop.ordres", [one.at], "did you mean 's/shop.orders'?"),
         ("shop.orders", [one.at, other], "s/shop.orders, t/shop.orders"),
     ):
         with pytest.raises(ConfigError) as caught:
