@@ -46,7 +46,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "gold.inputs_noted": "The control row of a refresh is written; the merge that makes it count is not (K-G3).",
         "gold.merged": "The model has rows and progress; the control row of the refresh before is still there.",
         "gold.model_done": "One model is done with; those behind it are not (K-G1, K-G2).",
-        "publish.tables_made": "Schema and ledger of a model are there; nothing is staged (K-T1).",
+        "publish.ledger_made": "Schema and ledger of a model are there; nothing is staged (K-T1).",
         "publish.model_staged": "A model is staged, perhaps not the next one (K-T2).",
         "publish.all_staged": "Every model is staged; the transaction has not begun (K-T3).",
         "publish.before_commit": "Rows and ledger are written in a transaction that is open (K-T4).",

@@ -61,6 +61,15 @@ def decode_table(encoded: str) -> str:
     return ".".join(decode(part) for part in encoded.split("."))
 
 
+def called(name: str, every: Iterable[str]) -> list[str]:
+    """Of whole names of tables (``<source>/<database or schema>.<table>``) those that somebody means by a whole one, by
+    one without its source, or by its last part alone.
+    """
+    every = list(every)
+    found = [full for full in every if name in (full, full.split("/", 1)[1])]
+    return found or [full for full in every if full.rpartition(".")[2] == name]
+
+
 def refuse_case_twins(names: Iterable[str], what: str) -> None:
     """Raise ConfigError when two names differ by case only: no table format keeps them apart (G4)."""
     seen: dict[str, str] = {}

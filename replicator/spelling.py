@@ -33,6 +33,11 @@ def table_meant(word: str, known: Iterable[str]) -> str:
     return "" if near is None else f"; did you mean {' or '.join(map(repr, ending[near]))}?"
 
 
+def nearest_table(word: str, known: Iterable[str]) -> str:
+    """:func:`table_meant`, else what there is to choose from."""
+    return table_meant(word, known) or nearest(word, known)
+
+
 def close(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:
     """The known word that is closest to a word, with at least so great a share of its letters alike; None for none."""
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=alike)), None)

@@ -30,7 +30,7 @@ def shortened(error: Exception) -> str:
     while cause.__cause__ is not None:
         cause = cause.__cause__
     java = getattr(error, "java_exception", getattr(cause, "java_exception", None))
-    text = str(_root(java).toString()) if java is not None else str(cause)
+    text = str(root(java).toString()) if java is not None else str(cause)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     first = lines[-1] if lines[0].endswith(_TRACE) else lines[0]
     name = type(cause).__name__
@@ -40,10 +40,24 @@ def shortened(error: Exception) -> str:
 
 def behind(error: Exception) -> str:
     """As :func:`shortened`; of an error that pyspark has a class for, too, the root cause in the JVM."""
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    java = thrown(error)
     if java is None:
         return shortened(error)
-    return next(iter(str(_root(java).toString()).splitlines()), "").strip().rstrip(".")
+    return next(iter(str(root(java).toString()).splitlines()), "").strip().rstrip(".")
+
+
+def thrown(error: Exception) -> Any:
+    """The exception of Java's that an error of py4j, or of a class that pyspark has for it, is made of; None of any
+    other.
+    """
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+
+
+def root(java: Any) -> Any:
+    """The cause of an exception of Java's that has none itself."""
+    while (cause := java.getCause()) is not None:
+        java = cause
+    return java
 
 
 def ended_with(error: Exception) -> int | None:
@@ -76,9 +90,3 @@ def is_refused(error: Exception) -> bool:
 def is_no_tables(error: Exception) -> bool:
     """Whether it is one of both: no table is to blame for it, and none need be tried behind it."""
     return is_out_of_reach(error) or is_refused(error)
-
-
-def _root(java: Any) -> Any:
-    while (cause := java.getCause()) is not None:
-        java = cause
-    return java

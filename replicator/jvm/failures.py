@@ -8,6 +8,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from replicator.jvm import causes
+
 FAILURES = (PySparkException, Py4JJavaError)
 """Spark's own errors, and exceptions of Java that pyspark has no class for. A JVM that is gone is neither."""
 
@@ -20,7 +22,7 @@ _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 
 def code(error: Exception) -> tuple[str, str] | None:
     """Spark's name for what happened, and its SQLSTATE: those of the first of the Java causes that has one."""
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    java = causes.thrown(error)
     while java is not None:
         state = _told(java, "getSqlState")
         if state is not None:
@@ -36,13 +38,12 @@ def is_raised(error: Exception) -> bool:
     found = code(error)
     if found is not None:
         return found[1] == _USER_RAISED
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    while java is not None and java.getCause() is not None:
-        java = java.getCause()
-    if java is None or str(java.getClass().getName()) != "java.lang.RuntimeException":
+    java = causes.thrown(error)
+    cause = None if java is None else causes.root(java)
+    if cause is None or str(cause.getClass().getName()) != "java.lang.RuntimeException":
         return False
-    thrown = next(iter(java.getStackTrace()), None)
-    return thrown is not None and str(thrown.getClassName()).startswith(_EXPRESSIONS)
+    place = next(iter(cause.getStackTrace()), None)
+    return place is not None and str(place.getClassName()).startswith(_EXPRESSIONS)
 
 
 def _told(java: Any, method: str) -> str | None:

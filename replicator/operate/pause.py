@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from replicator import names
 from replicator.errors import ConfigError
 from replicator.operate.where import carried
 from replicator.operate.where.survey import Survey
 from replicator.spec import SourceSpec
-from replicator.spelling import nearest, table_meant
+from replicator.spelling import nearest_table
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import pauses
 
@@ -77,10 +78,9 @@ def _known(of: Survey, source: SourceSpec) -> set[str]:
 
 
 def _full(name: str, every: Sequence[str]) -> str:
-    found = [full for full in every if name in (full, full.split("/", 1)[1])]
-    found = found or [full for full in every if full.rpartition(".")[2] == name]
+    found = names.called(name, every)
     if len(found) > 1:
         raise ConfigError(f"{name!r} may be any of several tables", mend=f"Say which: {', '.join(sorted(found))}.")
     if not found:
-        raise ConfigError(f"there is no table {name!r}{table_meant(name, every) or nearest(name, every)}")
+        raise ConfigError(f"there is no table {name!r}{nearest_table(name, every)}")
     return found[0]

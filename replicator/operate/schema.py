@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from replicator import names
 from replicator.errors import ConfigError, ReplicatorError
 from replicator.operate import pause
-from replicator.spelling import nearest, table_meant
+from replicator.spelling import nearest_table
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import schema_ledger
@@ -131,8 +131,7 @@ def _resolved(spark: SparkSession, every: Sequence[Refinement], table: str) -> t
     found = [(at, name) for at in asked if _has(spark, at, name)] or _by_last_part(spark, asked, name)
     if not found:
         known = [each.table for each in pause.listed(spark, every)]
-        told = table_meant(table, known) or nearest(table, known)
-        raise ConfigError(f"no source has brought a table {table!r} yet{told}")
+        raise ConfigError(f"no source has brought a table {table!r} yet{nearest_table(table, known)}")
     if len(found) > 1:
         several = ", ".join(f"{at.source.name}/{each}" for at, each in found)
         raise ConfigError(f"{table!r} may be any of several tables", mend=f"Name one: {several}.")

@@ -85,7 +85,7 @@ def find_table(
         for folder in at.silver.tables(spark, at.lake.silver_root(at.source.name))
     ]
     every = {f"{at.source.name}/{table}": (at, table) for at, table in known}
-    found = _named(name, every)
+    found = names.called(name, every)
     if not found:
         _refuse_lost(spark, sources, name)
     if len(found) != 1:
@@ -96,20 +96,13 @@ def find_table(
     return every[found[0]]
 
 
-def _named(name: str, every: Iterable[str]) -> list[str]:
-    """Of whole names those that are meant."""
-    every = list(every)
-    found = [full for full in every if full == name or full.split("/", 1)[1] == name]
-    return found or [full for full in every if full.rpartition(".")[2] == name]
-
-
 def _refuse_lost(spark: SparkSession, sources: Iterable[Refinement], name: str) -> None:
     """Raise TableMissing for a table that silver had, or is yet to have: its topics are known."""
     for at in sources:
         bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name))
         routes = routing.load_routes(at.control, at.lake.routes(at.source.name), bronze or "")
         tables = {f"{at.source.name}/{table}": table for told in routes.tables.values() for table in told}
-        for full in _named(name, tables):
+        for full in names.called(name, tables):
             raise TableMissing(
                 f"silver does not have the table {full}, of which bronze has records",
                 where=at.lake.silver(at.source.name, tables[full]).location,

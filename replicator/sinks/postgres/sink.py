@@ -138,7 +138,7 @@ class PostgresSink:
                     if ledger.covers(recorded, difference.progress):
                         applied[difference.model.name] = Applied(0, 0, 0, recorded.version if recorded else 0)
                     else:
-                        failpoints.hit("publish.tables_made")
+                        failpoints.hit("publish.ledger_made")
                         self._refuse_unwritable(cursor, difference.model)
                         staged.append(self._stage(cursor, number, difference, columns))
                         failpoints.hit("publish.model_staged")
