@@ -184,7 +184,7 @@ def test_of_a_large_history_no_more_is_read_than_what_may_hold_a_key_of_the_tick
 
     def watched(stored: DataFrame | None, *told: Any, **more: Any) -> DataFrame:
         if stored is not None:
-            scan = stored._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
+            scan = stored._jdf.queryExecution().sparkPlan().collectLeaves().apply(0)
             filters.append(scan.metadata().apply("PushedFilters"))
         return difference(stored, *told, **more)
 
