@@ -66,7 +66,7 @@ def torn_commit(names: Iterable[str], text: Callable[[str], str]) -> str | None:
 
 def _is_whole(name: str, text: Callable[[str], str]) -> bool:
     try:
-        return bool([json.loads(line) for line in text(name).splitlines()])
+        return bool([json.loads(line) for line in text(name).split("\n") if line])
     except ValueError:
         return False
 

@@ -102,6 +102,21 @@ def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(tmp_p
     assert f"remove the folder {place}: the next run makes the table anew" in str(caught.value.mend)
 
 
+def test_a_commit_with_lines_of_another_kind_in_its_statistics_is_whole(tmp_path: Path) -> None:
+    """A text may hold what Python takes for the end of a line (U+0085, U+2028): the commit that is cut off is named."""
+    lake = write(tmp_path)
+    place = lake.silver("shop", "sales.orders").location
+    names = pa.array(["\u2028", "a", "\x85"])
+    deltalake.write_deltalake(place, ORDERS.set_column(1, "order_x20_key", names), mode="append")
+    told = Path(place, "_delta_log", f"{1:020d}.json").read_text(encoding="utf-8")
+    assert len(told.splitlines()) > len(told.split("\n"))
+    torn = Path(place, "_delta_log", f"{0:020d}.json")
+    torn.write_text(torn.read_text(encoding="utf-8")[:-30], encoding="utf-8")
+    with pytest.raises(ReplicatorError, match="a commit of the table's log is cut off") as caught:
+        ask(str(tmp_path), "SELECT * FROM orders")
+    assert caught.value.what.endswith(f": {torn}")
+
+
 def test_a_lake_whose_path_has_an_escape_is_left_to_spark(tmp_path: Path) -> None:
     """delta-rs takes ``l%20k`` for ``l k``, and would read the log of a lake that lies there. A percent sign alone, and
     a blank, are none.
