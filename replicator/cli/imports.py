@@ -53,7 +53,7 @@ def _present(folder: Path, named: str) -> Path | None:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except OSError as error:
         what = f"the file cannot be read: {error.strerror}"
         raise ConfigError(what, where=str(file), mend="Check the path.") from error

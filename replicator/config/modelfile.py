@@ -197,7 +197,7 @@ def _sql(path: Path, keys: ModelKeys, problems: Problems) -> str | None:
     """The SQL beside a model's file, whose placeholders are its inputs; None where it cannot be read."""
     sql_path = path.with_suffix(".sql")
     try:
-        sql = sql_path.read_text(encoding="utf-8")
+        sql = sql_path.read_text(encoding="utf-8-sig")
         used = placeholders(sql)
     except OSError as error:
         problems.add(f"{sql_path.name} beside it cannot be read: {error.strerror}", path)

@@ -49,7 +49,7 @@ def query(folder: Path, name: str) -> SavedQuery:
 
 def _query(path: Path) -> SavedQuery:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path.name} is not UTF-8", where=str(path)) from error
     description, dialect = "", None

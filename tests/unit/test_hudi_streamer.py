@@ -81,6 +81,18 @@ def test_a_properties_file_becomes_a_sources_file(file: Path, tmp_path: Path) ->
     ]  # fmt: skip
 
 
+def test_what_some_editors_begin_a_file_with_is_no_part_of_it(file: Path, tmp_path: Path) -> None:
+    """With and without a byte order mark the properties and the schema say the same."""
+    told = []
+    for mark in ("", "\ufeff"):
+        file.write_text(f"{mark}{PROPERTIES.lstrip()}", encoding="utf-8")
+        (tmp_path / "schema.avsc").write_text(f"{mark}{json.dumps(SCHEMA)}", encoding="utf-8")
+        done = CliRunner().invoke(app, ["import", "hudi-streamer", str(file), "--topic", "demo.datalake.cdc_events"])
+        told.append((done.exit_code, done.stdout, done.stderr))
+    assert told[0][0] == 0
+    assert told[0] == told[1]
+
+
 def test_what_has_no_equivalent_is_named_and_no_secret_is_printed(file: Path) -> None:
     """Nothing is dropped in silence."""
     done = CliRunner().invoke(app, ["import", "hudi-streamer", str(file), "--topic", "demo.datalake.cdc_events"])

@@ -131,6 +131,12 @@ def test_a_table_has_deletion_vectors_where_its_model_says_so(models: Callable[.
     assert {model.name: model.deletion_vectors for model in found} == {"a": None, "b": True, "c": False}
 
 
+def test_what_some_editors_begin_a_file_with_is_no_part_of_it(models: Callable[..., tuple[Model, ...]]) -> None:
+    """A byte order mark, which Spark would take for a part of the first word."""
+    (found,) = models(m=(f"\ufeff{GOOD_SQL}", f"\ufeff{GOOD_YAML}"))
+    assert found.sql == GOOD_SQL
+
+
 def test_a_history_is_read_where_one_is_kept(models: Callable[..., tuple[Model, ...]]) -> None:
     """Its name is that of its table with ``__history`` behind it."""
     (found,) = models(m=(GOOD_SQL, GOOD_YAML.replace("db.orders", "db.lines__history")))

@@ -28,6 +28,13 @@ def test_the_head_of_a_file_tells_what_the_query_is(tmp_path: Path) -> None:
     assert queryfile.query(tmp_path, "t") == first
 
 
+def test_what_some_editors_begin_a_file_with_is_no_part_of_it(tmp_path: Path) -> None:
+    """Behind a byte order mark neither the description nor the dialect would be seen, nor would the query be one."""
+    (tmp_path / "t.sql").write_text("\ufeff-- dialect: duckdb\nSELECT 1", encoding="utf-8")
+    found = queryfile.query(tmp_path, "t")
+    assert (found.dialect, found.text) == ("duckdb", "-- dialect: duckdb\nSELECT 1")
+
+
 @pytest.mark.parametrize(
     ("content", "name", "told"),
     [
