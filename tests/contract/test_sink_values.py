@@ -187,6 +187,50 @@ def test_a_key_that_is_too_long_is_nobody_elses(spark: SparkSession, postgres: S
 
 
 @pytest.mark.parametrize(
+    ("kind", "there", "taken_back"),
+    [
+        ("smallint", "7", "70000"),
+        ("integer", "7L", "3000000000L"),
+        ("numeric(5,0)", "CAST(7 AS DECIMAL(20,0))", "CAST(123456 AS DECIMAL(20,0))"),
+        ("date", "'2024-02-29'", "'2023-02-29'"),
+        ("uuid", "'00000000-0000-0000-0000-000000000007'", "'none'"),
+        ("text", "'a'", "concat('a', char(0))"),
+        ("timestamp(3)", "TIMESTAMP_NTZ'2026-01-01 00:00:00.001'", "TIMESTAMP_NTZ'2026-01-01 00:00:00.001001'"),
+        ("time(0)", "1000000L", "1000001L"),
+    ],
+)
+def test_a_key_that_postgres_cannot_hold_is_nobodys_once_it_is_gone(
+    spark: SparkSession, postgres: Served, kind: str, there: str, taken_back: str
+) -> None:
+    """Its row was refused, so its delete finds nothing: neither does it stop the model for good, nor does it take the
+    row of another key along that is as good as it, rounded.
+    """
+    of = model(postgres.schema, "keyed", {"id": kind, "n": "integer"})
+
+    def sent(version: int, *rows: tuple[str, str, str], complete: bool = False) -> Difference:
+        values = ", ".join(f"({key}, {n}, '{op}')" for key, n, op in rows)
+        return Difference(of, spark.sql(f"SELECT * FROM VALUES {values} AS t (id, n, _op)"), Progress("g", version),
+                          complete=complete)  # fmt: skip
+
+    postgres.sink.publish([sent(1, (there, "1", "upsert"), complete=True)])
+    with pytest.raises(TargetRefused, match="column id"):
+        postgres.sink.publish([sent(2, (taken_back, "2", "upsert"))])
+    mended = sent(3, (taken_back, "NULL", "delete"), (there, "3", "upsert"))
+    assert postgres.sink.publish([mended]) == {of.name: Applied(0, 1, 0, 3)}
+    assert [row[1] for row in postgres.rows(of)] == [3]
+
+
+def test_what_is_refused_beside_a_key_that_is_nobodys_is_said(spark: SparkSession, postgres: Served) -> None:
+    """The delete of such a key is no reason to name its column: another one has the value that does not fit."""
+    of = model(postgres.schema, "keyed", {"id": "integer", "n": "smallint"})
+    schema = "id BIGINT, n INT, _op STRING"
+    postgres.sink.publish([difference(spark, of, [(1, 1, "upsert")], schema, 1, complete=True)])
+    rows = [(3_000_000_000, None, "delete"), (1, 70_000, "upsert")]
+    with pytest.raises(TargetRefused, match="It is column n"):
+        postgres.sink.publish([difference(spark, of, rows, schema, 2)])
+
+
+@pytest.mark.parametrize(
     ("kind", "value"),
     [
         ("timestamp", "TIMESTAMP_NTZ'2026-01-01 00:00:00.00{}'"),

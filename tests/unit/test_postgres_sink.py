@@ -14,7 +14,7 @@ from replicator.config import memberkeys, servedtypes
 from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first
-from replicator.sinks.postgres import Backoff, PostgresConnection, copytext
+from replicator.sinks.postgres import Backoff, PostgresConnection, copytext, nobodys
 from replicator.sinks.postgres.ddl import target_of
 from replicator.sinks.postgres.retry import is_retryable
 from replicator.sinks.postgres.types import _TYPES, parse_type
@@ -267,6 +267,15 @@ def test_the_value_that_a_server_cannot_read_is_found_by_its_place(
 ) -> None:
     """U+0000, a character that the server's encoding lacks, bytes that are no text; of several the first."""
     assert copytext.unreadable(memoryview(lines), copytext.codec(encoding)) == place
+
+
+def test_of_lines_that_a_server_cannot_read_those_of_deletes_alone_are_left_out() -> None:
+    """Such a key is in no table of it; what is to be there is told instead."""
+    told = "1\t\\N\tupsert\n2\t名\tdelete\n3\tZoë\tdelete\n4\t名\tupsert\n5\tdelete\tdelete\n".encode()
+    left = "1\t\\N\tupsert\n3\tZoë\tdelete\n4\t名\tupsert\n5\tdelete\tdelete\n".encode()
+    assert nobodys.left_out(memoryview(told), copytext.codec("LATIN1")) == left
+    assert nobodys.left_out(told, copytext.codec("UTF8")) == told
+    assert nobodys.left_out(b"2\ta\0b\tdelete\n", copytext.codec("UTF8")) == b""
 
 
 @pytest.mark.parametrize("sizes", [[], [7], [300_000] * 9, [3 << 20, 5], [1 << 20] * 2])

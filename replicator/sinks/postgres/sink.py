@@ -169,14 +169,17 @@ class PostgresSink:
         return staged
 
     def _hand_over(self, session: Session, staged: Staged) -> None:
-        """Its rows. Of a text that the server cannot read it says only in which line it stands: we say the column."""
+        """Its rows. Of a text that the server cannot read it says only in which line it stands: we say the column.
+        Where keys of deletes alone have such, all else is handed over.
+        """
         limit = self._connection.idle_seconds
         try:
             staged.write(session, limit)
         except psycopg2.DataError as error:
             column = staged.unreadable(session, limit)
-            named = f"column {column}" if column else ""
-            raise verdict(error.pgcode, staged.model, self._connection.where, named) from None
+            if column is not None:
+                raise verdict(error.pgcode, staged.model, self._connection.where, f"column {column}") from None
+            staged.write(session, limit, readable=True)
 
     def _commit_what_is_taken(
         self, session: Session, staged: Sequence[Staged], refusals: Refusals

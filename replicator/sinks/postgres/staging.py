@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from replicator.errors import TargetRefused
 from replicator.jvm import gateway
 from replicator.protocols import Difference
-from replicator.sinks.postgres import copytext
+from replicator.sinks.postgres import copytext, nobodys
 from replicator.sinks.postgres.columns import Carried
 from replicator.sinks.postgres.ddl import target_of
 from replicator.sinks.postgres.wakeful import wakeful
@@ -23,6 +23,7 @@ from replicator.sinks.refusals import computing
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Session
     from psycopg2.extensions import cursor as Cursor
+    from pyspark.sql import DataFrame
 
 _COPY = sql.SQL("COPY {} FROM STDIN (FORMAT text, ENCODING 'UTF8')")
 _COMMA = sql.SQL(", ")
@@ -36,7 +37,9 @@ _OWN = sql.SQL(
 )
 # DELETE takes its rows in an order of its own: locked before in the order of the key, as upserts are, they cannot wait
 # in a circle with another writer who keeps to that order
-_LOCK = sql.SQL("SELECT count(*) FROM (SELECT FROM {target} t WHERE {which} ORDER BY {order} FOR UPDATE) locked")
+_LOCK = sql.SQL(
+    "SAVEPOINT deletes; SELECT count(*) FROM (SELECT FROM {target} t WHERE {which} ORDER BY {order} FOR UPDATE) locked"
+)
 _DELETE = sql.SQL("DELETE FROM {target} t WHERE {which}")
 # xmax is 0 in a row version that this statement inserted, and not in one that it updated. Of a table in partitions
 # Postgres does not tell it: there the rows that were there before are looked up, which others need not pay for
@@ -72,12 +75,17 @@ class Staged:
         """Name of the model."""
         return self.difference.model.name
 
-    def write(self, session: Session, limit: float) -> None:
+    def write(self, session: Session, limit: float, *, readable: bool = False) -> None:
         """Hand the rows over, a piece as soon as Spark has it; between pieces the session stays awake, for which the
-        server's limit is ``limit`` seconds.
+        server's limit is ``limit`` seconds. ``readable``: once more, without deletes of keys that it cannot read.
         """
-        lines = copytext.line([*((each.value, each.form) for each in self.columns), (F.col("_op"), "plain")])
-        pieces = copytext.pieces(gateway.texts(self.difference.rows.select(lines)))
+        texts: Iterable[bytes | memoryview] = gateway.texts(self._lines())
+        if readable:
+            codec = _codec(session)
+            texts = (nobodys.left_out(each, codec) for each in texts)
+            with session.cursor() as cursor:
+                cursor.execute(sql.SQL("TRUNCATE {}").format(self.table))
+        pieces = copytext.pieces(texts)
         while True:
             with wakeful(session, limit), computing(self.model):
                 piece = next(pieces, None)
@@ -87,16 +95,28 @@ class Staged:
                 cursor.copy_expert(_COPY.format(self.table), io.BytesIO(piece))
 
     def unreadable(self, session: Session, limit: float) -> str | None:
-        """The first column with a text that COPY cannot read, of rows computed once more; for naming it in an error."""
-        codec = copytext.codec(session.info.parameter_status("server_encoding"))
-        lines = self.difference.rows.select(copytext.line((each.value, each.form) for each in self.columns))
+        """The first column with a text that COPY cannot read, of rows computed once more, for naming it in an error;
+        None where only keys of deletes have one.
+        """
+        codec = _codec(session)
         with wakeful(session, limit), computing(self.model):
-            places = (copytext.unreadable(piece, codec) for piece in gateway.texts(lines))
+            kept = (nobodys.left_out(piece, codec) for piece in gateway.texts(self._lines()))
+            places = (copytext.unreadable(piece, codec) for piece in kept)
             place = next((each for each in places if each is not None), None)
         return None if place is None else self.columns[place].name
 
     def delete(self, cursor: Cursor) -> int:
         """Delete what the difference says, and every other key when it is the whole model. Returns rows deleted."""
+        try:
+            return self._delete(cursor)
+        except psycopg2.DataError:
+            if self.difference.complete:
+                raise
+            cursor.execute("ROLLBACK TO SAVEPOINT deletes")
+            nobodys.forget(cursor, self.table, [self._key_value(each) for each in self._keys()])
+            return self._delete(cursor)
+
+    def _delete(self, cursor: Cursor) -> int:
         keys = [
             sql.SQL("{} AS {}").format(self._key_value(each), sql.Identifier(each.staged_as)) for each in self._keys()
         ]
@@ -152,7 +172,7 @@ class Staged:
             )
         else:
             misfits = sql.SQL("0 * count(({})::text)").format(value)  # it fails, or there are none
-        query = sql.SQL("SELECT {misfits} FROM {staging} s")
+        query = sql.SQL("SELECT {misfits} FROM {staging} s WHERE s._op = 'upsert'")
         cursor.execute("SAVEPOINT fits")
         try:
             cursor.execute(query.format(**self._places(), misfits=misfits))
@@ -165,11 +185,16 @@ class Staged:
         """Rounded, it may be another row's."""
         if not key.type.is_coarse:
             return
-        exact = replace(key, type=replace(key.type, arguments=()))
+        exact = _exact(key)
         cursor.execute(_ROUNDED.format(**self._places(), rounded=self._value(key), exact=self._value(exact)))
         if cursor.fetchone() == (True,):
             what = f"column {key.name} of model {self.model} is part of its key, which {key.type} would round."
             raise TargetRefused(what, where=self.model, mend=f"Declare it as {exact.type}: its table follows.")
+
+    def _lines(self) -> DataFrame:
+        """The rows as COPY takes them."""
+        values = [*((each.value, each.form) for each in self.columns), (F.col("_op"), "plain")]
+        return self.difference.rows.select(copytext.line(values))
 
     def _keys(self) -> Sequence[Carried]:
         by_name = {each.name: each for each in self.columns}
@@ -185,9 +210,11 @@ class Staged:
 
     def _key_value(self, column: Carried) -> sql.Composable:
         """The staged value as the target's column holds it, to be compared with: without the blanks that a CHAR does
-        not count, or those that a VARCHAR has no room for. Nothing else is cut: a longer text is no key of the target.
+        not count, or those that a VARCHAR has no room for. Nothing else is cut or rounded: a longer text, and a time of
+        more digits, is no key of the target.
         """
-        value, kind = self._value(column), column.type
+        kind = column.type
+        value = self._value(_exact(column) if kind.is_coarse else column)
         if not kind.is_text:
             return value
         text = value if column.staged_type == "text" else sql.SQL("CAST({} AS text)").format(value)
@@ -222,6 +249,15 @@ class Staged:
             "target": sql.Identifier(target.schema, target.table),
             "staging": self.table,
         }
+
+
+def _codec(session: Session) -> str:
+    return copytext.codec(session.info.parameter_status("server_encoding"))
+
+
+def _exact(column: Carried) -> Carried:
+    """The same, of which the target's type would round nothing."""
+    return replace(column, type=replace(column.type, arguments=()))
 
 
 def _compared(row: str, column: Carried) -> sql.Composed:
