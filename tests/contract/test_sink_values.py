@@ -306,6 +306,8 @@ def test_wall_time_is_no_instant_where_it_is_a_text(spark: SparkSession, postgre
         ("numeric(10,2)", "'1.505'"),
         ("numeric(3,1)[]", "array('1.55')"),
         ("real", "16777217"),
+        ("real[]", "array('16777217')"),
+        ("double precision", "'0.12345678901234567890'"),
         ("double precision", "9007199254740993L"),
         ("double precision[]", "array(9007199254740993L)"),
     ],

@@ -97,7 +97,7 @@ def _would_round(gold: T.DataType, target: PostgresType) -> bool:
     if isinstance(gold, _WHOLE):
         return target.name in _COARSE and type(gold) not in _COARSE[target.name]
     if isinstance(gold, T.StringType):
-        return target.name == "numeric{}" and target.scale is not None
+        return target.name in _COARSE or (target.name == "numeric{}" and target.scale is not None)
     if isinstance(gold, T.DecimalType):
         keeps = target.scale
         return target.name in ("real", "double precision") or (keeps is not None and gold.scale > keeps)
