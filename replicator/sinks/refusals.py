@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from replicator import s3
+from replicator import damage, s3
 from replicator.errors import TargetRefused, Unreachable
 from replicator.jvm import causes
 from replicator.protocols import Difference
@@ -27,8 +27,8 @@ def computing(model: str) -> Iterator[None]:
             raise Unreachable(what, where=model, mend="Run again once it is well.") from error
         if causes.is_refused(error):
             raise s3.refusal(causes.shortened(error), model) from error
-        mend = "Mend the model; where memory is short, give Spark more (`spark.driver.memory`)."
-        raise TargetRefused(what, where=model, mend=mend) from error
+        usual = "Mend the model; where memory is short, give Spark more (`spark.driver.memory`)."
+        raise TargetRefused(what, where=model, mend=damage.mend(str(error)) or usual) from error
 
 
 class Refusals:

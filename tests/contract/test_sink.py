@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -213,6 +214,20 @@ def test_a_model_whose_rows_spark_cannot_compute_is_refused(spark: SparkSession,
         served.sink.publish([bad, good])
     assert (list(caught.value.refused), caught.value.applied) == (["dim_customers"], {other.name: Applied(1, 0, 0, 1)})
     assert (served.rows(of), served.rows(other)) == ([], [(1,)])
+
+
+def test_a_model_whose_gold_lost_a_file_is_refused_with_what_mends_it(
+    spark: SparkSession, served: Served, tmp_path: Path
+) -> None:
+    """No SQL is to blame, nor the driver's memory: the file is named, with the way out."""
+    of, folder = customers(served.schema), tmp_path / "gold" / "dim_customers"
+    made(spark, [ann()], CUSTOMERS).write.parquet(str(folder))
+    rows = spark.read.parquet(str(folder))
+    [file] = folder.glob("*.parquet")
+    file.unlink()
+    with pytest.raises(TargetRefused, match=file.name) as caught:
+        served.sink.publish([Difference(of, rows, Progress("gold-1", 1), complete=True)])
+    assert f"remove the folder {folder}" in str(caught.value.mend)
 
 
 def test_a_model_waits_for_the_refused_one_that_it_references(spark: SparkSession, served: Served) -> None:
