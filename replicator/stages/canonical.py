@@ -27,7 +27,6 @@ from replicator.errors import (
     ReplicatorError,
     SchemaRefused,
     TableMissing,
-    TableStopped,
     first_line,
 )
 from replicator.jvm.failures import FAILURES
@@ -148,19 +147,15 @@ def _delivered(spark: SparkSession, offer: Offer, feed: Feed) -> Delivered:
 
 @contextmanager
 def _told(feed: Feed) -> Iterator[None]:
-    """What Spark says of a feed's expressions, as one of our errors: without values, which a message of a job has."""
+    """What Spark says of a feed's expressions, and of what they are asked of, as one of our errors."""
     try:
         yield
-    except (AnalysisException, ParseException) as error:
-        raise ConfigError(
-            f"feed {feed.name}: {first_line(error)}", mend="Mend `select` or `where` of its file."
-        ) from error
     except FAILURES as error:
-        shut = engine.no_lake(error, f"feed {feed.name}")
-        if shut is not None:
-            raise shut from error
-        what = f"feed {feed.name}: some row has a value that `select` or `where` cannot take"
-        raise TableStopped(what, mend="Use try_cast and the like; `--debug` shows Spark's own words.") from error
+        is_refused = isinstance(error, (AnalysisException, ParseException)) and engine.mend(str(error)) is None
+        if not is_refused:
+            raise engine.failure(error, f"feed {feed.name}") from error
+        what = f"feed {feed.name}: {first_line(error)}"
+        raise ConfigError(what, mend="Mend `select` or `where` of its file.") from error
 
 
 def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, tuple[str, ...]]]:

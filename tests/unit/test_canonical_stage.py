@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints
-from replicator.errors import ChangesLost, ConfigError, SchemaRefused, TableMissing, TableStopped, Unreachable
+from replicator.errors import (
+    ChangesLost,
+    ConfigError,
+    EngineFailed,
+    SchemaRefused,
+    TableMissing,
+    Unreachable,
+    ValueRefused,
+)
 from replicator.failpoints import Killed
 from replicator.formats.control import MemoryControl
+from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory_outlet import MemoryOutlet, Sent
@@ -40,7 +50,7 @@ OF_SILVER = replace(
 
 @dataclass
 class World:
-    """A lake and a topic in memory."""
+    """A lake and a topic, in memory unless told otherwise."""
 
     spark: SparkSession
     feed: Feed = OF_GOLD
@@ -327,7 +337,7 @@ def test_a_feed_stops_rather_than_break_its_word(spark: SparkSession) -> None:
     assert isinstance(error := stopped(world), ConfigError)
     assert "ident" in str(error)
     world.feed = replace(OF_GOLD, select=(("id", "id"), ("number", "CAST(name AS INT)")))
-    assert isinstance(error := stopped(world), TableStopped)
+    assert isinstance(error := stopped(world), ValueRefused)
     assert "Ann" not in str(error)
     world.feed = replace(OF_GOLD, version=3)
     world.outlet.topics.clear()
@@ -539,6 +549,27 @@ def test_the_schema_holds_for_what_is_sent(spark: SparkSession) -> None:
     }
     assert set(schema["required"]) == set(world.told[0])
     assert members["type"]["const"] == world.told[0]["type"]
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut off"])
+def test_a_table_that_lost_a_file_is_not_taken_for_an_expression(
+    spark: SparkSession, tmp_path: Path, damage: str
+) -> None:
+    """Nobody has to look for what is wrong with `select`: the file is named, with the way out. One that is gone is
+    missed when the query is made, another when it runs.
+    """
+    world = World(spark, tables=DeltaFormat(), lake=Lake(str(tmp_path)))
+    world.put((1, "Ann", None, "upsert"))
+    folder = Path(world.lake.gold("dim_people").location)
+    [file] = folder.glob("*.parquet")
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-9])
+    error = stopped(world)
+    assert isinstance(error, EngineFailed), error
+    assert file.name in str(error)
+    assert f"remove the folder {folder}" in str(error.mend)
 
 
 def test_versions_that_are_not_kept_any_more_stop_the_feed(spark: SparkSession) -> None:

@@ -7,13 +7,15 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.errors import ChecksFailed, ConfigError
+from replicator.errors import ChecksFailed, ConfigError, EngineFailed
 from replicator.formats.control import MemoryControl
+from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import checks, plan
@@ -301,6 +303,26 @@ def test_children_of_a_parent_that_was_copied_back_are_all_looked_at(small: Spar
     built = shop.build()["orders"]
     assert (built.rows, built.warnings) == (0, ("by key: 1 row breaks it (id=11)",))
     assert shop.build() == {}
+
+
+def test_a_parent_that_lost_a_file_is_not_taken_for_a_check_that_is_refused(
+    small: SparkSession, tmp_path: Path
+) -> None:
+    """Nobody has to look for what is wrong with the check: the parent's file is named, with the way out."""
+    tables = DeltaFormat()
+    at = Warehouse(tables, tables, MemoryControl(), Lake(str(tmp_path)), full_share=2.0, full_bytes=0)
+    shop = Shop(small, [CUSTOMERS, orders(*checked(Relationship("customer", "customers", "id")))], at)
+    shop.write("customers", [(1, 0, "a")])
+    shop.write("orders", [(10, 1, "a")])
+    assert [built.error for built in shop.build().values()] == [None, None]
+    folder = Path(at.lake.gold("customers").location)
+    [file] = folder.glob("*.parquet")
+    file.unlink()
+    shop.write("orders", [(11, 1, "b")])
+    error = shop.build()["orders"].error
+    assert isinstance(error, EngineFailed), error
+    assert file.name in str(error)
+    assert f"remove the folder {folder}" in str(error.mend)
 
 
 def test_a_row_that_left_its_own_model_leaves_no_child_unseen(small: SparkSession) -> None:

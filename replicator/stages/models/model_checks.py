@@ -21,6 +21,7 @@ from replicator import names
 from replicator.errors import ChecksFailed, ConfigError, first_line
 from replicator.spec import Model
 from replicator.spec.rules import FAIL, Check, Relationship, RowCountChange
+from replicator.stages import engine
 from replicator.stages.models.model_parents import Parents
 from replicator.transforms import checks
 from replicator.transforms.checks import RowRule, Rows
@@ -211,5 +212,7 @@ def _refused(model: Model, check: Check) -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
+        if engine.mend(str(error)) is not None:
+            raise
         what = f"the check {check.name} is refused: {first_line(error)}"
         raise ConfigError(what, mend=f"Mend {model.name}.yaml.") from error
