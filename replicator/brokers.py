@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -9,28 +10,37 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from replicator.endpoint import one_must_answer, ports
-from replicator.errors import Unreachable
+from replicator.errors import LoginRefused, Unreachable
+from replicator.jvm import causes
 from replicator.spelling import nearest
 
 TIMEOUT_MS = 15_000
 _PATIENCE = {"default.api.timeout.ms": str(TIMEOUT_MS), "request.timeout.ms": str(TIMEOUT_MS)}
 MEND = "Check that the broker runs and `bootstrap_servers` is right, then run again."
+_OPTIONS = "Mend the `options` of Kafka (`security.protocol`, `sasl.*`, `ssl.*`), or what its user may, then run again."
+_REFUSED = re.compile(
+    r"org[.]apache[.]kafka[.]common[.]errors[.]\w*(?:Authentication|Authorization|SaslMechanism|SaslState)Exception"
+)
 
 
 @contextmanager
 def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Iterator[Any]:
     """An admin client for the time of the block. Raises Unreachable where Kafka does not answer in it, ConfigError for
-    what is no address.
+    what is no address, LoginRefused for options that no client starts with, and as :func:`failed`.
     """
     ports(bootstrap_servers, "Kafka", MEND)
     settings = jvm.java.util.Properties()
     for name, value in {**_PATIENCE, **options, "bootstrap.servers": bootstrap_servers}.items():
         settings.put(name, value)
-    client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
+    try:
+        client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
+    except Py4JJavaError as error:
+        what = f"Kafka's client does not start with its options: {causes.behind(error)}"
+        raise LoginRefused(what, where=bootstrap_servers, mend=_OPTIONS) from error
     try:
         yield client
     except Py4JJavaError as error:
-        raise unanswered(bootstrap_servers) from error
+        raise failed(error, bootstrap_servers) from error
     finally:
         client.close(jvm.java.time.Duration.ofSeconds(1))
 
@@ -38,6 +48,24 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
 def must_listen(bootstrap_servers: str) -> None:
     """Raise Unreachable where nothing accepts a connection at any of the addresses: Kafka's clients find out later."""
     one_must_answer(bootstrap_servers, "Kafka", MEND)
+
+
+def failed(error: Exception, bootstrap_servers: str) -> Unreachable | LoginRefused:
+    """What is to be said where Kafka's client failed: LoginRefused where a broker answers, and does not let its user
+    in, or do this; else nobody has answered.
+    """
+    java = causes.thrown(error)
+    while java is not None and not _REFUSED.fullmatch(str(java.getClass().getName())):
+        java = java.getCause()
+    if java is None:
+        return unanswered(bootstrap_servers)
+    words = dict.fromkeys(str(each.getMessage()) for each in (java, causes.root(java)))
+    return LoginRefused(f"Kafka refuses its client: {': '.join(words)}", where=bootstrap_servers, mend=_OPTIONS)
+
+
+def is_refusal(told: str) -> bool:
+    """Whether a failure of that text has one of those causes."""
+    return _REFUSED.search(told) is not None
 
 
 def unanswered(bootstrap_servers: str) -> Unreachable:

@@ -4,7 +4,7 @@
     ├── ConfigError                    exit 2   a file or flag is wrong; a retry changes nothing
     │   ├── JarsMissing                         a JAR is absent or differs from its lock
     │   ├── JavaUnsuitable                      no Java 17 or 21
-    │   ├── LoginRefused                        a database lets no such login in; one that goes on tries again
+    │   ├── LoginRefused                        a database or Kafka lets no such login in; one that goes on tries again
     │   ├── StoreRefused                        the object store refuses the driver's keys, or they lack a right
     │   ├── BadRecording                        a line of a recorded file is no Kafka record
     │   └── VersionMissing                      a table was not there then, or that version is not kept any more
@@ -91,7 +91,9 @@ class JavaUnsuitable(ConfigError):
 
 
 class LoginRefused(ConfigError):
-    """A database answers, and lets nobody in as the configuration says: another user, password or database is meant."""
+    """A database, or Kafka, answers, and lets nobody in as the configuration says: it means another user, password or
+    database.
+    """
 
 
 class StoreRefused(ConfigError):

@@ -22,7 +22,7 @@ _PINNED = {
 
 def send(jvm: Any, bootstrap_servers: str, options: Mapping[str, str], topic: str, prefix: str, signal: Signal) -> None:
     """Send a signal to the connector whose ``topic.prefix`` is given; a topic that is not there is made, with the one
-    partition that Debezium reads. Raises Unreachable.
+    partition that Debezium reads. Raises Unreachable, LoginRefused.
     """
     brokers.must_listen(bootstrap_servers)
     _have(jvm, bootstrap_servers, options, topic)
@@ -35,7 +35,7 @@ def send(jvm: Any, bootstrap_servers: str, options: Mapping[str, str], topic: st
         record = jvm.org.apache.kafka.clients.producer.ProducerRecord(topic, 0, prefix, signal.message())
         producer.send(record).get()
     except Py4JJavaError as error:
-        raise brokers.unanswered(bootstrap_servers) from error
+        raise brokers.failed(error, bootstrap_servers) from error
     finally:
         producer.close(jvm.java.time.Duration.ofSeconds(1))
 

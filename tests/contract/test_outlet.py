@@ -10,9 +10,10 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.errors import TargetRefused, Unreachable
+from replicator.errors import LoginRefused, TargetRefused, Unreachable
 from replicator.sinks.kafka import KafkaOutlet
 from replicator.sinks.memory_outlet import MemoryOutlet, Sent
+from replicator.sources.kafka import KafkaSource
 from tests.builders import made
 
 pytestmark = pytest.mark.spark
@@ -75,6 +76,24 @@ def test_a_topic_that_is_not_there_is_named_and_not_made(spark: SparkSession, pl
         with pytest.raises(Unreachable, match=f"no topic '{place.topic}x'; did you mean '{place.topic}'") as caught:
             place.outlet.send(made(spark, [event("a", "1", 0)], EVENTS), f"{place.topic}x")
     assert caught.value.exit_code == 3
+
+
+@pytest.mark.stack
+def test_a_login_that_kafka_refuses_is_configuration(spark: SparkSession, request: pytest.FixtureRequest) -> None:
+    """A broker that answers is not out of reach: exit code 2, in its own words, for a feed and for a source alike; a
+    broker without logins is one that lets nobody in with one.
+    """
+    servers = request.getfixturevalue("broker")
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hidden";'
+    options = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
+    for ask in (
+        lambda: KafkaOutlet(spark, servers, options).identity("any"),
+        lambda: KafkaSource(servers, ".*", options).topic_ids(spark),
+    ):
+        with pytest.raises(LoginRefused, match=r"Kafka refuses its client: .*PLAIN") as caught:
+            ask()
+        assert (caught.value.exit_code, caught.value.where) == (2, servers)
+        assert "hidden" not in str(caught.value)
 
 
 @pytest.mark.stack

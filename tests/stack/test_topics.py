@@ -12,10 +12,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replicator.debezium.hiding import REDACTED
-from replicator.errors import Unreachable
+from replicator.errors import LoginRefused, Unreachable
+from replicator.formats.delta import DeltaFormat
 from replicator.jvm.jvm_options import BRIEF
+from replicator.lake import Lake
 from replicator.sources import ends
 from replicator.sources.kafka import KafkaSource
+from replicator.stages.bronze import Ingestion
+from replicator.stages.intake.bronze_stream import ingest_stream
 from replicator.transforms.derived.hashed import digest
 from tests.builders import envelope, wrapped
 from tests.cli import said
@@ -257,3 +261,14 @@ def test_changes_arrive_in_the_canonical_topic(spark: SparkSession, broker: str,
     said("canonical", "restart", "orders", *ours)
     [told] = json.loads(said("canonical", "list", "--json", *ours))
     assert told["sent_up_to"] is None
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_stream_that_kafka_lets_not_in_says_so(spark: SparkSession, broker: str, tmp_path: Path, once: bool) -> None:
+    """Exit code 2, in Kafka's own words: of a run that goes on, too, whose stream is the first to ask."""
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hidden";'
+    options = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
+    at = Ingestion("s", KafkaSource(broker, "s[.].*", options), DeltaFormat(), Lake(str(tmp_path)))
+    with pytest.raises(LoginRefused, match=r"Kafka refuses its client: .*PLAIN") as caught:
+        ingest_stream(spark, at, once=once).finish()
+    assert "hidden" not in str(caught.value)

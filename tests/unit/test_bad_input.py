@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from replicator.cli import app
 from replicator.errors import Unreachable
 from replicator.sources.kafka import KafkaSource
 from tests.cli import said
@@ -57,6 +60,28 @@ def test_kafka_that_falls_silent_later_is_out_of_reach_too(spark: SparkSession) 
     with pytest.raises(Unreachable, match="Kafka does not answer") as raised:
         silent.topic_ids(spark)
     assert raised.value.where == NOWHERE
+
+
+def test_options_that_kafkas_client_does_not_start_with_are_configuration(spark: SparkSession, tmp_path: Path) -> None:
+    """Exit code 2, with the client's own reason and where to mend it: it was a trace of Java's. In the JVM of the
+    tests.
+    """
+    assert spark
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        servers, store = f"127.0.0.1:{door.getsockname()[1]}", tmp_path / "none.jks"
+        options = f"{{security.protocol: SSL, ssl.truststore.location: {store}}}"
+        (tmp_path / "base.yaml").write_text(
+            f"lake: {{root: {tmp_path / 'lake'}}}\nkafka: {{bootstrap_servers: {servers}, options: {options}}}\n"
+        )
+        (tmp_path / "local.yaml").touch()
+        (tmp_path / "sources").mkdir()
+        (tmp_path / "sources" / "shop.yaml").write_text("name: shop\n")
+        done = CliRunner().invoke(app, ["run", "bronze", "--conf", str(tmp_path), "--env", "local"])
+    assert done.exit_code == 2, done.output
+    told = " ".join(done.stderr.split())
+    assert "Kafka's client does not start with its options: " in told
+    assert store.name in told
+    assert "Mend the `options` of Kafka" in told
 
 
 def test_a_lake_out_of_reach_is_exit_code_3() -> None:

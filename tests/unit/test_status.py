@@ -22,6 +22,7 @@ from replicator.lake import Lake
 from replicator.operate.status import Surroundings, standings
 from replicator.operate.where import direct
 from replicator.operate.where.direct import DirectSurvey
+from replicator.sources.kafka import KafkaSource
 from replicator.spec import Model, ModelColumn
 from replicator.stages import gold
 from replicator.stages.models.warehouse import Warehouse
@@ -117,3 +118,17 @@ def test_silver_is_told_where_bronze_is_gone(exact: SparkSession, tmp_path: Path
         assert [(each.layer, each.table, each.rows, each.lag_events) for each in found] == [
             ("silver", "s/d.t", 2, None)
         ]
+
+
+def test_a_source_whose_kafka_lets_nobody_in_is_told_all_the_same(
+    exact: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one that does not answer: how far bronze is behind nobody can say, and why is told."""
+    lake = Lake(str(tmp_path))
+    written(lake, "d.t")
+    reader = KafkaSource("127.0.0.1:9", ".*", {"security.protocol": "SSL", "ssl.truststore.location": "/none.jks"})
+    around = Surroundings(lake, DeltaFormat(), JsonControl(exact), {"s": reader}, {}, (), {})
+    found = {each.layer: (each.rows, each.lag_events) for each in standings(exact, around)}
+    assert found["bronze"] == (1, None)
+    assert found["silver"][0] == 2
+    assert "source_silent source=s reason=Kafka's client does not start with its options: " in caplog.text

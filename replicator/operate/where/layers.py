@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from replicator import names
-from replicator.errors import BronzeReplaced, TableMissing, Unreachable
+from replicator.errors import BronzeReplaced, LoginRefused, TableMissing, Unreachable
 from replicator.operate.where.served import Served
 from replicator.operate.where.standing import Standing
 from replicator.stages.intake import gaps
@@ -90,7 +90,7 @@ def _ahead(of: Survey, source: str) -> int | None:
     """Where what the records come from is silent nobody can say, and that is told."""
     try:
         return of.ahead(source)
-    except Unreachable as error:
+    except (Unreachable, LoginRefused) as error:
         LOG.warning("source_silent source=%s reason=%s", source, error)
         return None
 

@@ -8,6 +8,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from replicator import brokers
 from replicator.errors import OffsetsLost, ReplicatorError, TopicsMissing, Unreachable
 from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
@@ -54,7 +55,8 @@ class Stream:
         if self.writer.failure is not None:
             return self.writer.failure
         found = translate(error, self.ingestion.source, self.writer.cause)
-        return self._asked() or found if isinstance(found, OffsetsLost) or _is_silent(error) else found
+        is_asked = isinstance(found, OffsetsLost) or _is_silent(error) or brokers.is_refusal(str(error))
+        return self._asked() or found if is_asked else found
 
     def _asked(self) -> ReplicatorError | None:
         """What of which topic is gone, or who does not answer at what address; None where the source cannot tell."""
