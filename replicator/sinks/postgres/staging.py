@@ -17,6 +17,7 @@ from replicator.protocols import Difference
 from replicator.sinks.postgres import copytext, nobodys
 from replicator.sinks.postgres.columns import Carried
 from replicator.sinks.postgres.ddl import target_of
+from replicator.sinks.postgres.types import parse_type
 from replicator.sinks.postgres.wakeful import wakeful
 from replicator.sinks.refusals import computing
 
@@ -37,9 +38,7 @@ _OWN = sql.SQL(
 )
 # DELETE takes its rows in an order of its own: locked before in the order of the key, as upserts are, they cannot wait
 # in a circle with another writer who keeps to that order
-_LOCK = sql.SQL(
-    "SAVEPOINT deletes; SELECT count(*) FROM (SELECT FROM {target} t WHERE {which} ORDER BY {order} FOR UPDATE) locked"
-)
+_LOCK = sql.SQL("SELECT count(*) FROM (SELECT FROM {target} t WHERE {which} ORDER BY {order} FOR UPDATE) locked")
 _DELETE = sql.SQL("DELETE FROM {target} t WHERE {which}")
 # xmax is 0 in a row version that this statement inserted, and not in one that it updated. Of a table in partitions
 # Postgres does not tell it: there the rows that were there before are looked up, which others need not pay for
@@ -107,11 +106,12 @@ class Staged:
 
     def delete(self, cursor: Cursor) -> int:
         """Delete what the difference says, and every other key when it is the whole model. Returns rows deleted."""
+        if self.difference.complete or all(map(_is_held, self._keys())):
+            return self._delete(cursor)
+        cursor.execute("SAVEPOINT deletes")
         try:
             return self._delete(cursor)
         except psycopg2.DataError:
-            if self.difference.complete:
-                raise
             cursor.execute("ROLLBACK TO SAVEPOINT deletes")
             nobodys.forget(cursor, self.table, [self._key_value(each) for each in self._keys()])
             return self._delete(cursor)
@@ -253,6 +253,11 @@ class Staged:
 
 def _codec(session: Session) -> str:
     return copytext.codec(session.info.parameter_status("server_encoding"))
+
+
+def _is_held(column: Carried) -> bool:
+    """Whether every staged value is one of the target's type: nothing can fail there."""
+    return column.type.is_text or column.type.holds(parse_type(column.staged_type))
 
 
 def _exact(column: Carried) -> Carried:
