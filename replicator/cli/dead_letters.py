@@ -24,7 +24,7 @@ app = typer.Typer(help="Records that could not be applied: list, show, retry, dr
 
 TableName = Annotated[
     Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-    typer.Option("--table", help="Only this table: <database or schema>.<table>, or its last part.", metavar="TABLE"),
+    typer.Option("--table", help="Only this table: as `status` prints it, or its last part.", metavar="TABLE"),
 ]
 ReasonName = Annotated[
     Optional[str],  # noqa: UP045
@@ -51,14 +51,15 @@ def list_letters(
     as_json: options.Json = False,
 ) -> None:
     """How many there are per table and reason, or with --rows which."""
+    from replicator.cli import letter
     from replicator.operate.dead_letters import Choice
 
+    table, source = options.placed(table, source)
     settings, choice = options.settings(env, conf, lake), Choice(table, reason)
     if rows:
         spark, sources = options.opened(context, settings, source, brief=True)
         columns = (*_LETTERS, "dropped_at", "filter") if dropped else _LETTERS
-        found = [row for at in sources for row in _letters(spark, at, choice, dropped=dropped, limit=limit)]
-        if not found:
+        if not (found := letter.rows(spark, sources, choice, dropped=dropped, limit=limit)):
             _refuse_unknown(spark, sources, choice)
         _print(columns, found, as_json=as_json)
         return
@@ -117,10 +118,9 @@ def retry(
 ) -> None:
     """Apply what can be applied now, each change at its own place in the source's order; the rest stays."""
     from replicator import assemble
-    from replicator.operate.dead_letters import Choice
     from replicator.operate.lock import exclusive
 
-    choice = _chosen(Choice(table, reason), everything=everything)
+    choice, source = _chosen(table, reason, source, everything=everything)
     declared = options.declared(declare, lake)
     if lake is not None and declare is None:
         console.narrate("Without --declare FILE, types are those of the tables.", style="dim")
@@ -160,7 +160,7 @@ def drop(
     from replicator.operate import dead_letters
     from replicator.operate.lock import exclusive
 
-    choice = _chosen(dead_letters.Choice(table, reason), everything=everything)
+    choice, source = _chosen(table, reason, source, everything=everything)
     settings = options.settings(env, conf, lake)
     with exclusive(options.lake_there(settings), ("silver",) if yes else (), assemble.terms(settings)) as fence:
         spark, sources = options.opened(context, settings, source, fence=fence)
@@ -210,23 +210,20 @@ def _by_spark(context: typer.Context, settings: Settings, choice: Choice, *, dro
     return {at.source.name: dead_letters.counts(spark, at, choice, dropped=dropped) for at in sources}
 
 
-def _chosen(choice: Choice, *, everything: bool) -> Choice:
-    """Raise ConfigError unless something was chosen, or all and nothing else."""
+def _chosen(
+    table: str | None, reason: str | None, source: str | None, *, everything: bool
+) -> tuple[Choice, str | None]:
+    """Which letters, and of which source. Raises ConfigError unless something was chosen, or all and nothing else."""
+    from replicator.operate.dead_letters import Choice
+
+    name, of = options.placed(table, source)
+    choice = Choice(name, reason)
     if choice.is_all != everything:
         raise ConfigError(
             "which dead letters?" if choice.is_all else "--all leaves nothing to choose",
             mend="Give --table TABLE, --reason REASON or both, or --all alone; `dead-letters list` shows them.",
         )
-    return choice
-
-
-def _letters(spark: SparkSession, at: Refinement, choice: Choice, *, dropped: bool, limit: int) -> list[dict[str, Any]]:
-    from replicator.operate.dead_letters import letters, positions
-
-    order = ("first_seen", "topic", "partition", "offset")
-    found = choice.of(letters(spark, at, dropped=dropped)).orderBy(*order).limit(limit).collect()
-    told = positions(spark, at, found)
-    return [{"source": at.source.name, **row.asDict(), "position": each} for row, each in zip(found, told, strict=True)]
+    return choice, of
 
 
 def _accounted(account: Account) -> dict[str, Any]:
@@ -239,8 +236,8 @@ def _print(columns: tuple[str, ...], rows: list[dict[str, Any]], *, as_json: boo
     if as_json:
         console.print_json([{name: _plain(value) for name, value in row.items()} for row in rows])
     elif rows:
-        titles = [name.replace("_", " ") for name in columns]
-        console.print_table(titles, [[_text(row.get(name)) for name in columns] for row in rows])
+        cells = [[_text(row.get(name)) for name in columns] for row in rows]
+        console.print_table([name.replace("_", " ") for name in columns], cells)
     else:
         console.narrate("There are no such dead letters.")
 

@@ -1,4 +1,4 @@
-"""One dead letter as ``dead-letters show`` prints it."""
+"""Dead letters one by one, as ``dead-letters show`` and ``list --rows`` print them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,28 @@ from replicator import landed
 from replicator.debezium import reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from pyspark.sql import Row
+    from pyspark.sql import Row, SparkSession
 
-    from replicator.operate.dead_letters import Found
+    from replicator.operate.dead_letters import Choice, Found
+    from replicator.stages.refinement import Refinement
+
+
+def rows(
+    spark: SparkSession, sources: Iterable[Refinement], choice: Choice, *, dropped: bool, limit: int
+) -> list[dict[str, Any]]:
+    """The first ``limit`` of each source's letters that are chosen, or of those given up, oldest first."""
+    return [row for at in sources for row in _rows(spark, at, choice, dropped=dropped, limit=limit)]
+
+
+def _rows(spark: SparkSession, at: Refinement, choice: Choice, *, dropped: bool, limit: int) -> list[dict[str, Any]]:
+    from replicator.operate.dead_letters import letters, positions
+
+    order = ("first_seen", "topic", "partition", "offset")
+    found = choice.of(letters(spark, at, dropped=dropped)).orderBy(*order).limit(limit).collect()
+    told = positions(spark, at, found)
+    return [{"source": at.source.name, **row.asDict(), "position": each} for row, each in zip(found, told, strict=True)]
 
 
 def told(found: Found) -> dict[str, Any]:

@@ -210,6 +210,18 @@ def chosen(source: str | None, found: Mapping[str, Sequence[Value]]) -> list[Val
     return [each for name in found if source in (None, name) for each in found[name]]
 
 
+def placed(table: str | None, source: str | None) -> tuple[str | None, str | None]:
+    """A table's name without its source, and that source, where it is a whole one (``shop/sales.orders``, as ``status``
+    prints it); else both as they are. Raises ConfigError where it names another source than ``source``.
+    """
+    of, slash, rest = (table or "").partition("/")
+    if not slash:
+        return table, source
+    if source not in (None, of):
+        raise ConfigError(f"--table {table} is no table of the source {source}", mend="Leave one of them out.")
+    return rest, of
+
+
 def refuse_unknown(source: str | None, known: Collection[str]) -> None:
     """Raise ConfigError, with the nearest spelling, for a name that is not among those of all sources."""
     from replicator.spelling import nearest

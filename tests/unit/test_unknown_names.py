@@ -49,6 +49,18 @@ def test_an_unknown_name_is_refused(root: str, arguments: tuple[str, ...], neare
         said(*arguments, "--lake", root)
 
 
+def test_letters_of_a_table_are_asked_for_by_its_whole_name(root: str) -> None:
+    """As ``status`` and a run's lines print it: of several sources whose tables have one name that is the only way."""
+    assert json.loads(said("dead-letters", "list", "--table", "shop/sales.items", "--json", "--lake", root)) == []
+    for arguments, refused in (
+        (("--table", "shp/sales.items"), "no source 'shp'; did you mean 'shop'"),
+        (("--table", "shop/sales.itms"), "no table 'sales.itms'; did you mean 'sales.items'"),
+        (("--table", "shop/sales.items", "--source", "crm"), "is no table of the source crm"),
+    ):
+        with pytest.raises(ConfigError, match=refused):
+            said("dead-letters", "list", *arguments, "--lake", root)
+
+
 @pytest.mark.parametrize(
     ("word", "meant"),
     [
