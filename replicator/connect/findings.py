@@ -19,6 +19,20 @@ _PASSED_ON = re.compile(
 )
 """Keys that belong to something behind the connector, which its own list does not name."""
 
+_RENAMED = (
+    (r"database\.server\.name", "topic.prefix"),
+    (r"database\.history\.(.+)", r"schema.history.internal.\1"),
+    (r"(database|schema|table|column)\.whitelist", r"\1.include.list"),
+    (r"(database|schema|table|column)\.blacklist", r"\1.exclude.list"),
+    (r"toasted\.value\.placeholder", "unavailable.value.placeholder"),
+    (r"sanitize\.field\.names", "field.name.adjustment.mode"),
+    (
+        r"transforms\.([^.]+)\.(drop\.tombstones|delete\.handling\.mode)",
+        r"transforms.\1.delete.tombstone.handling.mode",
+    ),
+)
+"""Keys of older Debezium, as patterns, and what took their place (trap 8)."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -45,8 +59,16 @@ def findings(told: Mapping[str, Any], config: Iterable[str]) -> Iterator[Finding
         if errors:
             yield Finding(value["name"], "; ".join(dict.fromkeys(errors)), _mend(value, definition))
     for key in sorted(set(config) - known):
-        if not _PASSED_ON.match(key):
-            yield Finding(key, "the plugin has no such key: it has no effect", _nearest(key, known), refused=False)
+        now = _renamed(key)
+        if now is not None or not _PASSED_ON.match(key):
+            mend = _nearest(key, known) if now is None else f"Newer Debezium has {now} instead."
+            yield Finding(key, "the plugin has no such key: it has no effect", mend, refused=False)
+
+
+def _renamed(key: str) -> str | None:
+    """What newer Debezium has in the place of a key; None: it never was another one."""
+    found = (re.sub(old, now, key) for old, now in _RENAMED if re.fullmatch(old, key))
+    return next(found, None)
 
 
 def _told(error: str, key: str) -> str:

@@ -10,17 +10,21 @@ from replicator.connect.differences import Configs, Step, steps
 from replicator.errors import ReplicatorError
 
 if TYPE_CHECKING:
+    from replicator.connect.findings import Finding
     from replicator.connect.rest import Connect
     from replicator.connect.told import Known, Status
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one step: the connector's state afterwards ('' where there is none), and what failed."""
+    """What became of one step: the connector's state afterwards ('' where there is none), what failed, and which keys
+    that were sent have no effect (``idle``).
+    """
 
     step: Step
     state: str = ""
     error: ReplicatorError | None = None
+    idle: tuple[Finding, ...] = ()
 
 
 def difference(connect: Connect, wanted: Configs, *, prune: bool = False) -> list[Step]:
@@ -40,21 +44,22 @@ def reconcile(connect: Connect, wanted: Configs, todo: Iterable[Step], seconds: 
 
 
 def _tried(connect: Connect, step: Step, wanted: Configs, known: Known | None, seconds: float) -> Outcome:
+    idle: tuple[Finding, ...] = ()
     try:
-        return Outcome(step, _done(connect, step, wanted, known, seconds))
+        if step.action in ("create", "update"):
+            idle = connect.apply(step.connector, wanted[step.connector])
+        return Outcome(step, _settled(connect, step, known, seconds), idle=idle)
     except ReplicatorError as error:
-        return Outcome(step, _state(connect.status(step.connector)), error)
+        return Outcome(step, _state(connect.status(step.connector)), error, idle)
 
 
-def _done(connect: Connect, step: Step, wanted: Configs, known: Known | None, seconds: float) -> str:
+def _settled(connect: Connect, step: Step, known: Known | None, seconds: float) -> str:
     name, before = step.connector, None if known is None else known.status
     if step.action == "foreign":
         return _state(before)
     if step.action == "delete":
         connect.delete(name)
         return ""
-    if step.action != "unchanged":
-        connect.apply(name, wanted[name])
     if before is not None and before.held:
         return before.connector
     return connect.wait_running(name, seconds).connector

@@ -65,17 +65,20 @@ class Connect:
             if "info" in each
         }
 
-    def apply(self, name: str, config: Mapping[str, str]) -> None:
-        """Create the connector or give it this configuration; the same configuration again changes nothing.
+    def apply(self, name: str, config: Mapping[str, str]) -> tuple[Finding, ...]:
+        """Create the connector or give it this configuration; the same configuration again changes nothing. Told are
+        keys that have no effect.
 
         Raises ConfigError, one line per property, when the plugin refuses it; a database that the connector cannot log
         in to is refused in the same way. It starts in the background: see :meth:`wait_running`.
         """
-        refused = [f"{each.key}: {each.what}" for each in self.validate(name, config) if each.refused]
+        found = self.validate(name, config)
+        refused = [f"{each.key}: {each.what}" for each in found if each.refused]
         if refused:
             raise ConfigError(f"connector {name} is refused: " + "; ".join(refused), where=self._url)
         # Connect validates it once more
         self._call("PUT", f"/connectors/{_path(name)}/config", dict(config), seconds=_VALIDATION_SECONDS)
+        return found
 
     def validate(self, name: str, config: Mapping[str, str]) -> tuple[Finding, ...]:
         """What the plugin finds wrong with a configuration; the connector need not exist, and none is made.

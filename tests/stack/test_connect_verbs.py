@@ -229,6 +229,23 @@ def test_a_refused_configuration_is_told_key_by_key_and_creates_nothing(world: W
     assert world.told("validate", MARIA) == []
 
 
+def test_a_key_without_effect_is_told_where_it_is_applied(world: World) -> None:
+    """Whoever brings a configuration of older Debezium learns which of its keys do nothing, and what took their place
+    (trap 8); behind a transform, too.
+    """
+    now = "transforms.unwrap.delete.tombstone.handling.mode"
+    gone = {"database.server.name": "old", "transforms.unwrap.delete.handling.mode": "none"}
+    world.write(MARIA, {**world.files[MARIA], "form": "flattened", "config": gone})
+    [outcome] = world.told("apply", MARIA)
+    assert outcome["state"] == "RUNNING"
+    assert {each["key"]: each["mend"] for each in outcome["no_effect"]} == {
+        "database.server.name": "Newer Debezium has topic.prefix instead.",
+        "transforms.unwrap.delete.handling.mode": f"Newer Debezium has {now} instead.",
+    }
+    [unchanged] = world.told("apply", MARIA)
+    assert unchanged["no_effect"] == []
+
+
 @pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
 def test_the_plugins_take_every_template(endpoints: Any, file: Path) -> None:
     """Real plugins of all five databases, none of them reached: nothing but that is wrong, and they know every key."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from replicator.connect.findings import Finding, findings
 
 
@@ -72,3 +74,27 @@ def test_a_key_that_no_plugin_reads_is_a_warning_with_the_nearest_one() -> None:
     near, far = findings(told, config)
     assert (near.key, near.mend, near.refused) == ("snapshot.moed", "Is snapshot.mode meant?", False)
     assert (far.key, far.mend, far.refused) == ("xyzzy", "", False)
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [
+        ("database.server.name", "topic.prefix"),
+        ("database.history.kafka.topic", "schema.history.internal.kafka.topic"),
+        ("table.whitelist", "table.include.list"),
+        ("column.blacklist", "column.exclude.list"),
+        ("toasted.value.placeholder", "unavailable.value.placeholder"),
+        ("sanitize.field.names", "field.name.adjustment.mode"),
+        ("transforms.unwrap.drop.tombstones", "transforms.unwrap.delete.tombstone.handling.mode"),
+        ("transforms.flat.delete.handling.mode", "transforms.flat.delete.tombstone.handling.mode"),
+    ],
+)
+def test_a_key_that_debezium_has_renamed_or_removed_is_told_by_its_new_name(old: str, now: str) -> None:
+    """Trap 8: the nearest spelling of ``database.server.name`` is ``database.hostname``, which nobody meant; behind a
+    transform nothing was told at all. A plugin that still knows the key is one of before, and right.
+    """
+    told = {"configs": [entry("database.hostname"), entry("database.server.id"), entry("table.exclude.list")]}
+    [finding] = findings(told, [old])
+    assert (finding.key, finding.refused) == (old, False)
+    assert finding.mend == f"Newer Debezium has {now} instead."
+    assert list(findings({"configs": [entry(old)]}, [old])) == []

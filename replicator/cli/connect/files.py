@@ -115,6 +115,9 @@ def _reconciled(settings: Settings, sources: Sequence[str] | None, todo: Iterabl
 
     outcomes, wanted = [], _wanted(settings, sources)
     for outcome in reconcile(reach.cluster(settings), wanted, todo):
+        for each in outcome.idle:
+            told = f"{outcome.step.connector}: {each.key}: {each.what}"
+            console.narrate(f"{told}. {each.mend}" if each.mend else told, style="yellow")
         if outcome.error is not None:
             console.narrate(f"{outcome.step.connector}: {outcome.error}", style="red")
         elif outcome.step.action != "foreign":
@@ -148,4 +151,5 @@ def _print_steps(todo: Sequence[Step], *, as_json: bool) -> None:
 
 def _outcome(outcome: Outcome) -> Mapping[str, object]:
     error = None if outcome.error is None else str(outcome.error)
-    return {**asdict(outcome.step), "state": outcome.state, "error": error}
+    idle = [{"key": each.key, "mend": each.mend} for each in outcome.idle]
+    return {**asdict(outcome.step), "state": outcome.state, "error": error, "no_effect": idle}
