@@ -218,6 +218,34 @@ def test_one_fault_of_a_sql_server_is_one_finding_with_its_mend(
     assert fix in found[2]
 
 
+@pytest.mark.parametrize(
+    ("own", "fix"),
+    [
+        (
+            [instance(instance="dbo_customers_2", uncaptured=1)],
+            f"{ENABLE} = 1, @capture_instance = N'dbo_customers_3';",
+        ),
+        (
+            [instance(uncaptured=2), instance(instance="dbo_customers_2", uncaptured=1)],
+            f"N'dbo_customers'; USE [testDB]; EXEC sys.{ENABLE} = 1, @capture_instance = N'dbo_customers_3';",
+        ),
+        (
+            [instance(role="readers", uncaptured=1)],
+            f"{ENABLE} = 1, @capture_instance = N'dbo_customers_2';".replace("NULL", "N'readers'"),
+        ),
+    ],
+    ids=["a second time", "both lack one", "with a role"],
+)
+def test_a_further_capture_instance_can_be_made_as_printed(own: list[dict[str, Any]], fix: str) -> None:
+    """SQL Server refuses a taken name and a third instance of a table; who may read the first may read the next."""
+    told = of_sqlserver(
+        rights_testDB=[{"held": "db_datareader"}, {"held": "readers"}], instances_testDB=[*own, PRODUCT]
+    )
+    [found] = bad(sqlserver.judge(told, SQLSERVER))
+    assert found[:2] == ("mend", "capture instance")
+    assert fix in found[2]
+
+
 def test_a_table_without_a_key_is_enabled_without_net_changes() -> None:
     """They need a key or a unique index; an Azure SQL database has no Agent."""
     told = of_sqlserver({"tracked": False, "keyed": 0}, server=[{"edition": 5, "sysadmin": 0}], agent=[])

@@ -148,23 +148,34 @@ def _tables(
 
 def _instances(database: str, table: Mapping[str, Any], own: Rows) -> Iterator[Finding]:
     name = table["name"]
-    if own and all(int(row["uncaptured"]) for row in own):
+    old = max(own, key=lambda row: int(row["uncaptured"]), default=None)
+    if old is not None and all(int(row["uncaptured"]) for row in own):
         count = min(int(row["uncaptured"]) for row in own)
         said = f"{count} of its columns, added later, are not captured"
-        second = _enable_table(database, table, f"{name.replace('.', '_')}_{len(own) + 1}")
-        fix = f"{second} -- when the connector has taken it up, sp_cdc_disable_table for {own[0]['instance']}"
-        yield Finding("capture instance", MEND, said, fix, name)
-    elif len(own) > 1:
-        old = max(own, key=lambda row: int(row["uncaptured"]))
+        yield Finding("capture instance", MEND, said, _further(database, table, own, old), name)
+    elif old is not None and len(own) > 1:
         said = f"two capture instances; {old['instance']} can go once the connector reads the other"
-        schema, _, table_name = name.partition(".")
-        fix = (
-            f"USE {_quoted(database)}; EXEC sys.sp_cdc_disable_table @source_schema = {_text(schema)}, @source_name = "
-            f"{_text(table_name)}, @capture_instance = {_text(old['instance'])};"
-        )
-        yield Finding("capture instance", ADVICE, said, fix, name)
+        yield Finding("capture instance", ADVICE, said, _disable(database, name, old), name)
     else:
         yield Finding("table", OK, ", ".join(row["instance"] for row in own) or "captured", table=name)
+
+
+def _further(database: str, table: Mapping[str, Any], own: Rows, old: Mapping[str, Any]) -> str:
+    """Another instance beside ``old``: under a name that is free, and after that one where there are two already."""
+    taken, base = {row["instance"] for row in own}, table["name"].replace(".", "_")
+    free = next(name for number in range(2, len(taken) + 3) if (name := f"{base}_{number}") not in taken)
+    enable = _enable_table(database, table, free, old["role"])
+    if len(own) > 1:
+        return f"{_disable(database, table['name'], old)} {enable}"
+    return f"{enable} -- when the connector has taken it up, sp_cdc_disable_table for {old['instance']}"
+
+
+def _disable(database: str, table: str, old: Mapping[str, Any]) -> str:
+    schema, _, name = table.partition(".")
+    return (
+        f"USE {_quoted(database)}; EXEC sys.sp_cdc_disable_table @source_schema = {_text(schema)}, @source_name = "
+        f"{_text(name)}, @capture_instance = {_text(old['instance'])};"
+    )
 
 
 def _rights(database: str, answers: Answers, connector: Connector) -> Iterator[Finding]:
@@ -190,13 +201,14 @@ def _enable_database(database: str) -> str:
     return f"USE {_quoted(database)}; EXEC sys.sp_cdc_enable_db; -- as sysadmin"
 
 
-def _enable_table(database: str, table: Mapping[str, Any], instance: str = "") -> str:
+def _enable_table(database: str, table: Mapping[str, Any], instance: str = "", role: str | None = None) -> str:
     schema, _, name = table["name"].partition(".")
     named = f", @capture_instance = {_text(instance)}" if instance else ""
+    gate = _text(role) if role else "NULL"
     net = 1 if table["keyed"] else 0  # net changes need a key or a unique index
     return (
         f"USE {_quoted(database)}; EXEC sys.sp_cdc_enable_table @source_schema = {_text(schema)}, @source_name = "
-        f"{_text(name)}, @role_name = NULL, @supports_net_changes = {net}{named};"
+        f"{_text(name)}, @role_name = {gate}, @supports_net_changes = {net}{named};"
     )
 
 
