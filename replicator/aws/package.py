@@ -34,6 +34,9 @@ _SECRET = re.compile(r"PASSW|PASSPHRASE|(?<![A-Z])PASS(?![A-Z])|PWD|SECRET|TOKEN
 _SECRET_KEY = re.compile(r"^hash_key$|passwd|pwd|jaas|keystore[.]key$", re.IGNORECASE)
 """Of the configuration, beside those that ``references`` knows."""
 
+_MADE = frozenset({"jobs", "jars", BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST})
+"""What lies in a package's folder, beside its wheel."""
+
 _PLAIN = re.compile(r"[\w./:@,+=*-]+")
 _PLAIN_MEND = "Letters, digits and ./:@,+=*-_ go; write anything else into the environment's file."
 _SCRIPT = f"""#!/bin/bash
@@ -186,13 +189,19 @@ def _filled(text: str, variables: Mapping[str, str]) -> str:
 
 
 def _make_room(to: Path) -> None:
-    if not to.exists() or not any(to.iterdir()):
-        return
-    if not (to / "jobs").is_dir():
-        raise ConfigError(
-            "the folder holds something else than a package", where=str(to), mend="Name another: --to DIR."
-        )
-    shutil.rmtree(to)
+    """Remove an older package, also one that broke off: it has jobs no sooner than a wheel, and nothing of others."""
+    there = [to] if to.is_file() else list(to.iterdir()) if to.exists() else []
+    is_whole = any(each.suffix == ".whl" for each in there)
+    jobs = to / "jobs"
+    has_jobs = jobs.is_dir() and any(jobs.iterdir())
+    if any(each.name not in _MADE and each.suffix != ".whl" for each in there) or (has_jobs and not is_whole):
+        mend = "Name another: --to DIR."
+        raise ConfigError("the folder holds something else than a package", where=str(to), mend=mend)
+    for each in there:
+        if each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
 
 
 def _must_be_ours(project: Path) -> None:

@@ -180,6 +180,40 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
         package.build(package.Content(tmp_path, tmp_path, "aws", {}, []), tmp_path / "new", pip, lambda _: None)
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        ["pyproject.toml", "jobs/bronze.py", "replicator/__init__.py"],
+        ["conf/base.yaml", "jobs/bronze.py", "jobs/silver.py"],
+        ["jobs/mine.py"],
+        ["jobs/bronze.py", "manifest.json", "lakehouse_replicator-1-py3-none-any.whl", "notes.txt"],
+    ],
+)
+def test_a_folder_of_jobs_is_no_package(tmp_path: Path, files: list[str]) -> None:
+    """A checkout has jobs, and so has what `init` makes: neither is removed, whatever `--to` says."""
+    to = tmp_path / "mine"
+    for name in files:
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        (to / name).write_text("mine", encoding="utf-8")
+    with pytest.raises(ConfigError, match="something else"):
+        package.build(content(tmp_path), to, pip, lambda _: None)
+    assert [name for name in files if not (to / name).is_file()] == []
+
+
+def test_what_a_package_that_broke_off_has_left_makes_room(tmp_path: Path) -> None:
+    """Its jobs' folder comes first, the wheel behind it, and the list of all last; a link to the folder stays one."""
+    (tmp_path / "out/jobs").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    build(tmp_path, "link")
+    (tmp_path / "out" / MANIFEST).unlink()
+    to, packed = build(tmp_path, "link")
+    assert to.is_symlink()
+    assert {*packed.files, MANIFEST} == set(archive.sums(tmp_path / "out"))
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match="something else"):
+        build(tmp_path, "file")
+
+
 def test_a_pip_that_fails_is_told_with_its_last_word() -> None:
     """A network that is not there is a matter of trying again."""
     with pytest.raises(Unreachable, match=r"pip failed: .*no-such-command"):
