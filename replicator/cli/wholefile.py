@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 Result = TypeVar("Result")
 
 
 def written(output: Path, write: Callable[[Path], Result]) -> Result:
-    """What ``write`` gives when it has written the file that becomes *output*. Raises ConfigError, before it is asked,
-    where no file can be.
+    """What ``write`` gives when it has written the file that becomes *output*, or to which it is a link. Raises
+    ConfigError, before it is asked, where no file can be, or a device or a pipe is, which a file must not replace.
     """
-    beside = output.with_name(f".{output.name}.new")
+    own = Path(os.path.realpath(output))
+    beside = own.with_name(f".{own.name}.new")
     try:
-        if output.is_dir():
-            raise IsADirectoryError(0, "it is a folder")
+        _refuse_what_is_no_file(output)
         beside.touch()
     except OSError as error:
         mend = "Give another --output FILE, in a folder that there is."
         raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(output), mend=mend) from error
     try:
         done = write(beside)
-        beside.replace(output)
+        beside.replace(own)
     finally:
         beside.unlink(missing_ok=True)
     return done
+
+
+def _refuse_what_is_no_file(output: Path) -> None:
+    if output.is_dir():
+        raise IsADirectoryError(0, "it is a folder")
+    if output.exists() and not output.is_file():
+        raise OSError(0, "it is a device or a pipe")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -157,6 +158,36 @@ def test_a_form_that_does_not_go_there_is_refused(form: Rows | None, output: str
     """Parquet is no text, and a table no file."""
     with pytest.raises(ConfigError):
         rows.form_of(form, None if output is None else Path(output))
+
+
+@pytest.mark.parametrize("form", [Rows.csv, Rows.parquet])
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path, form: Rows) -> None:
+    """A pipe, or a device such as /dev/null, stays what it is, and nobody is asked for rows."""
+    pipe, link = tmp_path / "pipe", tmp_path / "stdout"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for output in (pipe, link):
+        with pytest.raises(ConfigError, match="a device or a pipe"):
+            rows.write(ArrowAnswer(_one_row()), form, None, output)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [pipe, link]
+
+
+def test_a_link_stays_one_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    """Who keeps ``latest.csv`` pointing at a file elsewhere finds the rows there, also where that file is new."""
+    (tmp_path / "kept").mkdir()
+    link = tmp_path / "latest.csv"
+    link.symlink_to(Path("kept/rows.csv"))
+    for _ in range(2):
+        rows.write(ArrowAnswer(_one_row()), Rows.csv, None, link)
+        assert link.is_symlink()
+        assert (tmp_path / "kept/rows.csv").read_text(encoding="utf-8") == "a\n1\n"
+    assert [each.name for each in (tmp_path / "kept").iterdir()] == ["rows.csv"]
+
+
+def _one_row() -> pa.RecordBatchReader:
+    return pa.table({"a": [1]}).to_reader()
 
 
 @pytest.mark.parametrize("form", [Rows.json, Rows.parquet])
