@@ -18,6 +18,7 @@ from pathlib import Path
 
 from replicator.aws import archive, runtime
 from replicator.aws.packed import BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST, Packed
+from replicator.config import filling
 from replicator.config.yamlfile import Problems, read
 from replicator.errors import ConfigError, Unreachable
 from replicator.spec import references
@@ -29,7 +30,6 @@ _PROJECT = ("pyproject.toml", "README.md", "LICENSE", "NOTICE")
 _LOCK = "requirements/emr.lock"
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 _CONF = ("sources", "models", "queries", "canonical")
-_REFERENCE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
 _SECRET = re.compile(r"PASSW|PASSPHRASE|(?<![A-Z])PASS(?![A-Z])|PWD|SECRET|TOKEN|KEY|CREDENTIAL|JAAS", re.IGNORECASE)
 _SECRET_KEY = re.compile(r"^hash_key$|passwd|pwd|jaas|keystore[.]key$", re.IGNORECASE)
 """Of the configuration, beside those that ``references`` knows."""
@@ -126,7 +126,7 @@ def names(conf: Path, env: str) -> set[str]:
     files += [*(conf / "models").glob("*.yaml"), *(conf / "canonical").glob("*.yaml")]
     found, secret = set[str](), set[str]()
     for path, text in (each for file in files if file.is_file() for each in _texts(read(file, Problems()).values, ())):
-        used = {match[1] for match in _REFERENCE.finditer(text) if match[1]}
+        used = set(filling.names(text))
         found |= used
         if _is_secret(path, text):
             secret |= used
@@ -170,22 +170,24 @@ def _is_secret(path: tuple[str, ...], text: str) -> bool:
     """Whether a value is a secret, or has one in it; the ``secrets`` of a job are names of secrets."""
     if "secrets" in path:
         return False
-    filled = _REFERENCE.sub("filled", text)
+    filled = filling.REFERENCE.sub("filled", text)
     return _SECRET_KEY.search(path[-1]) is not None or any(references.plain_secrets({path[-1]: filled}))
 
 
 def _filled(text: str, variables: Mapping[str, str]) -> str:
-    """The text with the values of those variables in it; ``$${`` and other references stay as they are."""
+    """The text with the values of those variables in it, also in the default of another; ``$${`` and other references
+    stay as they are.
+    """
 
     def value(match: re.Match[str]) -> str:
         found = variables.get(match[1] or "")
         if found is None:
-            return match[0]
+            return f"${{{match[1]}:-{_filled(match[3], variables)}}}" if match[3] else match[0]
         if not _PLAIN.fullmatch(found):
             raise ConfigError(f"the value of ${match[1]} cannot be written into a package", mend=_PLAIN_MEND)
         return found
 
-    return _REFERENCE.sub(value, text)
+    return filling.REFERENCE.sub(value, text)
 
 
 def _make_room(to: Path) -> None:

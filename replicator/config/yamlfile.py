@@ -7,22 +7,19 @@ only an overridden value mentions need not exist. ``$${`` is a literal ``${``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from replicator.config import filling
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KeyPath = tuple[str | int, ...]
-
-_REFERENCE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
-
 
 _PLAIN_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 
@@ -211,27 +208,14 @@ def _filled(
         return [_filled(v, (*path, i), origins, environment, problems) for i, v in enumerate(value)]
     if not isinstance(value, str) or "${" not in value:
         return value
-    used: list[str] = []
-
-    def fill(match: re.Match[str]) -> str:
-        name, has_default, default = match.groups()
-        if name is None:
-            return "${"
-        # as in a shell: `:-` also stands in for a variable that is set but empty
-        if name in environment and (environment[name] or not has_default):
-            used.append(name)
-            return environment[name]
-        if not has_default:
-            key = ".".join(map(str, path))
-            problems.add(f"{key} needs the environment variable {name}, which is not set", origins.get(path))
-            if path in origins:
-                origins[path] = replace(origins[path], missing=True)
-        return default or ""
-
-    text = _REFERENCE.sub(fill, value)
-    if used and path in origins:
-        origins[path] = replace(origins[path], variables=tuple(used))
-    return text
+    found, key = filling.filled(value, environment), ".".join(map(str, path))
+    for name in found.missing:
+        problems.add(f"{key} needs the environment variable {name}, which is not set", origins.get(path))
+    for begun in found.open:
+        problems.add(f"{key}: the braces of {begun} are not in pairs", origins.get(path))
+    if path in origins:
+        origins[path] = replace(origins[path], variables=tuple(found.used), missing=bool(found.missing or found.open))
+    return found.text
 
 
 def _reason(error: Exception) -> str:

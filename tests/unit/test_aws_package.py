@@ -136,6 +136,15 @@ connector: {host: "${HOST}", password: "${env:K}", options: {database.ssl.keysto
 }
 
 
+def test_a_variable_in_the_default_of_another_is_filled_in(tmp_path: Path) -> None:
+    """It is asked for as any other, a secret as little, and where the outer one is known nothing of it is left."""
+    (tmp_path / "aws.yaml").write_text("a: ${A:-${B:-b}}/x\npassword: ${C:-${D}}\n", encoding="utf-8")
+    assert package.names(tmp_path, "aws") == {"A", "B"}
+    for values, told in (({"A": "1"}, "1/x"), ({"B": "2"}, "${A:-2}/x"), ({}, "${A:-${B:-b}}/x")):
+        package.configuration(tmp_path, "aws", tmp_path / "conf.tar.gz", values)
+        assert unpacked(tmp_path / "conf.tar.gz")["aws.yaml"] == f"a: {told}\npassword: ${{C:-${{D}}}}\n"
+
+
 def test_a_variable_that_fills_a_secret_is_one_whatever_it_is_called(tmp_path: Path) -> None:
     """By the key, by what stands around it, or by its name; ``secrets`` of a job are names, and no secrets."""
     for name, told in SECRETS.items():

@@ -212,6 +212,34 @@ def test_variables_fill_values_and_defaults_stand_in(conf: Callable[..., setting
     assert conf(dev, environment={"A": "x: ${B}", "EMPTY": ""}).spark == {"a": "x: ${B}-b", "b": "full", "c": "${A}"}
 
 
+@pytest.mark.parametrize(
+    ("written", "environment", "filled"),
+    [
+        ("${A:-${B:-b:9092}}", {}, "b:9092"),
+        ("${A:-${B:-b:9092}}", {"A": "a:1"}, "a:1"),
+        ("${A:-${B:-b:9092}}/x", {"B": "${A}"}, "${A}/x"),
+        ("${A:-${B:-${C:-c}}}", {"C": "d"}, "d"),
+        ('${A:-{"x": {}}}', {}, '{"x": {}}'),
+        ('${A:-{"x": {}}}', {"A": "y"}, "y"),
+        ("${A:-$${env:X}}", {}, "${env:X}"),
+        ("${A:-${env:X}}", {"A": "y"}, "y"),
+        ("{${A:-x}}", {}, "{x}"),
+    ],
+)
+def test_a_default_may_hold_braces_and_other_variables(
+    conf: Callable[..., settings.Settings], written: str, environment: dict[str, str], filled: str
+) -> None:
+    """Braces go in pairs: neither is the default cut at the first one, nor does the rest of it follow the value."""
+    assert conf(f"spark: {{a: '{written}'}}", environment=environment).spark == {"a": filled}
+
+
+def test_a_default_without_its_brace_and_a_variable_in_one_are_told(conf: Callable[..., settings.Settings]) -> None:
+    """What cannot be meant is no value; a variable in a default is needed where the default is."""
+    assert "dev.yaml:2: spark.a: the braces of ${A:- are not in pairs" in refusal(conf, "spark:\n  a: '${A:-{x}'")
+    assert "spark.a needs the environment variable B" in refusal(conf, "spark: {a: '${A:-${B}}'}")
+    assert conf("spark: {a: '${A:-${B}}'}", environment={"A": "x"}).spark == {"a": "x"}
+
+
 def test_a_variable_of_an_overridden_value_need_not_exist(conf: Callable[..., settings.Settings]) -> None:
     """Only what counts is filled in."""
     assert conf("spark: {a: x}", base="spark: {a: '${NOWHERE}'}").spark == {"a": "x"}
