@@ -21,7 +21,7 @@ from replicator.config.yamlfile import Document, KeyPath, Origin, Problems, file
 from replicator.environment import variables as of_process
 from replicator.errors import ConfigError
 from replicator.jvm import sparkline
-from replicator.spec import Feed, Model, SourceSpec
+from replicator.spec import Feed, Model, SourceSpec, references
 from replicator.spelling import nearest
 
 # what Spark itself redacts in its UI, so that nobody is surprised by what shows and what does not
@@ -234,14 +234,15 @@ def _plain(value: Any) -> Any:
 
 
 def _masked(path: KeyPath, value: Any) -> str:
-    free = path[0] == "spark" or "options" in path
+    free = "spark" in path or "options" in path
     if isinstance(value, SecretStr):
         return "***" if value.get_secret_value() else ""
     if free and _SECRET_KEY.search(str(path[-1])):
         return "***"
     if isinstance(value, tuple):
         return f"[{', '.join(map(str, value))}]"
-    return "" if value is None else str(text(value))
+    # whatever the key, a password may stand in an address, or among options of the JVM
+    return "" if value is None else references.shown("", str(text(value)))
 
 
 def _key(path: KeyPath) -> str:

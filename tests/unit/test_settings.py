@@ -265,7 +265,11 @@ def test_no_secret_is_shown_or_told(conf: Callable[..., settings.Settings]) -> N
     dev = """
 targets: {w: {host: h, database: d, user: u, password: canary-1, options: {}}}
 s3: {endpoint: http://x, access_key: canary-2, secret_key: canary-3}
-spark: {spark.hadoop.fs.s3a.secret.key: canary-4}
+spark:
+  spark.hadoop.fs.s3a.secret.key: canary-4
+  spark.driver.extraJavaOptions: -Dhttps.proxyHost=p -Djavax.net.ssl.trustStorePassword=canary-7 -Xss4m
+  spark.hadoop.javax.jdo.option.ConnectionURL: jdbc:postgresql://h/d?user=u&password=canary-8
+aws: {jobs: {silver: {spark: {spark.hadoop.fs.s3a.secret.key: canary-9}, secrets: {WAREHOUSE_PASSWORD: "shop:key"}}}}
 kafka:
   options:
     sasl.jaas.config: >-
@@ -276,6 +280,9 @@ kafka:
     loaded = conf(dev, **{"sources/s.yaml": "name: s\n"})
     shown = " ".join(f"{s.key} {s.value}" for s in loaded.shown())
     assert "canary" not in shown
+    assert "-Dhttps.proxyHost=p -Djavax.net.ssl.trustStorePassword=*** -Xss4m" in shown
+    assert "jdbc:postgresql://h/d?user=u&password=***" in shown
+    assert "WAREHOUSE_PASSWORD shop:key" in shown  # whose name it is, which is no secret
     assert "canary" not in repr(loaded.targets) + repr(loaded.s3) + repr(loaded.sources)
     assert "canary" not in refusal(conf, dev.replace("password: canary-1", "password: [canary-1]"))
 
