@@ -161,6 +161,8 @@ class _Walk:
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         self._refuse_twice(node)
         self.loader.flatten_mapping(node)
+        # what is said again of a key that was merged in wins; the node may be met once more, by an alias
+        node.value = list({str(pair[0].value): pair for pair in node.value}.values())
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             # keys are names, never numbers or booleans: a table may be called `on` or `2024`

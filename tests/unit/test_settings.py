@@ -319,6 +319,27 @@ def test_bad_yaml_is_one_clear_sentence(conf: Callable[..., settings.Settings], 
     assert part in refusal(conf, text)
 
 
+def test_a_part_that_is_laid_over_another_may_be_used_again(conf: Callable[..., settings.Settings]) -> None:
+    """A key that it says anew is no key that is there twice, however often the part is met by an alias."""
+    dev = """
+aws:
+  jobs:
+    bronze: &one {minutes: 5, executors: 3}
+    silver: &two
+      <<: *one
+      minutes: 9
+    gold: *two
+    publish: {<<: *two, executors: 1}
+"""
+    jobs = conf(dev).aws.jobs
+    told = {stage: (job.minutes, job.executors) for stage, job in jobs.items()}
+    assert told == {"bronze": (5, 3), "silver": (9, 3), "gold": (9, 3), "publish": (9, 1)}
+    assert "dev.yaml:9: the key 'executors' is here twice" in refusal(
+        conf,
+        dev.replace("{<<: *two, executors: 1}", "{<<: *two}").replace("*two\n", "{executors: 1,\n     executors: 2}\n"),
+    )
+
+
 def test_a_missing_environment_names_the_nearest(conf: Callable[..., settings.Settings], tmp_path: Path) -> None:
     """``--env devv`` is told that there is ``dev``."""
     conf()
