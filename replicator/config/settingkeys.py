@@ -102,9 +102,15 @@ class ConnectKeys(Strict):
 
     @field_validator("url")
     @classmethod
-    def _without_login(cls, url: str | None) -> str | None:
-        if url is not None and "@" in urlsplit(url).netloc:
+    def _address(cls, url: str | None) -> str | None:
+        if not url:
+            return url
+        parts = urlsplit(url)
+        if "@" in parts.netloc:
             raise ValueError("an address is printed: give user and password beside it")
+        is_whole = parts.scheme in ("http", "https") and parts.hostname and not re.search(r"\s", url)
+        if not is_whole or parts.port == 0:  # `port` raises ValueError for what is none
+            raise ValueError("an address is http://host:port or https://host:port")
         return url
 
     @model_validator(mode="after")

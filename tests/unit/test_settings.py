@@ -307,6 +307,12 @@ def test_settings_cannot_be_changed(conf: Callable[..., settings.Settings]) -> N
         ("a: !!python/object/apply:os.system [ls]\n", "is not YAML"),
         ("a: &a [*a]\n", "is not YAML"),
         ("a: b\x00c\n", "cannot be read"),
+        ("connect: {url: 'localhost:8083'}\n", "dev.yaml:1: connect.url: an address is http://host:port"),
+        ("connect: {url: localhost}\n", "connect.url: an address is"),
+        ("connect: {url: 'http://'}\n", "connect.url: an address is"),
+        ("connect: {url: 'http://local host:8083'}\n", "connect.url: an address is"),
+        ("connect: {url: 'http://localhost:99999'}\n", "connect.url: port out of range"),
+        ("connect: {url: 'http://localhost:${PORT:-x}'}\n", "connect.url: port could not be cast"),
         ("kafka: {options: {group.id: mine}}\n", "'group.id' is not allowed"),
         (
             "kafka: {options: {sasl.jaas.config: 'com.sun.security.auth.module.JndiLoginModule required;'}}\n",
