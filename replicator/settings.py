@@ -21,6 +21,7 @@ from replicator.config.yamlfile import Document, KeyPath, Origin, Problems, file
 from replicator.environment import variables as of_process
 from replicator.errors import ConfigError
 from replicator.jvm import sparkline
+from replicator.lake import is_local, on_disk
 from replicator.spec import Feed, Model, SourceSpec, references
 from replicator.spelling import nearest
 
@@ -158,7 +159,9 @@ def bare(lake: str | None = None) -> Settings:
     where the lake is none.
     """
     keys = Keys() if lake is None else Keys(lake=_lake(lake))
-    if any(path for folder in ("silver", "twins/hudi") for path in Path(keys.lake.root).glob(f"{folder}/*/*/.hoodie")):
+    root = keys.lake.root
+    places = [on_disk(root) / folder for folder in ("silver", "twins/hudi")] if is_local(root) else []
+    if any(path for place in places for path in place.glob("*/*/.hoodie")):
         keys = keys.model_copy(update={"formats": ("delta", "hudi")})
     return _settings(keys, "none", cache_dir())
 

@@ -32,6 +32,10 @@ _SHORTEST_LEASE = 6
 Name = Annotated[str, Field(min_length=1)]
 
 
+_URL = re.compile(r"[a-z][a-z0-9+.-]*:/|.*://", re.IGNORECASE)
+_LAKE = re.compile(r"s3a://[^/]|hdfs://[^/]|hdfs:///[^/]|file:///[^/]")
+
+
 def _no_file(root: str) -> str:
     """A path that is a folder, or may become one."""
     for path in (Path(root), *Path(root).parents):
@@ -67,11 +71,12 @@ class LakeKeys(Strict):
     @field_validator("root")
     @classmethod
     def _absolute(cls, root: str) -> str:
-        if "://" not in root:
+        if not _URL.match(root):
             return _no_file(absolute(root))
-        if root.split("://", 1)[0] not in {"s3a", "file", "hdfs"}:
-            raise ValueError(f"a lake is a local directory, s3a://bucket/prefix, hdfs:// or file://, not {root!r}")
-        return root.rstrip("/")
+        whole = re.sub("^file:/(?!/)", "file:///", root).rstrip("/")  # as Hadoop writes it
+        if not _LAKE.match(whole):
+            raise ValueError(f"a lake is a local directory, s3a://bucket/prefix, hdfs:// or file:///, not {root!r}")
+        return whole
 
 
 class KafkaKeys(Strict):

@@ -287,6 +287,44 @@ kafka:
     assert "canary" not in refusal(conf, dev.replace("password: canary-1", "password: [canary-1]"))
 
 
+@pytest.mark.parametrize(
+    ("root", "made"),
+    [
+        ("s3a://b/p/", "s3a://b/p"),
+        ("s3a://b", "s3a://b"),
+        ("file:///data/lake", "file:///data/lake"),
+        ("file:/data/lake/", "file:///data/lake"),
+        ("hdfs:///lake", "hdfs:///lake"),
+        ("/data/a:b", "/data/a:b"),
+        ("s3a:/b/p", None),
+        ("s3a://", None),
+        ("s3a:///p", None),
+        ("file://lake", None),
+        ("file://", None),
+        ("s3://b/p", None),
+        ("S3A://b/p", None),
+    ],
+)
+def test_an_address_that_names_no_place_is_no_folder_of_that_name(
+    conf: Callable[..., settings.Settings], root: str, made: str | None
+) -> None:
+    """A slash too few, or a variable for the bucket that is empty, makes no folder ``s3a:`` where one happens to be."""
+    if made is None:
+        assert "dev.yaml:1: lake.root: a lake is a local directory, s3a://bucket" in refusal(
+            conf, f"lake: {{root: '{root}'}}"
+        )
+    else:
+        assert conf(f"lake: {{root: '{root}'}}").lake.root == made
+
+
+def test_a_lake_with_tables_in_hudi_is_one_by_its_address_too(tmp_path: Path) -> None:
+    """Without a configuration the formats are those that lie there, also below ``file://``."""
+    (tmp_path / "silver/shop/sales.orders/.hoodie").mkdir(parents=True)
+    for root in (str(tmp_path), f"file://{tmp_path}", f"file:{tmp_path}"):
+        assert settings.bare(root).formats == ("delta", "hudi")
+    assert settings.bare(f"file://{tmp_path}/silver").formats == ("delta",)
+
+
 def test_settings_cannot_be_changed(conf: Callable[..., settings.Settings]) -> None:
     """A value that everybody holds is nobody's to change."""
     with pytest.raises(pydantic.ValidationError):
