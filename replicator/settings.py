@@ -7,7 +7,7 @@ reported at once, each with its file, line and key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -194,13 +194,14 @@ def _settings(keys: Keys, env: str, cache: Path, **nouns: Any) -> Settings:
 
 def _layers(folder: Path, env: str, problems: Problems) -> Document:
     base, above = folder / "base.yaml", folder / f"{env}.yaml"
-    if not folder.is_dir():
+    if not _is_there(folder, Path.is_dir):
         raise ConfigError(
             f"there is no configuration folder {folder}",
             mend="Give --conf DIR or set REPLICATOR_CONF, or run where a folder conf/ is; `replicator init` makes one.",
         )
     own = files(folder, problems)
-    if not above.is_file():
+    if not _is_there(above, Path.is_file):
+        problems.raise_if_any()  # it may be there as .yml
         known = [file.stem for file in own if file.stem != "base" and ".example" not in file.suffixes]
         raise ConfigError(
             f"there is no environment {env!r}: {above} does not exist{nearest(env, known)}",
@@ -208,6 +209,14 @@ def _layers(folder: Path, env: str, problems: Problems) -> Document:
         )
     below = read(base, problems) if base.is_file() else Document()
     return read(above, problems).over(below)
+
+
+def _is_there(path: Path, kind: Callable[[Path], bool]) -> bool:
+    """Whether something of that kind is there. Raises ConfigError where nobody may look, or no name is so long."""
+    try:
+        return kind(path)
+    except OSError as error:
+        raise ConfigError(f"the configuration cannot be read: {error.strerror}", where=str(path)) from error
 
 
 def _refuse_formats(keys: Keys | None, found: Iterable[tuple[SourceSpec, str]], problems: Problems) -> None:

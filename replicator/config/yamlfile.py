@@ -7,6 +7,7 @@ only an overridden value mentions need not exist. ``$${`` is a literal ``${``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -124,10 +125,17 @@ def needed(path: Path, environment: Mapping[str, str], problems: Problems) -> Do
 
 
 def files(folder: Path, problems: Problems) -> list[Path]:
-    """The YAML files of a folder, by name; one that nobody would read, since it ends with ``.yml``, is a problem."""
-    for path in sorted(folder.glob("*.yml")):
+    """The YAML files of a folder, by name; none where there is no folder. One that nobody would read, since it ends
+    with ``.yml``, is a problem, and a folder that cannot be looked into, or is none.
+    """
+    try:
+        found = sorted(folder / name for name in os.listdir(folder)) if os.path.lexists(folder) else []
+    except OSError as error:
+        problems.add(f"the folder cannot be read: {_reason(error)}", folder)
+        return []
+    for path in (path for path in found if path.suffix == ".yml"):
         problems.add(f"this file is not read: call it {path.stem}.yaml", path)
-    return sorted(folder.glob("*.yaml"))
+    return [path for path in found if path.suffix == ".yaml"]
 
 
 def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:

@@ -393,6 +393,34 @@ def test_a_missing_environment_names_the_nearest(conf: Callable[..., settings.Se
         settings.load(tmp_path / "nowhere", "dev", {})
 
 
+def test_a_folder_that_cannot_be_looked_into_is_none_that_is_empty(
+    conf: Callable[..., settings.Settings], tmp_path: Path
+) -> None:
+    """A run without sources would do nothing, and say nothing: a file, or a link that leads nowhere, is told."""
+    conf()
+    at = tmp_path / "conf/sources"
+    at.write_text("name: shop\n", encoding="utf-8")
+    assert "conf/sources: the folder cannot be read: Not a directory" in refusal(conf)
+    at.unlink()
+    at.symlink_to(tmp_path / "nowhere")
+    assert "conf/sources: the folder cannot be read: No such file" in refusal(conf)
+    at.unlink()
+    assert conf().sources == ()
+
+
+def test_what_nobody_may_look_at_is_a_mistake_of_the_configuration(
+    conf: Callable[..., settings.Settings], tmp_path: Path
+) -> None:
+    """Whatever the system says of a name; and an environment that ends with ``.yml`` is told to be called otherwise."""
+    conf()
+    for folder, env in ((tmp_path / "conf", "x" * 300), (tmp_path / ("x" * 300), "dev")):
+        with pytest.raises(ConfigError, match=r"the configuration cannot be read: File name too long \[.*xxx"):
+            settings.load(folder, env, {})
+    (tmp_path / "conf/prod.yml").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"prod\.yml: this file is not read: call it prod\.yaml"):
+        settings.load(tmp_path / "conf", "prod", {})
+
+
 def test_a_missing_environment_says_what_mends_it(conf: Callable[..., settings.Settings], tmp_path: Path) -> None:
     """Also where there is no other one to name; done as it says, it is there."""
     conf()
