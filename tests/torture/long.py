@@ -37,15 +37,15 @@ from tests.torture.world import LAYERS, World
 
 OF_HUDI = ("hudi.", "twins.")
 OF_LEASES, OF_REBUILDS, OF_CHECKPOINTS = ("lease.",), ("rebuild.",), ("checkpoint.",)
+REBUILT = ("orders", "people", "dim_buyers", "fact_sales")
 VERBS: dict[str, tuple[str, ...]] = {"delta.optimized": ("maintain",), "purge.horizon_saved": ("purge",)}
-VERBS |= {name: ("rebuild", "orders") for name in POINTS if name.startswith(OF_REBUILDS)}
-"""What comes to points that ``replicator run`` does not come to."""
+VERBS |= {name: ("rebuild", *REBUILT) for name in POINTS if name.startswith(OF_REBUILDS)}
+"""What comes to points that ``replicator run`` does not come to; what was damaged for it is made anew."""
 GROWS_EVERY = 4
 """In each of so many batches a model gets a column."""
 
 RUNNING = (*LAYERS[:-1], "canonical")
 EVERY = (*RUNNING, LAYERS[-1])
-REBUILT = ("orders", "people", "dim_buyers", "fact_sales")
 _GOES_ON = 0.3
 
 
