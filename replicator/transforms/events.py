@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from replicator import names
+from replicator.debezium.widening import widen
 from replicator.spec import Feed
 from replicator.transforms import merge
+from replicator.transforms.columns.layout import normal
 from replicator.transforms.history import on_calendar
 from replicator.transforms.in_json import told_keys
 from replicator.transforms.live import shown_name
@@ -68,6 +71,24 @@ def aligned(before: DataFrame, after: DataFrame) -> DataFrame:
         for field in after.schema
     ]
     return before.select(*columns)
+
+
+def retyped(before: DataFrame, after: DataFrame) -> list[str]:
+    """Columns of both whose type now does not hold each value of the type before: the name has gone to other values."""
+    now = dict(after.dtypes)
+    both = [(column, kind, now[column]) for column, kind in before.dtypes if column in now]
+    return [column for column, kind, other in both if normal(widen(kind, other) or "") != normal(other)]
+
+
+def tells(feed: Feed, stored: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> bool:
+    """Whether events of the feed depend on one of these columns at rest."""
+    if not feed.select or set(keys) & set(columns):
+        return True
+    try:
+        images(stored.drop(*columns), keys, feed)
+    except AnalysisException:
+        return True
+    return False
 
 
 def changed(before: DataFrame, after: DataFrame) -> DataFrame:

@@ -29,7 +29,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory_outlet import MemoryOutlet, Sent
-from replicator.spec import Declaration, Feed, Progress, SourceSpec, Transform
+from replicator.spec import Declaration, Evolution, Feed, Progress, SourceSpec, Transform
 from replicator.stages import canonical, silver
 from replicator.stages.canonical import Delivered, Offer
 from replicator.stages.models.warehouse import Warehouse
@@ -448,6 +448,36 @@ def test_what_is_sent_late_has_the_columns_that_the_table_has_now(spark: SparkSe
         ("update", 1, ("Ann", None), ("Bea", None)),
         ("update", 1, ("Bea", None), ("Bea", "2.50")),
     ]
+
+
+def test_a_column_that_gave_its_name_to_another_type_stops_feeds_that_tell_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What it had before is none of the new type: it was read as one, and no expression was to blame. Begun anew the
+    feed goes on, and another one, which does not tell that column, all along.
+    """
+    feed = replace(OF_SILVER, where=None, select=(("id", "id"), ("name", "Name")))
+    world = World(exact_session(spark), feed, DeltaFormat(), lake=Lake(str(tmp_path)))
+    other = replace(feed, name="other", select=(("id", "id"),))
+    world.record(envelope("c", {"id": 1, "Name": "abc"}, pos=10))
+    world.deliver(other)
+    table = world.lake.silver("s", "shop.orders", ("id",))
+    moved = Evolution(added=(("Name", "int"),), moved=(("Name", "Name__v2", "string"),))
+    world.tables.evolve(world.spark, table, moved)
+    stored = world.tables.read(world.spark, table)
+    new = {"id": F.lit(2), "Name": F.lit(7)}
+    rows = [new.get(c.name, F.col(c.name)).cast(c.dataType).alias(c.name, metadata=c.metadata) for c in stored.schema]
+    rows.append(F.lit("upsert").alias("_op"))
+    world.tables.put(stored.select(*rows), table, Progress("rebuild", 1))
+    world.feed = replace(world.feed, version=2)
+    stops, goes_on = world.deliver(other)
+    assert isinstance(stops.error, ChangesLost)
+    assert "Name of s/shop.orders has another type since version 0" in stops.error.what
+    assert (goes_on.feed, goes_on.events, goes_on.error) == ("other", 1, None)
+    world.control.remove(world.lake.canonical(feed.name))
+    world.outlet.topics[TOPIC].clear()
+    assert [(each.events, each.error) for each in world.deliver()] == [(2, None)]
+    assert sorted(brief(event, "name") for event in world.told) == [("read", 1, None, (None,)), ("read", 2, None, (7,))]
 
 
 def test_a_row_that_is_what_it_was_is_another_event(spark: SparkSession) -> None:

@@ -20,6 +20,7 @@ from replicator.spec import Feed, Table
 from replicator.stages import tuning
 from replicator.transforms import events
 from replicator.transforms.columns.layout import own_key
+from replicator.transforms.live import shown_name
 
 MEND = (
     "`replicator canonical restart {}` sends all rows once more, as `read`; of rows that went meanwhile nobody is told."
@@ -40,7 +41,7 @@ def first(
     session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
 ) -> Iterator[Batch]:
     """All rows of the version at which a feed begins, with the columns of the newest one."""
-    stored = _as_now(session, kept, table, version, newest)
+    stored = _as_now(session, kept, table, feed, (version, newest))
     images = events.images(stored, _keys(stored, table), feed)
     yield _batch(session, kept, table, feed, version, events.begun(images))
 
@@ -58,13 +59,13 @@ def later(
             where=table.location,
             mend=MEND.format(feed.name),
         )
-    after = _as_now(session, kept, table, version, newest)
+    after = _as_now(session, kept, table, feed, (version, newest))
     table = replace(table, keys=_keys(after, table))
     stored = kept.read(session, table, version - 1)
     if (own_key(stored.schema) or table.keys) != table.keys:
         what = f"version {version} of {table.name} has another key than the one before: no row is the same"
         raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
-    before = events.aligned(stored, after)
+    before = _aligned(stored, after, table, feed, version - 1)
     changed = kept.changed_keys(session, table, version - 1, version)
     if changed is None:
         yield _changes(session, kept, table, feed, version, before, after)
@@ -74,11 +75,26 @@ def later(
         yield _changes(session, kept, table, feed, version, *sides)
 
 
-def _as_now(session: SparkSession, kept: TableFormat, table: Table, version: int, newest: int) -> DataFrame:
-    """The rows of a version with the columns of the newest one, unless that has another key."""
+def _as_now(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, versions: tuple[int, int]) -> DataFrame:
+    """The rows of a version with the columns of the newest one, the second, unless that has another key. Raises
+    ChangesLost as :func:`_aligned`.
+    """
+    version, newest = versions
     rows = kept.read(session, table, version)
     now = rows if version == newest else kept.read(session, table, newest)
-    return rows if now is rows or _keys(rows, table) != _keys(now, table) else events.aligned(rows, now)
+    return rows if now is rows or _keys(rows, table) != _keys(now, table) else _aligned(rows, now, table, feed, version)
+
+
+def _aligned(rows: DataFrame, now: DataFrame, table: Table, feed: Feed, version: int) -> DataFrame:
+    """The rows of a version with the columns that there are now. Raises ChangesLost where one of them, of which the
+    feed tells, has another type since: what it had then cannot be told as such a value.
+    """
+    lost = events.retyped(rows, now)
+    if lost and events.tells(feed, now, _keys(now, table), lost):
+        told = ", ".join(shown_name(now.schema[column]) for column in lost)
+        what = f"{told} of {table.name} has another type since version {version}: what rows had then cannot be told"
+        raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
+    return events.aligned(rows, now)
 
 
 def is_kept(spark: SparkSession, kept: TableFormat, table: Table, version: int | None) -> bool:
