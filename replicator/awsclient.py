@@ -18,9 +18,11 @@ _NOT_LET_IN = frozenset(
      "MissingAuthenticationTokenException", "UnrecognizedClientException"}
 )  # fmt: skip
 _LATER = frozenset(
-    {"InternalServerException", "InternalServiceException", "OperationTimeoutException", "ServiceUnavailable",
-     "ThrottlingException", "TooManyRequestsException"}
+    {"InternalServerException", "InternalServiceException", "OperationTimeoutException", "RequestLimitExceeded",
+     "RequestTimeout", "ServiceUnavailable", "Throttling", "ThrottlingException", "TooManyRequestsException"}
 )  # fmt: skip
+_THROTTLED, _BROKEN, _NOT_THERE = 429, 500, 501
+"""Answers that say the same whatever the code, such as S3's SlowDown; what a service has not got it will not have."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Service:
         code, message = str(about.get("Code", "?")), str(about.get("Message", ""))
         if code in _NOT_LET_IN:
             return ConfigError(f"{self.name} does not let us in: {code}: {message}", where=where, mend=self.rights)
-        if code in _LATER:
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        if code in _LATER or status == _THROTTLED or (status >= _BROKEN and status != _NOT_THERE):
             return Unreachable(f"{self.name} is busy: {code}: {message}", where=where, mend="Try again.")
         return self.refused(code, message, where)

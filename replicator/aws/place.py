@@ -28,7 +28,7 @@ class Place:
         """One file, replaced if it is there."""
         with _S3.translated(self._where(name)):
             if isinstance(content, Path):
-                self._client.upload_file(str(content), self._bucket, self._prefix + name)
+                self._upload(content, self._prefix + name)
             else:
                 self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content)
 
@@ -47,6 +47,15 @@ class Place:
         with _S3.translated(self._where(folder)):
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + folder):
                 yield from (each["Key"].removeprefix(self._prefix) for each in page.get("Contents", []))
+
+    def _upload(self, file: Path, key: str) -> None:
+        """In parts where it is large. What S3 refuses boto3 wraps here, unlike everywhere else."""
+        from boto3.exceptions import S3UploadFailedError  # noqa: PLC0415 - on demand
+
+        try:
+            self._client.upload_file(str(file), self._bucket, key)
+        except S3UploadFailedError as error:
+            raise error.__context__ or error from None
 
     def _where(self, name: str) -> str:
         return f"{self.location}/{name}"

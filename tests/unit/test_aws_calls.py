@@ -58,6 +58,13 @@ def application(aws: None) -> Serverless:
     return Serverless(made["applicationId"], REGION)
 
 
+@pytest.fixture
+def bucket(aws: None) -> Place:
+    """Where packages are."""
+    boto3.client("s3", REGION).create_bucket(Bucket="artifacts")
+    return Place("s3://artifacts/replicator", REGION)
+
+
 def jobs(*stages: Any) -> list[Job]:
     return [Job(stage, PACKED, f"s3://artifacts/replicator/{PACKED.id}") for stage in stages]
 
@@ -116,6 +123,42 @@ def test_an_emr_that_is_busy_is_asked_again_later(application: Serverless) -> No
         stub.add_client_error("get_job_run", "ThrottlingException", "slow down", 400)
         with pytest.raises(Unreachable, match="busy"):
             application.run("00f5")
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("SlowDown", 503), ("InternalError", 500), ("502", 502), ("Throttling", 400), ("429", 429)]
+)
+def test_a_service_that_cannot_now_is_busy_whatever_its_code(bucket: Place, code: str, status: int) -> None:
+    """Each service has words of its own, and a gateway before it none: the answer's status tells, too."""
+    with Stubber(bucket._client) as stub:
+        stub.add_client_error("put_object", code, "Please reduce your request rate.", status)
+        with pytest.raises(Unreachable, match=f"S3 is busy: {code}"):
+            bucket.put("a", b"x")
+
+
+def test_what_a_service_has_not_got_is_no_matter_of_trying_again(bucket: Place) -> None:
+    """NotImplemented is 501."""
+    with Stubber(bucket._client) as stub:
+        stub.add_client_error("put_object", "NotImplemented", "not here", 501)
+        with pytest.raises(ConfigError, match="S3 refuses"):
+            bucket.put("a", b"x")
+
+
+def test_a_file_that_s3_refuses_is_told_as_bytes_are(bucket: Place, tmp_path: Path) -> None:
+    """As a mistake of ours, in S3's words, and a busy S3 as one: boto3 wraps what it is told of files."""
+    file = tmp_path / "a.jar"
+    file.write_bytes(b"jar")
+    with pytest.raises(ConfigError, match="S3 refuses: NoSuchBucket"):
+        Place("s3://nowhere-at-all/x", REGION).put("a.jar", file)
+    with Stubber(bucket._client) as stub:
+        stub.add_client_error("put_object", "AccessDenied", "no", 403)
+        with pytest.raises(ConfigError, match="S3 does not let us in: AccessDenied"):
+            bucket.put("a.jar", file)
+        stub.add_client_error("put_object", "SlowDown", "no", 503)
+        with pytest.raises(Unreachable, match="S3 is busy"):
+            bucket.put("a.jar", file)
+    bucket.put("a.jar", file)
+    assert bucket.get("a.jar") == b"jar"
 
 
 def test_a_failed_run_tells_why(application: Serverless, cluster: Cluster) -> None:
