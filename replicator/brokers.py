@@ -22,6 +22,9 @@ _REFUSED = re.compile(
     r"org[.]apache[.]kafka[.]common[.]errors[.]\w*(?:Authentication|Authorization|SaslMechanism|SaslState)Exception"
 )
 
+_BUSY = "Too many connects"
+"""So MSK refuses more logins by IAM a second than a broker takes (docs/aws.md): one that comes later is let in."""
+
 
 @contextmanager
 def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Iterator[Any]:
@@ -52,20 +55,28 @@ def must_listen(bootstrap_servers: str) -> None:
 
 def failed(error: Exception, bootstrap_servers: str) -> Unreachable | LoginRefused:
     """What is to be said where Kafka's client failed: LoginRefused where a broker answers, and does not let its user
-    in, or do this; else nobody has answered.
+    in, or do this; else nobody has answered, or who answers is busy.
     """
     java = causes.thrown(error)
     while java is not None and not _REFUSED.fullmatch(str(java.getClass().getName())):
         java = java.getCause()
     if java is None:
         return unanswered(bootstrap_servers)
-    words = dict.fromkeys(str(each.getMessage()) for each in (java, causes.root(java)))
-    return LoginRefused(f"Kafka refuses its client: {': '.join(words)}", where=bootstrap_servers, mend=_OPTIONS)
+    words = ": ".join(dict.fromkeys(str(each.getMessage()) for each in (java, causes.root(java))))
+    if is_busy(words):
+        mend = "Run again; a larger broker takes more logins a second."
+        return Unreachable(f"Kafka is busy: {words}", where=bootstrap_servers, mend=mend)
+    return LoginRefused(f"Kafka refuses its client: {words}", where=bootstrap_servers, mend=_OPTIONS)
 
 
 def is_refusal(told: str) -> bool:
     """Whether a failure of that text has one of those causes."""
     return _REFUSED.search(told) is not None
+
+
+def is_busy(told: str) -> bool:
+    """Whether a failure of that text is of logins that came too fast."""
+    return _BUSY in told
 
 
 def unanswered(bootstrap_servers: str) -> Unreachable:

@@ -8,9 +8,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from replicator import brokers
 from replicator.errors import LoginRefused, TargetRefused, Unreachable
+from replicator.jvm import gateway
 from replicator.sinks.kafka import KafkaOutlet
 from replicator.sinks.memory_outlet import MemoryOutlet, Sent
 from replicator.sources.kafka import KafkaSource
@@ -94,6 +97,18 @@ def test_a_login_that_kafka_refuses_is_configuration(spark: SparkSession, reques
             ask()
         assert (caught.value.exit_code, caught.value.where) == (2, servers)
         assert "hidden" not in str(caught.value)
+
+
+def test_a_login_that_came_too_fast_is_worth_another_try(spark: SparkSession) -> None:
+    """MSK refuses it as it does a wrong one, with other words: a small broker takes one a second."""
+    jvm = gateway.of(spark)
+    kinds, answer = jvm.org.apache.kafka.common.errors, jvm.java.util.concurrent.CompletableFuture()
+    answer.completeExceptionally(kinds.SaslAuthenticationException("[1a2b3c]: Too many connects"))
+    with pytest.raises(Py4JJavaError) as caught:
+        answer.get()
+    told = brokers.failed(caught.value, "b-1:9098")
+    assert (type(told), told.exit_code) == (Unreachable, 3)
+    assert "Kafka is busy: [1a2b3c]: Too many connects" in str(told)
 
 
 @pytest.mark.stack

@@ -109,6 +109,12 @@ def test_what_another_try_would_not_cure_stops_its_table(told: str) -> None:
     assert stopped.exit_code == 1
 
 
+def test_a_stream_whose_login_came_too_fast_is_worth_another_try() -> None:
+    """A small broker of MSK takes one a second by IAM, and refuses others as it does wrong ones."""
+    told = "org.apache.kafka.common.errors.SaslAuthenticationException: [1a2b3c]: Too many connects"
+    assert isinstance(bronze_stream.translate(StreamingQueryException(told), "shop"), Unreachable)
+
+
 def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
     """The first line of Java's error says neither which disk, nor what to do."""
     full = RuntimeError(f"{JOB} 1.0 (TID 1): java.io.IOException: No space left on device")

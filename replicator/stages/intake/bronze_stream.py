@@ -125,5 +125,5 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
 
 
 def _is_silent(error: StreamingQueryException) -> bool:
-    """Whether it is Kafka that did not answer."""
-    return "org.apache.kafka.common.errors.TimeoutException" in str(error)
+    """Whether it is Kafka that did not answer, or has no time to."""
+    return "org.apache.kafka.common.errors.TimeoutException" in str(error) or brokers.is_busy(str(error))
