@@ -90,8 +90,7 @@ def _left(settings: Settings, model: str) -> str:
 
 def _lacks(standing: Standing) -> str:
     rows = "1 row lacks" if standing.unknown == 1 else f"{standing.unknown} rows lack"
-    name = standing.table.partition("/")[2]
     return (
         f"{standing.table}: {rows} a value that no record has told (NULL, and named in _column_seq) until one does; "
-        f"`replicator rebuild {name}` looks for it in all of bronze."
+        f"`replicator rebuild {standing.table}` looks for it in all of bronze."
     )

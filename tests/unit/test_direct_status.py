@@ -319,7 +319,7 @@ def test_a_row_that_is_moved_to_its_place_between_two_looks_is_read(tmp_path: Pa
 
 def test_the_command_line_starts_no_jvm(tmp_path: Path) -> None:
     """Neither pyspark nor what else takes its time to load is there when it is over. Rows that lack a value are told of
-    beside the data, with what may find it.
+    beside the data, with what may find it: by the whole name, which holds where two sources have the table.
     """
     written(tmp_path)
     code = (
@@ -332,5 +332,5 @@ def test_the_command_line_starts_no_jvm(tmp_path: Path) -> None:
     assert [each["rows"] for each in json.loads(done.stdout)] == [3, 2]
     told, slow = done.stderr.splitlines()
     assert told.startswith("s/d.t: 1 row lacks a value that no record has told")
-    assert told.endswith("`replicator rebuild d.t` looks for it in all of bronze.")
+    assert told.endswith("`replicator rebuild s/d.t` looks for it in all of bronze.")
     assert slow == "[]"
