@@ -147,8 +147,9 @@ def _tell_unasked(checks: Checks, described: Collection[str]) -> None:
             continue
         for name in (declared.table for declared in at.source.tables if declared.append_only):
             why = "nothing tells which of its rows is which row of the source"
-            other = f"`replicator rebuild {name} --dry-run` compares it with bronze"
-            console.narrate(f"{at.source.name}/{name} is append-only: {why}; {other}.", style="yellow")
+            whole = f"{at.source.name}/{name}"
+            other = f"`replicator rebuild {whole} --dry-run` compares it with bronze"
+            console.narrate(f"{whole} is append-only: {why}; {other}.", style="yellow")
 
 
 def _unasked(source: SourceSpec, *, is_described: bool) -> tuple[str, str]:

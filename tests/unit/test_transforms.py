@@ -268,7 +268,7 @@ def test_another_transform_stops_the_table_until_it_is_rebuilt(exact: SparkSessi
         world.declare(told)
         account = world.take(world.change("c", 2, 11))
         assert isinstance(account.error, TransformChanged)
-        assert "`replicator rebuild shop.people`" in str(account.error)
+        assert "`replicator rebuild s/shop.people`" in str(account.error)
     done = rebuild(exact, world.at, NAME, How())
     assert (done.verdict, done.rows, done.added) == (WRITTEN, 2, 1)
     world.applied(world.change("u", 1, 12, name="Bob"))

@@ -73,10 +73,11 @@ def stored(at: Refinement, name: str, bronze: str) -> Origin | None:
 def refuse_changed(at: Refinement, name: str, found: Origin | None) -> None:
     """Raise TransformChanged where another transform than the declared one made the table."""
     if (None if found is None else found.mark) != mark(at.source, at.source.declaration(name)):
+        whole = at.lake.silver(at.source.name, name).name
         raise TransformChanged(
             "its `transform`, or `apply_as_deletes`, is not the one that made the rows that it has",
-            where=at.lake.silver(at.source.name, name).name,
-            mend=f"`replicator rebuild {name}` makes them with the new one; or take the change back.",
+            where=whole,
+            mend=f"`replicator rebuild {whole}` makes them with the new one; or take the change back.",
         )
 
 

@@ -102,7 +102,7 @@ def _following(share: Share, plan: Plan, stored: StructType) -> Plan:
         raise SchemaRefused(
             f"column {names.decode(column)} was {own.get(column)} and is {wanted.get(column)} behind the transform",
             where=share.table.name,
-            mend=f"Cast it in `transform`, or make the table anew: `replicator rebuild {share.name}`.",
+            mend=f"Cast it in `transform`, or make the table anew: `replicator rebuild {share.table.name}`.",
         )
     evolution = homes.following(own, plan.layout)
     types = own | dict(evolution.widened) | dict(evolution.added)

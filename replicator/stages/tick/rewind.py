@@ -262,7 +262,7 @@ def reordered(at: Refinement, orders: Mapping[str, str]) -> dict[str, TableStopp
         table: TableStopped(
             f"{_SAID[order]} now, but its rows were ordered by {before}",
             where=f"{at.source.name}/{table}",
-            mend=f"Set it back, or build the table in the other order: `replicator rebuild {table}`.",
+            mend=f"Set it back, or build the table in the other order: `replicator rebuild {at.source.name}/{table}`.",
         )
         for table, order in orders.items()
         for before in [at.reached.orders.get(table, BY_POSITION)]
