@@ -30,7 +30,11 @@ def hudi_streamer(
 
     from replicator.config import hudi_streamer as tool
 
-    properties = tool.normal(javaproperties.loads(_text(file)))
+    try:
+        properties = tool.normal(javaproperties.loads(_text(file)))
+    except ValueError as error:
+        what = f"these are no properties: {error}"
+        raise ConfigError(what, where=str(file), mend="Write a backslash twice where it is one.") from error
     schema = properties.get(tool.SCHEMA_FILE)
     beside = None if schema is None else _present(file.parent, schema)
     found = tool.translated(properties, topic, None if beside is None else _text(beside))
