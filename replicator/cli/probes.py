@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import socket
 import struct
 import sys
@@ -11,7 +12,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator import environment, jars
+from replicator import endpoint, environment, jars
 from replicator import s3 as s3_client
 from replicator.errors import ConfigError, Unreachable
 from replicator.jvm import spark_home, sparkline
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from replicator.config.settingkeys import S3Keys, TargetKeys
     from replicator.spec import Model
 
-_SECONDS = 5.0
+_SECONDS, _LAST_PORT = 5.0, 65_535
 _PYTHONS = (3, 10), (3, 12)
 _API_VERSIONS, _CORRELATION = 18, 4711
 
@@ -64,9 +65,9 @@ def jar_cache(cache: Path) -> str:
 
 def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:
     """Some broker of the list answers; where connections are encrypted or need a login, it accepts one."""
-    servers = [server.strip() for server in bootstrap_servers.split(",") if server.strip()]
-    if not servers:
+    if not bootstrap_servers.strip():
         raise ConfigError("No bootstrap servers are given.", mend="Set kafka.bootstrap_servers.")
+    servers = endpoint.ports(bootstrap_servers, "Kafka", "Check kafka.bootstrap_servers.")
     plain = options.get("security.protocol", "PLAINTEXT") == "PLAINTEXT"
     reasons = []
     for server in servers:
@@ -106,10 +107,12 @@ def objects(root: str, s3: S3Keys | None) -> str:
         return f"{root} holds objects" if found["KeyCount"] else f"{root} is empty"
     if not is_local(root):
         return f"{root} is not tried from here"
-    folder = on_disk(root)
-    if not folder.is_dir():
-        raise ConfigError("There is no such folder.", where=str(folder), mend="Check `objects`, and that the sink ran.")
-    return f"{folder} is there"
+    folder, mend = on_disk(root), "Check `objects`, and that the sink ran."
+    try:
+        with os.scandir(folder):
+            return f"{folder} is there"
+    except OSError as error:
+        raise ConfigError(f"The folder cannot be read: {error.strerror}.", where=str(folder), mend=mend) from error
 
 
 def lake(root: str, s3: S3Keys | None, *, leased: bool = True) -> str:
@@ -136,7 +139,7 @@ def _refusal(server: str, *, speak: bool) -> str | None:
 def _greet(server: str, *, speak: bool) -> None:
     """Connect, and ask for the versions of the broker's interface: only Kafka gives back the correlation id."""
     host, _, port = server.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
         raise ValueError("it is not host:port")
     with socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS) as link:
         if not speak:
@@ -151,8 +154,8 @@ def _greet(server: str, *, speak: bool) -> None:
 
 
 def _directory(root: Path) -> str:
-    existing = next(folder for folder in (root, *root.parents) if folder.exists())
     try:
+        existing = next(folder for folder in (root, *root.parents) if folder.exists())
         with tempfile.TemporaryFile(dir=existing, buffering=0) as file:
             file.write(b"\n")  # a full disk makes files, too
     except OSError as error:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from replicator import session, settings
 from replicator.cli import probes
 from replicator.config import settingkeys
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, Unreachable
 from replicator.jvm import jvm_options, spark_home, sparkconf, sparkline
 
 DELTA = "io.delta.sql.DeltaSparkSessionExtension"
@@ -210,6 +210,23 @@ def test_a_disk_without_room_is_not_writable(tmp_path: Path) -> None:
             probes.lake(str(tmp_path), None)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_what_the_doctor_cannot_look_at_is_a_finding_with_the_code_of_a_run(tmp_path: Path) -> None:
+    """A name that the system refuses ends no look at the rest; brokers without a port are refused, as a run does."""
+    long = str(tmp_path / ("x" * 300))
+    with pytest.raises(ConfigError, match="The lake cannot be written: File name too long"):
+        probes.lake(long, None)
+    with pytest.raises(ConfigError, match="The folder cannot be read: File name too long"):
+        probes.objects(long, None)
+    with pytest.raises(ConfigError, match="The folder cannot be read: No such file"):
+        probes.objects(str(tmp_path / "absent"), None)
+    assert probes.objects(str(tmp_path), None) == f"{tmp_path} is there"
+    for brokers in ("broker", "127.0.0.1:9,broker", "broker:x"):
+        with pytest.raises(ConfigError, match="is not host:port"):
+            probes.kafka(brokers, {})
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:99999: it is not host:port"):
+        probes.kafka("127.0.0.1:99999", {})
 
 
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path: Path) -> None:
