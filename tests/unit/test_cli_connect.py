@@ -16,7 +16,7 @@ from replicator.connect.configuration import CLASSES
 from replicator.connect.rest import Connect
 from replicator.connect.told import Known
 from replicator.databases import logins
-from replicator.errors import ConfigError, ConnectorFailed, Unreachable
+from replicator.errors import ConfigError, ConnectorFailed, ReplicatorError, Unreachable
 from tests.cli import said
 from tests.stand_in_connect import running
 
@@ -71,23 +71,31 @@ def test_without_an_address_or_a_connector_the_way_out_is_named(conf: Callable[.
         said("connect", "check", "bear", *flags, code=2)
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConnectorFailed("connector a failed: its slot is gone"), 1),
+        (Unreachable("connector a does not run after 60 s"), 3),
+        (ConfigError("Kafka Connect answers 404 to PUT /connectors/a/resume"), 2),
+    ],
+)
 def test_a_connector_that_fails_keeps_no_other_one_from_going_on(
-    conf: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+    conf: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, error: ReplicatorError, code: int
 ) -> None:
-    """Each that was named is told to, what fails is told, and the exit code is 1."""
+    """Each that was named is told to, what fails is told, and the exit code is that of the failure."""
     told: list[str] = []
 
     def wait_running(self: Connect, name: str) -> None:
         if name == "a":
-            raise ConnectorFailed("connector a failed: its slot is gone")
+            raise error
 
     monkeypatch.setattr(Connect, "known", lambda _: {name: Known({}, None) for name in ("a", "b")})
     monkeypatch.setattr(Connect, "resume", lambda _, name: told.append(name))
     monkeypatch.setattr(Connect, "wait_running", wait_running)
     flags = conf("http://127.0.0.1:1", shop={"connector": CONNECTOR})
     done = CliRunner().invoke(app, ["connect", "resume", "a", "b", *flags])
-    assert (done.exit_code, told) == (1, ["a", "b"])
-    assert "a: connector a failed: its slot is gone" in done.stderr
+    assert (done.exit_code, told) == (code, ["a", "b"])
+    assert f"a: {error}\nb: runs\n" in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["resume", "restart"])

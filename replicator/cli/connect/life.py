@@ -12,7 +12,7 @@ import typer
 
 from replicator.cli import console, options
 from replicator.cli.connect import reach
-from replicator.errors import ConnectorFailed
+from replicator.errors import ConnectorFailed, ReplicatorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -129,12 +129,16 @@ def _each(
     *,
     starts: bool = False,
 ) -> None:
-    """Do it with each, also where another one fails; exit 1 if one does. What it ``starts`` is looked at again."""
+    """Do it with each, also where another one fails, whose exit code is ours then. What it ``starts`` is looked at
+    again.
+    """
     connect = reach.cluster(options.settings(env, conf))
     acted = {name: _acted(connect, name, act, done) for name in reach.existing(connect, names)}
-    fell = _fell(connect, [name for name, is_done in acted.items() if is_done]) if starts else False
-    if fell or not all(acted.values()):
-        raise typer.Exit(ConnectorFailed.exit_code)
+    codes = {code for code in acted.values() if code}
+    if starts and _fell(connect, [name for name, code in acted.items() if not code]):
+        codes.add(ConnectorFailed.exit_code)
+    if codes:
+        raise typer.Exit(min(codes))
 
 
 def _fell(connect: Connect, names: Sequence[str]) -> bool:
@@ -153,15 +157,15 @@ def _fell(connect: Connect, names: Sequence[str]) -> bool:
     return bool(failed)
 
 
-def _acted(connect: Connect, name: str, act: Callable[[Connect, str], None], done: str) -> bool:
-    """Whether it was done; that is told, or what failed."""
+def _acted(connect: Connect, name: str, act: Callable[[Connect, str], None], done: str) -> int:
+    """Do it, and tell that, or what failed; the exit code."""
     try:
         act(connect, name)
-    except ConnectorFailed as error:
+    except ReplicatorError as error:
         console.narrate(f"{name}: {error}", style="red")
-        return False
+        return error.exit_code
     console.narrate(f"{name}: {done}")
-    return True
+    return 0
 
 
 def _class(known: Known) -> str:
