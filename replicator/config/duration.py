@@ -16,7 +16,8 @@ Written = Annotated[str, Field(pattern=rf"^\s*(0|{_FORM})\s*$")] | Literal[0]
 
 def seconds(value: Any) -> Any:
     """Seconds of ``30 days``; 0 is 0, None stays None. Raises ValueError for anything else."""
-    if value is None or value in (0, "0"):
+    is_switch = isinstance(value, bool)  # YAML's `off`, which Python takes for 0
+    if value is None or (value in (0, "0") and not is_switch):
         return value if value is None else 0
     found = re.fullmatch(_FORM, str(value).strip())
     if found is None:

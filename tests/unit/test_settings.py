@@ -166,7 +166,9 @@ def test_how_long_versions_are_kept_is_a_duration(conf: Callable[..., settings.S
     """As everywhere: a number with its unit."""
     kept = conf("maintenance: {keep: 2 days, every: 1 hour}\n").maintenance
     assert (kept.keep, kept.every) == (172_800, 3_600)
-    assert "such as `30 days`" in refusal(conf, "maintenance: {keep: 2}\n")
+    for wrong in ("keep: 2", "keep: off", "keep: false", "every: no", "keep: on"):
+        assert "such as `30 days`" in refusal(conf, f"maintenance: {{{wrong}}}\n")
+    assert conf("maintenance: {keep: 0, every: null}\n").maintenance.keep == 0
 
 
 def test_all_problems_are_told_at_once(conf: Callable[..., settings.Settings]) -> None:
@@ -482,6 +484,7 @@ def test_topics_default_to_the_prefix_and_include_narrows_them() -> None:
         ({"sources/a.yaml": "name: s\ntables: {d.t: {schema_changes: maybe}}\n"}, "schema_changes"),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {stored_as_scd_type: 3}}\n"}, "stored_as_scd_type"),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {purge_after: 30}}\n"}, "such as `30 days`"),
+        ({"sources/a.yaml": "name: s\ntables: {d.t: {purge_after: off}}\n"}, "such as `30 days`"),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {purge_after: -1 days}}\n"}, "such as `30 days`"),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {purge_after: 0}}\n"}, "accept_refused_replays: true"),
     ],
