@@ -180,12 +180,18 @@ def declared(path: Path | str) -> SourceSpec:
 
 
 def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
-    """Where downloads and logs are kept: ``$REPLICATOR_CACHE``, else ``replicator`` below ``$XDG_CACHE_HOME``."""
+    """Where downloads and logs are kept: ``$REPLICATOR_CACHE``, else ``replicator`` below ``$XDG_CACHE_HOME``. Raises
+    ConfigError for a user without a home, as some containers have.
+    """
     variables = of_process() if environment is None else environment
     own = variables.get("REPLICATOR_CACHE")
-    if own:
-        return Path(own).expanduser()
-    return Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "replicator"
+    try:
+        if own:
+            return Path(own).expanduser()
+        return Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "replicator"
+    except RuntimeError as error:
+        mend = "Name a folder in REPLICATOR_CACHE."
+        raise ConfigError("nobody says where downloads and logs are kept: there is no home", mend=mend) from error
 
 
 def _settings(keys: Keys, env: str, cache: Path, **nouns: Any) -> Settings:

@@ -439,6 +439,8 @@ def test_the_cache_is_where_the_environment_says() -> None:
     assert settings.cache_dir({"REPLICATOR_CACHE": "/c", "XDG_CACHE_HOME": "/x"}) == Path("/c")
     assert settings.cache_dir({"XDG_CACHE_HOME": "/x"}) == Path("/x/replicator")
     assert settings.cache_dir({}) == Path.home() / ".cache" / "replicator"
+    with pytest.raises(ConfigError, match=r"there is no home\. Name a folder in REPLICATOR_CACHE"):
+        settings.cache_dir({"REPLICATOR_CACHE": "~nobody-of-that-name/c"})
 
 
 def test_a_source_takes_shared_servers_and_says_its_own(conf: Callable[..., settings.Settings]) -> None:
