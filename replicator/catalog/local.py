@@ -89,6 +89,7 @@ class LocalEngine:
         return self._past.told()
 
     def _open_named(self, query: str, known: Mapping[str, Table]) -> None:
+        tables.refuse_case_twins(known, query)
         for name, table in known.items():
             is_wanted = name not in self._opened and tables.is_named(name, query)
             if is_wanted and self._past.opens(name, table, partial(self._open, name)):

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from replicator import names
+from replicator.errors import ConfigError
 from replicator.spec import Table
 
 if TYPE_CHECKING:
@@ -55,6 +56,18 @@ def databases(silver: Iterable[Silver]) -> dict[tuple[str, str], tuple[str, ...]
 def is_named(name: str, query: str) -> bool:
     """Whether the name of a view stands in a query. Tables that do not are not even opened."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query, re.IGNORECASE) is not None
+
+
+def refuse_case_twins(known: Iterable[str], query: str) -> None:
+    """Raise ConfigError where a query names one of two tables that only case tells apart: to an engine both are one,
+    and the rows would be those of either.
+    """
+    seen: dict[str, str] = {}
+    for name in known:
+        twin = seen.setdefault(name.casefold(), name) if is_named(name, query) else name
+        if twin != name:
+            mend = "Keep one of them in another lake, or rename it at the source."
+            raise ConfigError(f"{twin} and {name} are two tables, which no query tells apart", mend=mend)
 
 
 class Listing:

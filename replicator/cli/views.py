@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from replicator import names
 from replicator.catalog.past import Past
-from replicator.catalog.tables import is_named, views
+from replicator.catalog.tables import is_named, refuse_case_twins, views
 from replicator.errors import ConfigError
 from replicator.formats import control
 from replicator.spelling import table_meant
@@ -37,7 +37,10 @@ def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str
 def named(
     spark: SparkSession, tables_of: TableFormat, tables: Mapping[str, Table], query: str, past: Past
 ) -> list[str]:
-    """The same, of tables that are known already, as they were then."""
+    """The same, of tables that are known already, as they were then. Raises ConfigError for names that only case tells
+    apart: Spark would show the rows of the last one.
+    """
+    refuse_case_twins(tables, query)
 
     def view(name: str, table: Table, version: int | None) -> None:
         live(tables_of.read(spark, table, version)).createOrReplaceTempView(names.spark(name))

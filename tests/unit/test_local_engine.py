@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import deltalake
@@ -20,7 +20,9 @@ from pyarrow import parquet
 from replicator import settings
 from replicator.catalog import tables
 from replicator.catalog.local import LocalEngine
+from replicator.catalog.past import Past
 from replicator.catalog.store import SPARK, Store
+from replicator.cli import views
 from replicator.errors import ConfigError, ReplicatorError, Unreachable, VersionMissing
 from replicator.lake import Lake
 from tests.cli import said
@@ -360,3 +362,22 @@ def test_the_shipped_query_of_product_lines_adds_up(tmp_path: Path) -> None:
     models = settings.load(ROOT / "conf", "local", {}).models
     known = {column.name for model in models for column in model.columns}
     assert {*facts, "product_line"} <= known
+
+
+def test_no_query_gets_the_rows_of_a_table_that_only_case_tells_apart(tmp_path: Path) -> None:
+    """MySQL and PostgreSQL may have ``Orders`` beside ``orders``; engines do not: neither is shown in place of
+    the other, by none of them, and other tables are asked as ever.
+    """
+    lake = write(tmp_path)
+    deltalake.write_deltalake(lake.silver("shop", "sales.Orders").location, ORDERS)
+    engine, nothing = LocalEngine(Store(lake.root), lake), cast("Any", None)
+    twins = [("shop", name, lake.silver("shop", name)) for name in ("sales.Orders", "sales.orders")]
+    known = dict(tables.views(twins, []))
+    assert sorted(known) == ["shop__sales__Orders", "shop__sales__orders"]
+    for name in known:
+        query = f"SELECT * FROM {name}"
+        with pytest.raises(ConfigError, match=r"shop__sales__Orders and shop__sales__orders are two tables"):
+            engine.ask(query, None)
+        with pytest.raises(ConfigError, match="Keep one of them in another lake"):
+            views.named(nothing, nothing, known, query, Past(None, nothing))  # before Spark is asked
+    assert list(engine.ask("SELECT count(*) FROM fact_orders", None).texts()) == [("2",)]
