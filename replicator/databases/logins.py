@@ -79,6 +79,14 @@ def _tried(module: Any, login: Login, **settings: Any) -> Any:
     except module.Error as error:
         refused = BINLOG_REFUSES if login.kind in ("mariadb", "mysql") else frozenset[int]()
         raise shut(login.kind, error, f"{login.host}:{login.port}", refused) from None
+    except RuntimeError as error:
+        raise lacking(error, f"{login.host}:{login.port}") from error
+
+
+def lacking(error: RuntimeError, where: str) -> ConfigError:
+    """What a client of MySQL's lacks for a login of MySQL 8's own kind in a session that is not encrypted."""
+    mend = "Install it: pip install cryptography, or have the session encrypted (`sslmode: require`)."
+    return ConfigError(f"PyMySQL cannot log in: {error}", where=where, mend=mend)
 
 
 def shut(who: str, error: Exception, where: str, refused: frozenset[int]) -> Unreachable | LoginRefused:

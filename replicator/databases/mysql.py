@@ -72,7 +72,7 @@ class MysqlDatabase:
 
     @contextmanager
     def glance(self) -> Iterator[MysqlGlance]:
-        """A look at this moment. Raises Unreachable, LoginRefused; ConfigError without PyMySQL."""
+        """A look at this moment. Raises Unreachable, LoginRefused; ConfigError without PyMySQL, or what it needs."""
         client = _client()
         try:
             session = client.connect(
@@ -81,6 +81,8 @@ class MysqlDatabase:
             )  # fmt: skip
         except client.MySQLError as error:
             raise logins.shut("the database", error, self.where, logins.BINLOG_REFUSES) from None
+        except RuntimeError as error:
+            raise logins.lacking(error, self.where) from error
         with closing(session):
             yield MysqlGlance(session, self.where)
 

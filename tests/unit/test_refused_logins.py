@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from replicator.databases import logins, mysql, postgresql
-from replicator.errors import LoginRefused, ReplicatorError, Unreachable
+from replicator.errors import ConfigError, LoginRefused, ReplicatorError, Unreachable
 from replicator.sinks.postgres import PostgresConnection
 from replicator.spec import Login
 
@@ -53,6 +53,21 @@ def mariadb(number: int) -> Server:
         link.sendall(struct.pack("<i", len(body)) + body)
 
     return answer
+
+
+def mysql_8(link: socket.socket) -> None:
+    """One whose users log in by its own default, and that offers its key to a session that is not encrypted."""
+
+    def sent(number: int, body: bytes) -> None:
+        link.sendall(struct.pack("<i", len(body))[:3] + bytes([number]) + body)
+
+    tail = struct.pack("<HBHHB", 0x8201, 45, 2, 0x0008, 21) + bytes(10) + b"s" * 12 + b"\0caching_sha2_password\0"
+    sent(0, b"\x0a8.0.36\0" + struct.pack("<i", 1) + b"s" * 8 + b"\0" + tail)
+    link.recv(4096)
+    sent(2, b"\x01\x04")  # it has not seen this password yet
+    link.recv(4096)
+    sent(4, b"\x01-----BEGIN PUBLIC KEY-----\n")
+    link.recv(4096)
 
 
 @contextmanager
@@ -140,3 +155,19 @@ def test_what_mariadb_refuses_for_good_is_exit_code_2(number: int, setting: str)
     with listening(mariadb(1040)) as port:
         assert isinstance(refusal(lambda: logins.session(login("mariadb", port))), Unreachable)
         assert isinstance(refusal(lambda: looked(mysql.source(login("mariadb", port)))), Unreachable)
+
+
+def test_what_a_login_of_mysql_8_lacks_on_this_side_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyMySQL without `cryptography` meets its default only where a session is not encrypted: no fault of ours, nor of
+    the server's.
+    """
+    monkeypatch.setattr("pymysql._auth._have_cryptography", False)
+    with listening(mysql_8) as port:
+        found = [
+            refusal(lambda: logins.session(login("mysql", port))),
+            refusal(lambda: looked(mysql.source(login("mysql", port)))),
+        ]
+    assert [(type(error), error.exit_code, error.where) for error in found] == [
+        (ConfigError, 2, f"127.0.0.1:{port}")
+    ] * 2
+    assert all("pip install cryptography" in str(error) for error in found)
