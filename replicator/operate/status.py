@@ -98,9 +98,9 @@ class SparkSurvey:
         """As its format has it."""
         return self.at.format.progress(self.spark, table, application)
 
-    def records(self, table: Table) -> Tally:
+    def records(self, table: Table, time: str = "timestamp") -> Tally:
         """By one job."""
-        return self._tally(table, newest=F.unix_millis(F.max("timestamp")))
+        return self._tally(table, newest=F.unix_millis(F.max(time)))
 
     def rows(self, table: Table) -> Tally:
         """By one job."""

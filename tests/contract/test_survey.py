@@ -115,6 +115,7 @@ def test_a_lake_is_told_of_in_the_same_words_without_spark(at: Refinement, exact
     by_spark = status.standings(exact, around)
     assert [(each.layer, each.table, each.rows, each.lag_events) for each in by_spark] == [
         ("bronze", "s", 23, None),
+        ("dead_letters", "s", 1, None),
         ("silver", "s/shop.orders", 4, 3),
         ("history", "s/shop.orders__history", 9, 3),
         ("silver", "s/shop.parts ö", 4, 0),

@@ -92,9 +92,9 @@ class DirectSurvey:
             raise ReplicatorError(doubt, where=table.location, mend=SPARK)
         return Progress(application, version)
 
-    def records(self, table: Table) -> Tally:
+    def records(self, table: Table, time: str = "timestamp") -> Tally:
         """By what the log says of the files, and by the rows of those of which it says too little."""
-        return self._newest(table, "timestamp")
+        return self._newest(table, time)
 
     def rows(self, table: Table) -> Tally:
         """By four columns."""

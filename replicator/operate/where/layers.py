@@ -61,6 +61,7 @@ def looks(of: Survey) -> Iterator[Look]:
         if source in taken:
             yield Look("bronze", source, partial(_bronze, of, source))
             yield Look("gap", source, partial(_gaps, of, source))
+            yield Look("dead_letters", source, partial(_letters, of, source))
         at = _Source(source, cache(partial(_upto, of, source)), cache(partial(of.waiting, source)))
         for name in map(names.decode_table, of.tables(of.lake.silver_root(source))):
             yield Look("silver", f"{source}/{name}", partial(_silver, of, at, name))
@@ -116,6 +117,15 @@ def _gap(gap: Gap) -> Standing:
     seconds = _age(int(datetime.fromisoformat(gap.since).timestamp() * 1000))
     told = f"offsets {gap.first} to {gap.last} were passed over at {gap.since} by {gap.by}"
     return Standing("gap", f"{gap.topic}/{gap.partition}", gap.last - gap.first + 1, told, lag_seconds=seconds)
+
+
+def _letters(of: Survey, source: str) -> list[Standing]:
+    """Of a source the records that could not be applied, where there are some."""
+    table = of.lake.dead_letters(source)
+    found = None if of.version(table) is None else of.records(table, "first_seen")
+    if found is None or not found.rows:
+        return []
+    return [Standing("dead_letters", source, found.rows, "`dead-letters list` tells why", newest_ms=found.newest_ms)]
 
 
 def _upto(of: Survey, source: str) -> tuple[str, int | None]:

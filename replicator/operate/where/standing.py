@@ -22,6 +22,9 @@ class Standing:
     what for (``position``), their transactions (``lag_events``) and how long the oldest does. They are in the
     ``lag_events`` of silver, too.
 
+    In the layer ``dead_letters`` a source is told of that has some: how many (``rows``), and when the last one came
+    (``newest_ms``).
+
     In the layer ``gap`` a partition (``<topic>/<partition>``) is told of which offsets are not in bronze, since an
     operator passed over them: at most how many records (``rows``), which, when and by whom (``position``), and how long
     ago (``lag_seconds``). Rows of silver may be missing or old until a new snapshot.

@@ -73,8 +73,8 @@ class Survey(Protocol):
     def progress(self, table: Table, application: str) -> Progress | None:
         """What the table's own commits record about this input."""
 
-    def records(self, table: Table) -> Tally:
-        """The rows of bronze; newest by Kafka's clock."""
+    def records(self, table: Table, time: str = "timestamp") -> Tally:
+        """The rows of bronze, newest by Kafka's clock; of another table that lies beside it by its column ``time``."""
 
     def rows(self, table: Table) -> Tally:
         """The rows of silver: those that are not deleted are shown."""
