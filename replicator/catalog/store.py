@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from replicator import s3
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.errors import ConfigError, ReplicatorError, first_line
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -125,5 +125,5 @@ class Store:
 
 def not_read(location: str, error: OSError) -> ReplicatorError:
     """An error of pyarrow's or delta-rs' as ours: see ``s3.not_read``."""
-    reason = str(error).splitlines()[0]
+    reason = first_line(error)
     return s3.not_read(reason, location, is_refused=_REFUSAL.search(reason) is not None)

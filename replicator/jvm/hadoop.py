@@ -30,7 +30,9 @@ def file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
 
 def not_read(path: str, error: Py4JJavaError) -> ReplicatorError:
     """An error of the client as ours: see ``s3.not_read``."""
-    reason = str(error.java_exception.getMessage()).splitlines()[0]
+    java = error.java_exception
+    said = str(java.getMessage() or "").strip()
+    reason = said.splitlines()[0] if said else str(java.getClass().getName())
     return s3.not_read(reason, path, is_refused=causes.is_refused(error))
 
 

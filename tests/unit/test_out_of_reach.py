@@ -169,6 +169,19 @@ def test_nor_is_it_one_to_hadoops_client(status: int, error: type[ReplicatorErro
     assert isinstance(hadoop.not_read("s3a://b/x", cast("Py4JJavaError", Java(told))), error)
 
 
+@pytest.mark.parametrize("said", [None, "", "\n"])
+def test_an_error_that_says_nothing_is_told_by_its_name(said: str | None) -> None:
+    """As an interrupted read of Java's does, or one of pyarrow's whose store cut the answer off."""
+    kind = SimpleNamespace(getName=lambda: "java.io.InterruptedIOException")
+
+    class Java(Exception):
+        java_exception = SimpleNamespace(getMessage=lambda: said, getClass=lambda: kind)
+
+    told = hadoop.not_read("s3a://b/x", cast("Py4JJavaError", Java()))
+    assert "does not answer: java.io.InterruptedIOException" in str(told)
+    assert "does not answer: OSError" in str(store.not_read("s3a://b/x", OSError(said or "")))
+
+
 @pytest.mark.parametrize("why", ["Permission denied", "Read-only file system", "Too many open files"])
 def test_a_file_that_nobody_may_touch_is_not_lost(why: str) -> None:
     """Java calls it not found, too; nothing is to be removed for that."""
