@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
 
@@ -13,7 +13,7 @@ from replicator import failpoints, names
 from replicator.errors import ReplicatorError
 from replicator.jvm import gateway
 from replicator.jvm.failures import FAILURES
-from replicator.spec import BY_POSITION, BY_TIME
+from replicator.spec import BY_TIME
 from replicator.stages import engine, side_by_side, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
@@ -24,6 +24,7 @@ from replicator.stages.tick import (
     cut,
     epochs,
     misnamed,
+    noting,
     resharding,
     rests,
     rewind,
@@ -34,7 +35,6 @@ from replicator.stages.tick import (
 )
 from replicator.stages.tick.backlog import Before
 from replicator.stages.tick.cut import Standing
-from replicator.stages.tick.resharding import Moved
 from replicator.stages.tick.rewind import Watch
 from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.share import Share
@@ -167,7 +167,7 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
         if share is None:
             return None
         alone = {topic: tick.routes.alone.get(topic, routing.BEGINNING) for topic in shared.routes.alone}
-        _keep_routes(at, replace(shared.routes, alone=alone), tick.routes)
+        noting.keep_routes(at, replace(shared.routes, alone=alone), tick.routes)
         stops = rewind.stops(tick.watch, tick.records, tick.surveyed[1], shared.routes, shared.orders, ())
         stop = shared.stops.get(table) or stops.get(table)
         return apply(share, shared.records) if stop is None else _stopped(share, stop)
@@ -179,7 +179,7 @@ def _applied(tick: Tick) -> list[Account]:
     shared = sharing.shared(tick)
     failpoints.hit("silver.range_read")
     strays = _strays(watch.spark, at, shared.records, shared.strays, tick.again)
-    _keep_routes(at, resharding.both(shared.routes, at.source, tick.moved), tick.routes)
+    noting.keep_routes(at, resharding.both(shared.routes, at.source, tick.moved), tick.routes)
     orders, stops = shared.orders, dict[str, ReplicatorError](shared.stops)
     if tick.again is None:
         stops |= rewind.stops(watch, tick.records, found, shared.routes, orders, tick.existing)
@@ -190,28 +190,14 @@ def _applied(tick: Tick) -> list[Account]:
         failpoints.hit("silver.tables_done")
         rests.noted(watch.spark, at, shared.routes, watch.news, done)
         failed = {table for table, account in done.items() if account.error is not None} | watch.news.paused
-        _moved(at, shared.routes, tick.moved, failed)
-        _remember(watch, found, shared.routes, orders, failed)
+        noting.moved(at, shared.routes, tick.moved, failed)
+        noting.remember(watch, found, shared.routes, orders, failed)
         unwritten = {share.name for share in shared.shares if not done[share.name].applied and _is_missing(share)}
-        _settle(watch, shared.routes, orders.keys() - unwritten, failed, unwritten - failed)
+        noting.settle(watch, shared.routes, orders.keys() - unwritten, failed, unwritten - failed)
         for table in done.keys() - {*tick.existing}:
             words = misnamed.told(table, shared.routes, at.source)
             done[table] = replace(done[table], warnings=(*done[table].warnings, *words))
     return [*strays, *(_warned(at, account, orders.get(table) == BY_TIME) for table, account in done.items())]
-
-
-def _keep_routes(at: Refinement, learned: Routes, known: Routes) -> None:
-    if learned != known:
-        at.control.put(at.lake.routes(at.source.name), learned.value())
-        failpoints.hit("silver.routes_saved")
-
-
-def _moved(at: Refinement, learned: Routes, moved: Moved, failed: Collection[str]) -> None:
-    """Topics whose rows other tables have taken by now carry these alone."""
-    done = {topic for topic in moved if set(learned.tables.get(topic, ())).isdisjoint(failed)}
-    if done:
-        known = routing.load_routes(at.control, at.lake.routes(at.source.name), learned.bronze)
-        _keep_routes(at, resharding.settled(known, at.source, learned, done), known)
 
 
 def _accounts(watch: Watch, shared: Shared, stops: Mapping[str, ReplicatorError]) -> dict[str, Account]:
@@ -270,28 +256,6 @@ def _warned(at: Refinement, account: Account, by_time: bool) -> Account:
         return account
     at.reached.warned.add(account.table)
     return replace(account, warnings=(*account.warnings, _BY_TIME))
-
-
-def _remember(
-    watch: Watch, found: Sequence[Row], routes: Routes, orders: Mapping[str, str], failed: Collection[str]
-) -> None:
-    """What the next range is measured against: topics whose tables all went on."""
-    at, reached, upto = watch.at, watch.at.reached, watch.news.upto
-    done = [topic for topic in watch.news.after if not set(routes.tables.get(topic, ())) & set(failed)]
-    changed = reached.raise_to(upto, found, done)
-    reached.quiet(upto, ticks.topics_of(routes, watch.news.paused).union(watch.news.after))
-    now = {**reached.orders, **{table: order for table, order in orders.items() if table not in failed}}
-    now = {table: order for table, order in now.items() if order != BY_POSITION}
-    changed, reached.orders = changed or now != reached.orders, now
-    reached.save(at.control, at.lake.reached(at.source.name), upto, changed=changed)
-
-
-def _settle(
-    watch: Watch, routes: Routes, tables: Collection[str], behind: Collection[str], unwritten: Collection[str]
-) -> None:
-    """Which tables need not be asked how far they are until their topics get records."""
-    upto, applied = watch.news.upto, {table: watch.news.upto for table in tables if table not in behind}
-    watch.at.reached.settle(routes.bronze, upto, ticks.topics_of(routes, behind), applied, unwritten)
 
 
 def _strays(
