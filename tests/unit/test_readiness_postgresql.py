@@ -17,7 +17,7 @@ CONNECTOR = Connector(
 )  # fmt: skip
 ROLE = {
     "rolsuper": False, "rolreplication": True, "rolcanlogin": True, "rolbypassrls": False, "rolcreaterole": False,
-    "rolcreatedb": False, "connects": True, "cloud": False,
+    "rolcreatedb": False, "connects": True, "cloud": None,
 }  # fmt: skip
 TABLE = {
     "name": "sales.orders", "parts": None, "ancestors": None, "children": None, "alike": None, "unlogged": False,
@@ -94,6 +94,13 @@ def test_a_source_at_which_all_is_well_has_nothing_to_mend() -> None:
             'CREATE PUBLICATION "shop" FOR TABLE "sales"."orders", "sales"."signals";',
         ),
         ({"role": {"rolreplication": False}}, "mend", "role", 'ALTER ROLE "dbz" REPLICATION;'),
+        ({"role": {"rolreplication": False, "cloud": False}}, "mend", "role", 'GRANT rds_replication TO "dbz";'),
+        (
+            {"role": {"rolreplication": False, "rolcanlogin": False, "cloud": False}},
+            "mend",
+            "role",
+            'ALTER ROLE "dbz" LOGIN; GRANT rds_replication TO "dbz";',
+        ),
         ({"role": {"rolcanlogin": False}}, "mend", "role", 'ALTER ROLE "dbz" LOGIN;'),
         ({"role": {"connects": False}}, "mend", "role", 'GRANT CONNECT ON DATABASE "shop" TO "dbz";'),
         ({"role": {"rolsuper": True, "rolcreatedb": True}}, "advice", "role", "NOSUPERUSER NOCREATEDB"),

@@ -20,8 +20,7 @@ SELECT name, setting FROM pg_settings
     "role": """
 SELECT rolsuper, rolreplication, rolcanlogin, rolbypassrls, rolcreaterole, rolcreatedb,
        has_database_privilege(oid, current_database(), 'CONNECT') AS connects,
-       EXISTS (SELECT 1 FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid
-                WHERE m.member = r.oid AND g.rolname = 'rds_replication') AS cloud
+       (SELECT pg_has_role(r.oid, g.oid, 'MEMBER') FROM pg_roles g WHERE g.rolname = 'rds_replication') AS cloud
   FROM pg_roles r WHERE rolname = %(user)s
 """,
     "slots": """
@@ -162,8 +161,7 @@ def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     if not (role["rolreplication"] or role["rolsuper"] or role["cloud"]):
         lacking.append("REPLICATION")
     if lacking:
-        fix = f"ALTER ROLE {name} {' '.join(lacking)};"
-        yield Finding("role", MEND, f"{connector.user} lacks {' and '.join(lacking)}", fix)
+        yield Finding("role", MEND, f"{connector.user} lacks {' and '.join(lacking)}", _given(name, lacking, role))
     if not role["connects"]:
         fix = f"GRANT CONNECT ON DATABASE {quoted(connector.databases[0])} TO {name};"
         yield Finding("role", MEND, f"{connector.user} may not connect to the database", fix)
@@ -174,6 +172,14 @@ def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
         yield Finding("role", ADVICE, f"{connector.user} has {', '.join(too_many)}, which capture never needs", fix)
     elif not lacking and role["connects"]:
         yield Finding("role", OK, connector.user)
+
+
+def _given(name: str, lacking: list[str], role: Mapping[str, Any]) -> str:
+    """Where the cloud keeps superusers to itself (``cloud`` is no NULL), replication is a role that others grant."""
+    if role["cloud"] is None or "REPLICATION" not in lacking:
+        return f"ALTER ROLE {name} {' '.join(lacking)};"
+    login = f"ALTER ROLE {name} LOGIN; " if "LOGIN" in lacking else ""
+    return f"{login}GRANT rds_replication TO {name};"
 
 
 def _drop(slot: str) -> str:
