@@ -117,6 +117,20 @@ def test_rights_of_a_binlog_reader_are_told_both_ways() -> None:
     assert bad(binlog.judge(of_mariadb(privileges=narrow), MARIADB)) == []
 
 
+@pytest.mark.parametrize(
+    ("scope", "is_enough"),
+    [(r"my\_shop", True), (r"my\_%", True), ("my_shop", True), (r"my\_sho", False), ("my", False)],
+)
+def test_a_right_for_databases_names_them_by_a_pattern(scope: str, is_enough: bool) -> None:
+    """The manual has `_` escaped in a GRANT, and the server keeps it so: it was taken for another database."""
+    connector = replace(MARIADB, databases=("my_shop",), tables=("my_shop.*",), signals="my_shop.signals")
+    rights = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED if each != "SELECT"]
+    rights += [{"grantee": DBZ, "privilege": each, "scope": scope} for each in ("SELECT", "INSERT")]
+    tables = [{"name": f"my_shop.{each}", "engine": "InnoDB", "key_count": 1} for each in ("orders", "signals")]
+    found = bad(binlog.judge(of_mariadb(tables=tables, privileges=rights), connector))
+    assert [what for _, what, _ in found] == ([] if is_enough else ["grants", "signals"])
+
+
 @pytest.mark.parametrize("scope", ["*", "shop", "shop.signals"])
 def test_a_signal_table_into_which_a_binlog_reader_may_not_insert_is_told(scope: str) -> None:
     """Incremental snapshots write their watermarks there; a right for the table, its database or all will do."""

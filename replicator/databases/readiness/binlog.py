@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -126,7 +127,8 @@ def _privileges(told: Rows | None, connector: Connector, databases: list[str]) -
     for grantee in sorted({row["grantee"] for row in told}):
         own = {(_spelled(row["privilege"]), str(row["scope"])) for row in told if row["grantee"] == grantee}
         everywhere = {privilege for privilege, scope in own if scope == "*"}
-        reads_all = bool(databases) and all(("SELECT", database) in own for database in databases)
+        read = [scope for privilege, scope in own if privilege == "SELECT"]
+        reads_all = bool(databases) and all(any(_covers(scope, each) for scope in read) for each in databases)
         missing = [each for each in _NEEDED if each not in everywhere and not (each == "SELECT" and reads_all)]
         surplus = sorted(everywhere - _HARMLESS)
         if missing:
@@ -144,10 +146,18 @@ def _signals(told: Rows, connector: Connector, every: list[str]) -> Iterator[Fin
     """Whether each account of the connector's user may insert into the signal table."""
     yield from signalling.missing(connector, every, _quoted(connector.signals))
     for table in (each for each in every if signalling.is_signals(connector, each)):
-        scopes = {"*", table, table.partition(".")[0]}
-        able = {row["grantee"] for row in told if row["privilege"] == "INSERT" and str(row["scope"]) in scopes}
+        database, own = table.partition(".")[0], ("*", table)
+        rows = [row for row in told if row["privilege"] == "INSERT"]
+        able = {row["grantee"] for row in rows if row["scope"] in own or _covers(str(row["scope"]), database)}
         for grantee in sorted({row["grantee"] for row in told} - able):
             yield from signalling.unwritable(connector, table, _quoted(table), grantee)
+
+
+def _covers(scope: str, database: str) -> bool:
+    """Whether a right for databases holds for this one: it names them by a pattern of LIKE."""
+    pieces = re.findall(r"\\.|.", scope, re.DOTALL)
+    pattern = "".join({"%": ".*", "_": "."}.get(each) or re.escape(each[-1]) for each in pieces)
+    return re.fullmatch(pattern, database, re.DOTALL) is not None
 
 
 def _spelled(privilege: str) -> str:
