@@ -260,6 +260,24 @@ def test_a_further_capture_instance_can_be_made_as_printed(own: list[dict[str, A
     assert fix in found[2]
 
 
+def test_of_two_capture_instances_the_older_one_is_disabled() -> None:
+    """The newer one is what the connector goes on with; a column that was retyped is in both. Both are asked for in
+    the order in which they were made.
+    """
+    older, newer = instance(instance="first"), instance(instance="a second")
+    [found] = bad(sqlserver.judge(of_sqlserver(instances_testDB=[older, newer, PRODUCT]), SQLSERVER))
+    assert "@capture_instance = N'first';" in found[2]
+    assert asking.questions(SQLSERVER)["instances testDB"].rstrip().endswith("ORDER BY c.create_date")
+
+
+def test_a_sysadmin_needs_no_role_to_read_changes() -> None:
+    """It reads everything; that it is too much is said once."""
+    told = of_sqlserver(
+        server=[{"edition": 3, "sysadmin": 1}], rights_testDB=[], instances_testDB=[instance(role="readers"), PRODUCT]
+    )
+    assert [each[:2] for each in bad(sqlserver.judge(told, SQLSERVER))] == [("advice", "grants")]
+
+
 def test_a_table_without_a_key_is_enabled_without_net_changes() -> None:
     """They need a key or a unique index; an Azure SQL database has no Agent."""
     told = of_sqlserver({"tracked": False, "keyed": 0}, server=[{"edition": 5, "sysadmin": 0}], agent=[])
