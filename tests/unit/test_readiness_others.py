@@ -5,6 +5,7 @@ MariaDB's are live in tests/stack; SQL Server and Oracle cannot run here.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -349,6 +350,19 @@ def test_one_fault_of_an_oracle_is_one_finding_with_its_mend(
     assert fix in found[2]
 
 
+def test_what_an_oracle_user_has_through_roles_it_does_not_lack() -> None:
+    """CONNECT holds CREATE SESSION; a role of one's own may hold all, and is not to be revoked then."""
+    own = [{"privilege": each, "is_role": 1} for each in ("C##CAPTURE", "CONNECT")]
+    through = [{"privilege": each} for each in ("CONNECT", *oracle._NEEDED)]
+    assert bad(oracle.judge(of_oracle(privileges=own, through=through), ORACLE)) == []
+    [lacks] = bad(oracle.judge(of_oracle(privileges=own, through=through[:-1]), ORACLE))
+    assert lacks[2].startswith("GRANT LOCK ANY TABLE TO c##dbz;")
+    spare = [*own, *({"privilege": each, "is_role": 0} for each in oracle._NEEDED)]
+    assert [fix for _, _, fix in bad(oracle.judge(of_oracle(privileges=spare), ORACLE))] == [
+        "REVOKE C##CAPTURE FROM c##dbz;"
+    ]
+
+
 def test_an_oracle_that_logs_every_column_of_every_table_needs_no_log_group() -> None:
     """The whole database, or table by table."""
     whole = [{"log_mode": "ARCHIVELOG", "minimal": "YES", "whole": "YES"}]
@@ -360,3 +374,13 @@ def test_a_user_that_only_kafka_connect_knows_is_the_one_that_asks() -> None:
     login = Login("mariadb", "h", 3306, "looker")
     assert asking.values(login, replace(MARIADB, user="${env:U}"))["user"] == "looker"
     assert asking.values(login, MARIADB)["user"] == "dbz"
+
+
+def test_a_question_is_given_the_values_that_it_names_and_no_other() -> None:
+    """Oracle's client refuses a value that a statement does not name: `:user` is not named by `:username`."""
+    login = Login("oracle", "h", 1521, "c##dbz")
+    told = asking.values(login, ORACLE)
+    for sql in oracle.QUESTIONS.values():
+        assert set(asking.arguments("oracle", sql, told)) == set(re.findall(r":(\w+)", sql))
+    assert asking.arguments("oracle", oracle.QUESTIONS["privileges"], told) == {"username": "c##dbz"}
+    assert asking.arguments("mariadb", binlog.QUESTIONS["privileges"], told) == {"user": "c##dbz"}

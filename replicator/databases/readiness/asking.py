@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
@@ -55,14 +56,18 @@ def ask(login: Login, asked: Mapping[str, str], told: Mapping[str, str]) -> Answ
         return {name: _answer(session, login, sql, told) for name, sql in asked.items()}
 
 
+def arguments(kind: str, sql: str, told: Mapping[str, str]) -> dict[str, str]:
+    """What a question names of the values: Oracle's client refuses one that it does not name."""
+    if kind == "oracle":
+        return {name: value for name, value in told.items() if re.search(rf":{name}\b", sql)}
+    return {name: value for name, value in told.items() if f"%({name})s" in sql}
+
+
 def _answer(session: Any, login: Login, sql: str, told: Mapping[str, str]) -> Rows | None:
-    if login.kind == "oracle":
-        arguments = {name: value for name, value in told.items() if f":{name}" in sql}
-    else:
-        arguments = {name: value for name, value in told.items() if f"%({name})s" in sql}
+    given = arguments(login.kind, sql, told)
     with closing(session.cursor()) as cursor:
         try:
-            cursor.execute(sql, *([arguments] if arguments else []))
+            cursor.execute(sql, *([given] if given else []))
             columns = [column[0].lower() for column in cursor.description]
             return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
         except Exception as error:  # every client has errors of its own: whether the server is there is asked

@@ -26,6 +26,11 @@ from replicator.databases.readiness.finding import (
 from replicator.spec import Connector
 
 _OF_USERS = "owner NOT IN (SELECT username FROM all_users WHERE oracle_maintained = 'Y')"
+_ROLES = (
+    "SELECT granted_role FROM dba_role_privs START WITH grantee = UPPER(:username) "
+    "CONNECT BY NOCYCLE PRIOR granted_role = grantee"
+)
+"""Its own, those that these are in, and so on."""
 QUESTIONS: Mapping[str, str] = {
     "database": """
 SELECT log_mode, supplemental_log_data_min AS minimal, supplemental_log_data_all AS whole FROM v$database
@@ -45,9 +50,12 @@ SELECT owner || '.' || table_name AS name, column_name AS col, data_type AS type
        AND {_OF_USERS}
 """,  # noqa: S608 - made of constants
     "privileges": """
-SELECT privilege FROM dba_sys_privs WHERE grantee = UPPER(:username)
-UNION ALL SELECT granted_role FROM dba_role_privs WHERE grantee = UPPER(:username)
+SELECT privilege, 0 AS is_role FROM dba_sys_privs WHERE grantee = UPPER(:username)
+UNION ALL SELECT granted_role, 1 FROM dba_role_privs WHERE grantee = UPPER(:username)
 """,
+    "through": f"""
+SELECT privilege FROM dba_sys_privs WHERE grantee IN ({_ROLES}) UNION {_ROLES}
+""",  # noqa: S608 - made of constants
 }
 _NEEDED = (
     "CREATE SESSION", "FLASHBACK ANY TABLE", "SELECT ANY TABLE", "SELECT_CATALOG_ROLE", "EXECUTE_CATALOG_ROLE",
@@ -63,7 +71,7 @@ def judge(answers: Answers, connector: Connector) -> list[Finding]:
     tables = [row for row in answers["tables"] or () if takes(connector, row["name"])]
     return [
         *_logs(answers, connector),
-        *_rights(answers["privileges"], connector),
+        *_rights(answers["privileges"], answers.get("through") or (), connector),
         *_tables(tables, answers),
         *_columns(answers["columns"] or (), connector),
         *absent(connector, [row["name"] for row in answers["tables"] or ()]),
@@ -94,13 +102,16 @@ def _logs(answers: Answers, connector: Connector) -> Iterator[Finding]:
         yield Finding("heartbeat", ADVICE, said, "Set `heartbeat_seconds: 10` in the source's file.")
 
 
-def _rights(told: Rows | None, connector: Connector) -> Iterator[Finding]:
+def _rights(told: Rows | None, through: Rows, connector: Connector) -> Iterator[Finding]:
+    """What it lacks of its own and ``through`` roles; too many are told of those that it was granted itself."""
     if not told:
         yield unseen("grants", f"SELECT on DBA_SYS_PRIVS, or {connector.user} has none")
         return
     held = {row["privilege"] for row in told}
-    missing = [each for each in _NEEDED if each not in held] if "DBA" not in held else []
-    surplus = sorted(held - _HARMLESS)
+    reached = held | {row["privilege"] for row in through}
+    missing = [each for each in _NEEDED if each not in reached] if "DBA" not in reached else []
+    roles = {row["privilege"] for row in told if row.get("is_role")} - {"DBA"}
+    surplus = sorted(held - _HARMLESS - (set() if held.issuperset(_NEEDED) else roles))  # some may be what it needs
     if missing:
         fix = f"GRANT {', '.join(missing)} TO {connector.user}; -- CONTAINER=ALL for a common user"
         yield Finding("grants", MEND, f"{connector.user} lacks {', '.join(missing)}", fix)
