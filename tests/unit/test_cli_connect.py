@@ -98,6 +98,25 @@ def test_a_connector_that_fails_keeps_no_other_one_from_going_on(
     assert f"a: {error}\nb: runs\n" in done.stderr
 
 
+def test_a_connector_that_does_not_end_keeps_no_other_one_from_being_deleted(
+    conf: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each that was named is deleted, and only of those that are their slots are told."""
+    error = Unreachable("connector a, which is deleted, does not end in 60 s")
+    told: list[str] = []
+
+    def delete(self: Connect, name: str) -> None:
+        told.append(name)
+        if name == "a":
+            raise error
+
+    monkeypatch.setattr(Connect, "known", lambda _: {name: Known({"slot.name": name}, None) for name in ("a", "b")})
+    monkeypatch.setattr(Connect, "delete", delete)
+    done = CliRunner().invoke(app, ["connect", "delete", "a", "b", *conf("http://127.0.0.1:1")])
+    assert (done.exit_code, told) == (3, ["a", "b"])
+    assert done.stderr.startswith(f"a: {error}\nb: deleted; its offsets are kept\nb: its slot b retains log")
+
+
 @pytest.mark.parametrize("verb", ["resume", "restart"])
 def test_a_task_that_fails_some_seconds_behind_its_start_is_told(
     conf: Callable[..., tuple[str, ...]], verb: str

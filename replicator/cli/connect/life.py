@@ -111,13 +111,16 @@ def delete(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV,
 
     For a fresh start: stop, offsets reset, delete.
     """
+    from replicator.connect.rest import Connect
+
     connect = reach.cluster(options.settings(env, conf))
-    for name, known in reach.existing(connect, connectors).items():
-        connect.delete(name)
-        console.narrate(f"{name}: deleted; its offsets are kept")
-        if slot := known.config.get("slot.name"):
+    known = reach.existing(connect, connectors)
+    codes = {name: _acted(connect, name, Connect.delete, "deleted; its offsets are kept") for name in known}
+    for name in (name for name, code in codes.items() if not code):
+        if slot := known[name].config.get("slot.name"):
             fix = f"SELECT pg_drop_replication_slot('{slot}');"
             console.narrate(f"{name}: its slot {slot} retains log at the source until it is read again, or: {fix}")
+    _end({*codes.values()} - {0})
 
 
 def _each(
@@ -137,6 +140,11 @@ def _each(
     codes = {code for code in acted.values() if code}
     if starts and _fell(connect, [name for name, code in acted.items() if not code]):
         codes.add(ConnectorFailed.exit_code)
+    _end(codes)
+
+
+def _end(codes: set[int]) -> None:
+    """With the code of what failed."""
     if codes:
         raise typer.Exit(min(codes))
 
