@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def _tried(connect: Connect, step: Step, wanted: Configs, known: Known | None, s
             idle = connect.apply(step.connector, wanted[step.connector])
         return Outcome(step, _settled(connect, step, known, seconds), idle=idle)
     except ReplicatorError as error:
-        return Outcome(step, _state(connect.status(step.connector)), error, idle)
+        return Outcome(step, _seen(connect, step.connector), error, idle)
 
 
 def _settled(connect: Connect, step: Step, known: Known | None, seconds: float) -> str:
@@ -63,6 +64,13 @@ def _settled(connect: Connect, step: Step, known: Known | None, seconds: float) 
     if before is not None and before.held:
         return before.connector
     return connect.wait_running(name, seconds).connector
+
+
+def _seen(connect: Connect, name: str) -> str:
+    """Its state where Connect still answers."""
+    with suppress(ReplicatorError):
+        return _state(connect.status(name))
+    return ""
 
 
 def _state(status: Status | None) -> str:

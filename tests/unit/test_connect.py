@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from replicator.connect.differences import Step
+from replicator.connect.reconcile import reconcile
 from replicator.connect.rest import Connect
 from replicator.connect.told import shorten
 from replicator.errors import ConfigError, Unreachable
+from tests.stand_in_connect import running
 
 
 def test_a_java_trace_is_shortened_to_its_causes() -> None:
@@ -106,3 +109,14 @@ def test_a_plugin_that_looks_at_its_database_for_long_is_waited_for() -> None:
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *told: object) -> None:
         """Nothing on stderr."""
+
+
+def test_what_was_done_before_connect_went_away_is_told() -> None:
+    """`connect apply --json` prints what became of each step at its end: the first one's outcome was lost."""
+    running_, gone = Step("shop", "unchanged"), Step("late", "unchanged")
+    with running("shop", {}) as url:
+        outcomes = reconcile(Connect(url), {}, [running_, gone])
+        first = next(outcomes)
+    [second] = outcomes
+    assert (first.state, first.error) == ("RUNNING", None)
+    assert (second.state, type(second.error)) == ("", Unreachable)
