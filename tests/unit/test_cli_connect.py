@@ -160,6 +160,21 @@ def test_pruning_looks_at_all_sources(conf: Callable[..., tuple[str, ...]]) -> N
         said("connect", "apply", "a", "--prune", *flags, code=2)
 
 
+def test_a_database_that_cannot_be_asked_keeps_no_other_one_from_being_looked_at(
+    conf: Callable[..., tuple[str, ...]], closed: int
+) -> None:
+    """Each is told by its name; the exit code is the smallest, as what another try does not cure counts first."""
+    place = {"kind": "mariadb", "host": "127.0.0.1", "port": closed, "user": "u", "sslmode": "disable"}
+    away = {name: {"connector": CONNECTOR | {"name": name}, "database": place} for name in ("a", "b")}
+    flags = conf(**away, silent={"connector": CONNECTOR})
+    done = CliRunner().invoke(app, ["connect", "check", "a", "b", *flags])
+    assert done.exit_code == 3
+    assert [line.partition(":")[0] for line in done.stderr.splitlines() if "does not answer" in line] == ["a", "b"]
+    every = CliRunner().invoke(app, ["connect", "check", "--json", *flags])
+    assert (every.exit_code, every.stdout) == (2, "[]\n")
+    assert "silent: nothing says how the database of silent is asked" in every.stderr
+
+
 def test_a_database_that_cannot_be_asked_is_told_by_check(conf: Callable[..., tuple[str, ...]], closed: int) -> None:
     """Nobody said how; nobody answers; its client is not there."""
     place = {"kind": "mariadb", "host": "127.0.0.1", "port": closed, "user": "u", "sslmode": "disable"}

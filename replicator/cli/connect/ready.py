@@ -9,7 +9,7 @@ import typer
 
 from replicator.cli import console, options
 from replicator.cli.connect import reach
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, ReplicatorError
 
 if TYPE_CHECKING:
     from replicator.databases.readiness.finding import Finding
@@ -27,16 +27,35 @@ def check(
 ) -> None:
     """Look at the databases of sources: log, slots, publication, tables, rights, each with its mend as SQL.
 
-    Nothing is changed. The login is `database` of the source's file. Exit 1 if something must be mended.
+    Nothing is changed. The login is `database` of the source's file. Exit 1 if something must be mended. A
+    database that cannot be asked is told, and the others are looked at.
     """
     settings = options.settings(env, conf)
-    found = {source.name: _findings(source) for source in reach.described(settings, sources).values()}
+    every = list(reach.described(settings, sources).values())
+    errors: dict[str, ReplicatorError] = {}
+    found = {source.name: told for source in every if (told := _tried(source, errors)) is not None}
+    if len(every) == len(errors) == 1:
+        raise errors[every[0].name]
     if as_json:
         console.print_json([{"source": name, **asdict(each)} for name, told in found.items() for each in told])
     else:
         _print(found)
+    for name, error in errors.items():
+        console.narrate(f"{name}: {error}", style="red")
+    codes = {error.exit_code for error in errors.values()}
     if any(each.level == "mend" for told in found.values() for each in told):
-        raise typer.Exit(1)
+        codes.add(1)
+    if codes:
+        raise typer.Exit(min(codes))
+
+
+def _tried(source: SourceSpec, errors: dict[str, ReplicatorError]) -> list[Finding] | None:
+    """What is found of a source; None where it cannot be asked, and why is among the ``errors`` then."""
+    try:
+        return _findings(source)
+    except ReplicatorError as error:
+        errors[source.name] = error
+        return None
 
 
 def _findings(source: SourceSpec) -> list[Finding]:
