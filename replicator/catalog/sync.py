@@ -155,13 +155,15 @@ def _same_url(one: str, other: str) -> bool:
 
 
 def _gone(plan: Plan, present: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """Entries of ours of this lake that no table of it asks for: a table that was refused keeps what it had."""
+    """Entries of ours of this lake that no table of it asks for: a table that was refused keeps what it had. An entry
+    that does not say which table it shows may be one of that.
+    """
     wanted = {entry.name for entry in plan.entries}
     told = {entry.title for entry in plan.entries}
     for name, table in sorted(present.items()):
         parameters = table.get("Parameters", {})
         title = parameters.get(TABLE, "")
-        is_ours = parameters.get(LAKE) == plan.lake and plan.concerns(title)
+        is_ours = bool(title) and parameters.get(LAKE) == plan.lake and plan.concerns(title)
         if is_ours and name not in wanted and (title in told or title not in plan.titles):
             yield name, table
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from replicator.cli import console, options
+from replicator.errors import ReplicatorError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from replicator.catalog.entries import LakeTable
     from replicator.catalog.inventory import Inventory
@@ -51,8 +52,8 @@ def sync(
     keys = settings.catalog_in(database)
     catalog = GlueCatalog(keys.database, keys.region, keys.endpoint)
     found = _inventory(context, settings, keys.database, source, table or [])
-    outcomes = [*found.refused, *syncing.sync(catalog, found.plan, drop=drop, dry_run=dry_run)]
-    _print(outcomes, as_json=as_json)
+    made = syncing.sync(catalog, found.plan, drop=drop, dry_run=dry_run)
+    outcomes = told([*found.refused], made, as_json=as_json)
     _warn(found.tables)
     if dry_run:
         console.narrate("Nothing was written: this was a dry run.", style="yellow")
@@ -77,17 +78,32 @@ def ddl(
     settings = options.settings(env, conf, lake)
     keys = settings.catalog_in(database)
     found = _inventory(context, settings, keys.database, source, table or [])
-    told = [(entry, athena_ddl.statements(entry, keys.database)) for entry in found.plan.entries]
+    made = [(entry, athena_ddl.statements(entry, keys.database)) for entry in found.plan.entries]
     if as_json:
-        console.print_json([{"name": each.name, "kind": each.kind.value, "statements": lines} for each, lines in told])
+        console.print_json([{"name": each.name, "kind": each.kind.value, "statements": lines} for each, lines in made])
     else:
         console.print_text(f"CREATE DATABASE IF NOT EXISTS `{keys.database}`;\n")
-        for _, lines in told:
+        for _, lines in made:
             console.print_text("".join(f"{line};\n\n" for line in lines).rstrip("\n") + "\n")
     _complain(found.refused)
     _warn(found.tables)
     if found.refused:
         raise typer.Exit(1)
+
+
+def told(done: list[Outcome], made: Iterable[Outcome], *, as_json: bool) -> list[Outcome]:
+    """Print what is done, and what is made besides; all of it. Where the catalog ends half-way, what was done before is
+    printed, and the error goes on.
+    """
+    try:
+        for each in made:
+            done.append(each)  # noqa: PERF402 - those before an error are kept
+    except ReplicatorError:
+        if done:
+            _print(done, as_json=as_json)
+        raise
+    _print(done, as_json=as_json)
+    return done
 
 
 def _inventory(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, NoRegionError
 from botocore.stub import Stubber
@@ -16,6 +17,7 @@ from replicator.catalog import glue
 from replicator.catalog.entries import Entry, LakeTable, entries
 from replicator.catalog.glue import GlueCatalog
 from replicator.catalog.sync import Outcome, Plan, sync
+from replicator.cli import catalog
 from replicator.errors import CatalogRefused, ConfigError, Unreachable
 from replicator.spec import Kept
 from tests.catalogued import HUDI, schema, silver
@@ -375,6 +377,45 @@ def test_a_table_that_was_refused_keeps_what_it_had(aws: Glue) -> None:
     elsewhere = Plan(LAKE, (), frozenset(), lambda title: title.startswith("gold/"))
     assert list(sync(aws.catalog, elsewhere, drop=True)) == []
     assert aws.names() == ["orders", "orders__all"]
+
+
+def test_an_entry_that_does_not_say_any_more_which_table_it_shows_is_left_alone(aws: Glue) -> None:
+    """Somebody took the parameter away: what the lake has gets it back, the rest may be a table that was refused."""
+    aws.sync(silver(id="INT"), gold(k="STRING"))
+    for name in ("orders", "m"):
+        parameters = aws.catalog.tables()[name]["Parameters"]
+        aws.change(name, Parameters={k: v for k, v in parameters.items() if k != "replicator.table"})
+    outcomes = aws.sync(gold(k="STRING"), drop=True)
+    assert actions(outcomes) == {"m": "changed", "orders__all": "dropped"}
+    assert aws.names() == ["m", "orders"]
+
+
+def test_what_was_done_before_glue_went_away_is_told(aws: Glue, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table that was registered is in Glue, whatever becomes of the next; with nothing done nothing is printed."""
+
+    def is_there(name: str) -> bool:
+        try:
+            boto3.client("glue", region_name="us-east-1").get_table(DatabaseName="lakehouse", Name=name)
+        except ClientError:
+            return False
+        return True
+
+    def busy(**_: Any) -> None:
+        if is_there("orders__all"):
+            raise ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "CreateTable")
+
+    made = tuple(each for table in (silver(id="INT"), gold(k="STRING")) for each in entries(table, "lakehouse"))
+    printed = []
+    for call in ("CreateTable", "GetTables"):
+        aws.client.meta.events.register(f"before-call.glue.{call}", busy)
+        try:
+            with pytest.raises(Unreachable, match="Glue is busy"):
+                catalog.told([], sync(aws.catalog, Plan(LAKE, made, frozenset())), as_json=True)
+        finally:
+            aws.client.meta.events.unregister(f"before-call.glue.{call}", busy)
+        printed.append(capsys.readouterr().out)
+    assert [each["name"] for each in json.loads(printed[0])] == ["lakehouse", "orders__all"]
+    assert printed[1] == ""
 
 
 def test_what_a_batch_refuses_is_an_error_of_its_table(aws: Glue) -> None:
