@@ -9,24 +9,52 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from replicator.config.yamlfile import Document, KeyPath, Problems
 from replicator.spelling import nearest
 
+_NO_NUMBER: Final = "a switch is no number"
+
 
 class Strict(BaseModel):
-    """A frozen value; unknown keys are refused."""
+    """A frozen value; unknown keys are refused, and so is YAML's ``on`` or ``off`` for a number, which Python takes for
+    1 and 0.
+    """
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True, populate_by_name=True
     )
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch(cls, value: Any, about: ValidationInfo) -> Any:
+        if isinstance(value, bool) and about.field_name is not None:
+            field = cls.model_fields[about.field_name]
+            kinds = set(_kinds(field.annotation))
+            reads_it = any(isinstance(each, BeforeValidator) for each in field.metadata)
+            if kinds <= {int, float, types.NoneType} and not reads_it:
+                raise PydanticCustomError("float_type" if float in kinds else "int_type", _NO_NUMBER)
+        return value
+
 
 Model = TypeVar("Model", bound=Strict)
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation is made of, without what it says of them."""
+    origin = typing.get_origin(annotation)
+    if origin is Annotated:
+        yield from _kinds(typing.get_args(annotation)[0])
+    elif origin in (types.UnionType, typing.Union):
+        for each in typing.get_args(annotation):
+            yield from _kinds(each)
+    else:
+        yield annotation
 
 
 def text(value: Any) -> Any:

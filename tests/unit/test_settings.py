@@ -344,6 +344,8 @@ def test_settings_cannot_be_changed(conf: Callable[..., settings.Settings]) -> N
         ("formats: delta\n", "dev.yaml:1: formats: must be a list"),
         ("targets: {t: {user: 3}}\n", "targets.t.user: must be a text"),
         ("targets: {t: {port: x}}\n", "targets.t.port: must be a whole number"),
+        ("targets: {t: {port: on}}\n", "targets.t.port: must be a whole number"),
+        ("dead_letter: {max_share: off}\n", "dead_letter.max_share: must be a number"),
         ("a: !!python/object/apply:os.system [ls]\n", "is not YAML"),
         ("a: &a [*a]\n", "is not YAML"),
         ("a: b\x00c\n", "cannot be read"),
