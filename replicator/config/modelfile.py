@@ -131,7 +131,7 @@ def models(
     target that does not exist, two models of one table, a circle. *targets* None: their names are not known.
     """
     told = {path.stem: path for path in files(folder, problems)}
-    for path in sorted(folder.glob("*.sql")):
+    for path in sorted(path for path in folder.glob("*.sql") if not path.name.startswith(".")):
         if path.stem not in told:
             problems.add(f"there is no {path.stem}.yaml beside it to say its key, inputs and columns", path)
     found = {}

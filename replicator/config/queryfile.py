@@ -35,21 +35,29 @@ class SavedQuery:
 
 
 def queries(folder: Path) -> tuple[SavedQuery, ...]:
-    """Every query of a folder, by name; none where there is no such folder. Raises ConfigError naming file and line."""
-    return tuple(_query(path) for path in sorted(folder.glob("*.sql")))
+    """Every query of a folder, by name, but for hidden files; none where there is no such folder. Raises ConfigError
+    naming file and line.
+    """
+    return tuple(map(_query, _files(folder)))
 
 
 def query(folder: Path, name: str) -> SavedQuery:
     """The query of that name. Raises ConfigError, with the nearest spelling and the folder."""
-    known = [path.stem for path in folder.glob("*.sql")]
+    known = [path.stem for path in _files(folder)]
     if name not in known:
         raise ConfigError(f"there is no saved query {name!r}{nearest(name, known)}", where=str(folder))
     return _query(folder / f"{name}.sql")
 
 
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.sql") if not path.name.startswith("."))
+
+
 def _query(path: Path) -> SavedQuery:
     try:
         text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path.name} cannot be read: {error.strerror}", where=str(path)) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path.name} is not UTF-8", where=str(path)) from error
     description, dialect = "", None

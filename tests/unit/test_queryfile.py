@@ -28,6 +28,15 @@ def test_the_head_of_a_file_tells_what_the_query_is(tmp_path: Path) -> None:
     assert queryfile.query(tmp_path, "t") == first
 
 
+def test_what_an_editor_left_is_no_query_and_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """Emacs keeps a link that leads nowhere beside a file that is being changed; both ended `sql --list` with 1."""
+    (tmp_path / ".#t.sql").symlink_to("somebody@host.4711")
+    assert queryfile.queries(tmp_path) == ()
+    (tmp_path / "t.sql").mkdir()
+    with pytest.raises(ConfigError, match=r"t\.sql cannot be read: Is a directory"):
+        queryfile.queries(tmp_path)
+
+
 def test_what_some_editors_begin_a_file_with_is_no_part_of_it(tmp_path: Path) -> None:
     """Behind a byte order mark neither the description nor the dialect would be seen, nor would the query be one."""
     (tmp_path / "t.sql").write_text("\ufeff-- dialect: duckdb\nSELECT 1", encoding="utf-8")
