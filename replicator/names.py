@@ -43,10 +43,16 @@ def in_topic(name: str) -> str:
 
 
 def decode(encoded: str) -> str:
-    """The name that :func:`encode` was given."""
+    """The name that :func:`encode` was given; what it never made, as the name of somebody else's folder, stays as it
+    is.
+    """
 
     def run(match: re.Match[str]) -> str:
-        return bytes.fromhex("".join(re.findall(r"_x([0-9a-f]{2})_", match.group()))).decode("utf-8", "surrogatepass")
+        encoded = bytes.fromhex("".join(re.findall(r"_x([0-9a-f]{2})_", match.group())))
+        try:
+            return encoded.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return match.group()
 
     return _ESCAPE.sub(run, encoded)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -89,6 +90,15 @@ def test_the_tables_are_listed_beside_one_that_cannot_be_read(tmp_path: Path) ->
     Path(place, "_delta_log", f"{0:020d}.json").unlink()
     with pytest.raises(ReplicatorError, match="cannot be read without Spark"):
         ask(str(tmp_path), "SELECT * FROM orders")
+    assert ("orders",) in ask(str(tmp_path), "SHOW TABLES")[1]
+
+
+def test_a_folder_whose_name_nobody_encoded_keeps_no_table_from_being_asked(tmp_path: Path) -> None:
+    """Somebody's copy beside ours, in silver and in gold."""
+    lake = write(tmp_path)
+    for folder in (lake.silver_root("shop"), lake.gold_root()):
+        shutil.copytree(lake.gold("fact_orders").location, f"{folder}/x_xff_")
+    assert ask(str(tmp_path), "SELECT count(*) AS n FROM orders")[0] == ["n"]
     assert ("orders",) in ask(str(tmp_path), "SHOW TABLES")[1]
 
 

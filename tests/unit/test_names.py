@@ -50,6 +50,13 @@ def test_a_table_name_comes_back_in_two_parts(schema: str, table: str) -> None:
     assert names.decode_table(encoded) == f"{schema}.{table}"
 
 
+@pytest.mark.parametrize("name", ["x_xff_", "_xe9_", "a_xc3__x28_b"])
+def test_a_name_that_nobody_encoded_stays_as_it_is(name: str) -> None:
+    """A folder that somebody else made beside ours: it ended every look at its lake with a trace of Python's."""
+    assert names.decode(name) == name
+    assert names.decode(names.encode(name)) == name
+
+
 def test_an_empty_name_is_refused() -> None:
     """There is no column and no folder without a name."""
     with pytest.raises(ConfigError, match="empty"):
