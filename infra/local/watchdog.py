@@ -9,14 +9,14 @@ import sys
 import time
 from pathlib import Path
 
-from infra.local.processes import identity
+from infra.local.processes import birth, identity
 from infra.local.stack import Stack
 
 
 def main() -> None:
-    """Sleep while the owner lives, then stop what it had started."""
+    """Sleep while the owner lives, then stop what it had started: at once where it was gone before."""
     home, pid, owner = sys.argv[1:]
-    while identity(int(pid)) == owner:
+    while birth(int(pid)) is not None and identity(int(pid)) == owner:
         time.sleep(0.5)
     Stack(Path(home)).stop_those_of(owner)
 

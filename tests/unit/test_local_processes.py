@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from infra.local import jvm
 from infra.local.accounts import account_for, reachable, stand_in_for
 from infra.local.home import Home
-from infra.local.processes import Process, birth, family
+from infra.local.processes import Process, birth, family, identity
 from replicator.errors import Unreachable
 
 
@@ -87,6 +88,24 @@ def test_a_process_that_ignores_the_request_to_end_is_killed_with_its_children(p
     assert len(members) == 2
     process.stop(seconds=0.2)
     assert _until(lambda: all(birth(member) is None for member in members))
+
+
+def test_the_servers_of_an_owner_that_is_gone_are_not_watched_for_ever(tmp_path: Path) -> None:
+    """`up --owner PID` of a process that had ended by then: they stop, and so does who watches."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    owner = identity(gone.pid)
+    home = Home(tmp_path)
+    home.own(["s3"], owner)
+    server = home.process("s3")
+    home.folder("s3")
+    server.start(["sleep", "60"])
+    try:
+        watch = [sys.executable, "-m", "infra.local.watchdog", str(tmp_path), str(gone.pid), owner]
+        assert subprocess.run(watch, cwd=Path(__file__).parents[2], timeout=30, check=False).returncode == 0
+        assert server.pid() is None
+    finally:
+        server.stop(signal.SIGKILL)
 
 
 def test_waiting_ends_when_the_service_is_ready(process: Process) -> None:
