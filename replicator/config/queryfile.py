@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
+from replicator.config.yamlfile import LOCK
 from replicator.errors import ConfigError
 from replicator.protocols.engine import Dialect
 from replicator.spelling import nearest
@@ -35,9 +36,7 @@ class SavedQuery:
 
 
 def queries(folder: Path) -> tuple[SavedQuery, ...]:
-    """Every query of a folder, by name, but for hidden files; none where there is no such folder. Raises ConfigError
-    naming file and line.
-    """
+    """Every query of a folder, by name; none where there is no such folder. Raises ConfigError naming file and line."""
     return tuple(map(_query, _files(folder)))
 
 
@@ -50,7 +49,7 @@ def query(folder: Path, name: str) -> SavedQuery:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.sql") if not path.name.startswith("."))
+    return sorted(path for path in folder.glob("*.sql") if not path.name.startswith(LOCK))
 
 
 def _query(path: Path) -> SavedQuery:

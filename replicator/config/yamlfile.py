@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 KeyPath = tuple[str | int, ...]
 
+LOCK = ".#"
+"""What the name of a link begins with that Emacs keeps beside a file which is being changed; it leads nowhere."""
+
 _PLAIN_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 
 
@@ -125,15 +128,15 @@ def needed(path: Path, environment: Mapping[str, str], problems: Problems) -> Do
 
 
 def files(folder: Path, problems: Problems) -> list[Path]:
-    """The YAML files of a folder, by name, but for hidden ones; none where there is no folder. One that nobody would
-    read, since it ends with ``.yml`` or ``.YAML``, is a problem, and a folder that cannot be looked into, or is none.
+    """The YAML files of a folder, by name; none where there is no folder. One that nobody would read, since it ends
+    with ``.yml`` or ``.YAML``, is a problem, and a folder that cannot be looked into, or is none.
     """
     try:
         found = sorted(folder / name for name in os.listdir(folder)) if os.path.lexists(folder) else []
     except OSError as error:
         problems.add(f"the folder cannot be read: {_reason(error)}", folder)
         return []
-    found = [path for path in found if path.suffix.lower() in (".yaml", ".yml") and not path.name.startswith(".")]
+    found = [path for path in found if path.suffix.lower() in (".yaml", ".yml") and not path.name.startswith(LOCK)]
     for path in (path for path in found if path.suffix != ".yaml"):
         problems.add(f"this file is not read: call it {path.stem}.yaml", path)
     return [path for path in found if path.suffix == ".yaml"]

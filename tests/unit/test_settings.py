@@ -400,14 +400,15 @@ def test_a_missing_environment_names_the_nearest(conf: Callable[..., settings.Se
 def test_a_file_that_nobody_would_read_is_told_and_one_that_an_editor_left_is_none(
     conf: Callable[..., settings.Settings], tmp_path: Path
 ) -> None:
-    """A name is read by its ending in small letters; hidden files are an editor's, such as the lock that Emacs keeps
-    beside a file that is being changed.
+    """A name is read by its ending in small letters; the lock that Emacs keeps beside a file that is being changed
+    leads nowhere. A source may begin with a dot, as a topic may.
     """
     folder = tmp_path / "conf/sources"
     folder.mkdir(parents=True)
     (folder / ".#shop.yaml").symlink_to("somebody@host.4711")
-    (folder / "._shop.yaml").write_bytes(b"\x00\xff")
     assert conf().sources == ()
+    (folder / ".shop.yaml").write_text("name: .shop\n", encoding="utf-8")
+    assert [each.name for each in conf().sources] == [".shop"]
     for name in ("shop.YAML", "shop.Yml"):
         (folder / name).write_text("name: shop\n", encoding="utf-8")
         assert f"{name}: this file is not read: call it shop.yaml" in refusal(conf)
