@@ -67,8 +67,9 @@ def _raw(record: Row) -> dict[str, Any]:
 def _json(text: str | None) -> Any:
     """Text as JSON where that can be printed without changing it, else as it is."""
     try:
-        found = None if text is None else json.loads(text, parse_float=_exact)
-        json.dumps([[[[[[[[found]]]]]]]], indent=2)  # what prints it stands deeper
+        found = None if text is None else json.loads(text, parse_float=_exact, object_pairs_hook=_once)
+        # what prints it stands deeper, and half of a surrogate pair is no text
+        json.dumps([[[[[[[[found]]]]]]]], indent=2, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return text
     return found
@@ -78,6 +79,13 @@ def _exact(digits: str) -> float:
     if repr(float(digits)) != digits:
         raise ValueError
     return float(digits)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
 
 
 def _utf8(raw: bytes | None) -> str | None:

@@ -15,7 +15,7 @@ import typer
 from rich.text import Text
 
 from replicator.cli import console, diff, options, topics
-from replicator.debezium.jsontext import dumps
+from replicator.debezium.jsontext import dumps, has_half
 from replicator.debezium.spoken import Event, Reader, Record, Start
 from replicator.errors import ConfigError, VersionMissing
 from replicator.spec import SourceSpec
@@ -161,10 +161,10 @@ def _named(key: Mapping[str, Any] | None) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value for people: a text as it is."""
+    """A value for people: a text as it is, but for half of a surrogate pair, which no terminal can be sent."""
     if value is None:
         return "NULL"
-    return value if isinstance(value, str) else dumps(value)
+    return value if isinstance(value, str) and not has_half(value) else dumps(value)
 
 
 def _object(event: Event) -> str:

@@ -27,10 +27,20 @@ def test_json_is_shown_as_json_and_everything_else_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a":1.50}', '{"a":12345678901234567890.123}', "[" * 5000 + "]" * 5000, '{"a":1e400}']
+    "text",
+    [
+        '{"a":1.50}',
+        '{"a":12345678901234567890.123}',
+        "[" * 5000 + "]" * 5000,
+        '{"a":1e400}',
+        '{"a":1,"a":2}',
+        '{"a":{"b":"\\ud800"}}',
+    ],
 )
 def test_what_json_would_change_or_cannot_print_stays_text(text: str) -> None:
-    """A record is evidence: 1.50 is not 1.5."""
+    """A record is evidence: 1.50 is not 1.5, of two members of a name both are shown, and half of a surrogate pair has
+    no bytes that a terminal could be sent.
+    """
     assert shown(value=text)["value"] == text
 
 

@@ -200,6 +200,16 @@ def test_a_payload_that_stands_in_the_line_as_json_is_read(tmp_path: Path) -> No
     assert said("tail", str(path)) == "0/0  c  shop.orders  id=1  n=1.50  (file 1, pos 4)\n"
 
 
+def test_half_of_a_surrogate_pair_ends_nothing(tmp_path: Path) -> None:
+    """No terminal can be sent one: it is shown as the record writes it, and the events behind it are."""
+    path = tmp_path / "events.jsonl"
+    events = [envelope("c", None, {"id": 1, "a": text}) for text in ("x\udc00", "C:\\udata")]
+    path.write_text("\n".join(line(offset, event) for offset, event in enumerate(events)), encoding="utf-8")
+    first, second = said("tail", str(path)).splitlines()
+    assert 'a="x\\udc00"' in first
+    assert "a=C:\\udata" in second
+
+
 def test_half_an_archive_is_told_as_such(tmp_path: Path) -> None:
     """As one that is no archive at all: with the file, and not as an interruption."""
     path = tmp_path / "events.jsonl.gz"
