@@ -103,6 +103,13 @@ def test_an_unsigned_number_that_comes_as_a_signed_one_is_told(config: dict[str,
         refuse_strange("shop.orders", table, table)
 
 
+def test_databases_are_named_by_patterns_as_the_connector_takes_them() -> None:
+    """`database.include.list` has regular expressions: without them no table was looked at, and all seemed well."""
+    by_pattern = replace(MARIADB, databases=("sho.*",), tables=())
+    found = binlog.judge(of_mariadb(tables=[{"name": "Shop.x", "engine": "MyISAM", "key_count": 0}]), by_pattern)
+    assert [what for _, what, _ in bad(found)] == ["key", "engine"]
+
+
 def test_rights_of_a_binlog_reader_are_told_both_ways() -> None:
     """Too few with the GRANT, too many with the REVOKE; SELECT on what is captured is enough."""
     few = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED if each != "RELOAD"]

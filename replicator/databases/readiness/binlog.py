@@ -16,6 +16,7 @@ from replicator.databases.readiness.finding import (
     Rows,
     absent,
     keyless,
+    matches,
     takes,
     unseen,
     unsigned,
@@ -85,8 +86,10 @@ def judge(answers: Answers, connector: Connector) -> list[Finding]:
 
 
 def _takes(connector: Connector, table: str) -> bool:
-    database = table.partition(".")[0].casefold()
-    return takes(connector, table) and (not connector.databases or database in map(str.casefold, connector.databases))
+    database = table.partition(".")[0]
+    return takes(connector, table) and (
+        not connector.databases or any(matches(pattern, database) for pattern in connector.databases)
+    )
 
 
 def _binlog(told: Mapping[str, str], connector: Connector) -> Iterator[Finding]:

@@ -79,8 +79,8 @@ def unseen(what: str, right: str) -> Finding:
 
 def takes(connector: Connector, table: str) -> bool:
     """Whether the connector captures ``<database or schema>.<table>``, by Debezium's rule: whole names, in any case."""
-    within = not connector.tables or any(_matches(pattern, table) for pattern in connector.tables)
-    return within and not any(_matches(pattern, table) for pattern in connector.except_tables)
+    within = not connector.tables or any(matches(pattern, table) for pattern in connector.tables)
+    return within and not any(matches(pattern, table) for pattern in connector.except_tables)
 
 
 def absent(connector: Connector, present: Sequence[str]) -> list[Finding]:
@@ -110,7 +110,8 @@ def size(count: int) -> str:
     return f"{count / 1024**step:.0f} {_UNITS[step]}"
 
 
-def _matches(pattern: str, table: str) -> bool:
+def matches(pattern: str, table: str) -> bool:
+    """Whether one of Debezium's regular expressions means a name: all of it, in any case."""
     try:
         return re.fullmatch(pattern, table, re.IGNORECASE) is not None
     except re.error:  # Java knows more than Python; names that are none are taken as they stand
