@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from replicator.cli import app
 from replicator.connect.configuration import CLASSES
+from replicator.connect.findings import Finding
 from replicator.connect.rest import Connect
 from replicator.connect.told import Known
 from replicator.databases import logins
@@ -96,6 +98,24 @@ def test_a_connector_that_fails_keeps_no_other_one_from_going_on(
     done = CliRunner().invoke(app, ["connect", "resume", "a", "b", *flags])
     assert (done.exit_code, told) == (code, ["a", "b"])
     assert f"a: {error}\nb: runs\n" in done.stderr
+
+
+def test_a_plugin_that_is_not_there_keeps_no_other_connector_from_being_validated(
+    conf: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Connect says of the others was lost; exit code 2 as for what it would refuse."""
+    error = ConfigError("connector a: Kafka Connect has no plugin")
+
+    def validate(self: Connect, name: str, config: Any) -> tuple[Finding, ...]:
+        if name == "a":
+            raise error
+        return (Finding("tasks.max", "no number"),)
+
+    monkeypatch.setattr(Connect, "validate", validate)
+    flags = conf("http://127.0.0.1:1", **{name: {"connector": CONNECTOR | {"name": name}} for name in ("a", "b")})
+    done = CliRunner().invoke(app, ["connect", "validate", "--json", *flags])
+    assert (done.exit_code, done.stderr) == (2, f"a: {error}\n")
+    assert [each["connector"] for each in json.loads(done.stdout)] == ["b"]
 
 
 def test_a_connector_that_does_not_end_keeps_no_other_one_from_being_deleted(
