@@ -103,6 +103,13 @@ def test_an_unsigned_number_that_comes_as_a_signed_one_is_told(config: dict[str,
         refuse_strange("shop.orders", table, table)
 
 
+def test_how_long_a_binlog_is_kept_is_mended_in_the_words_of_its_server() -> None:
+    """An older one knows no seconds, and refuses what names them."""
+    told = of_mariadb({"expire_logs_days": "1"})
+    told["variables"] = [row for row in told["variables"] if row["variable_name"] != "binlog_expire_logs_seconds"]
+    assert bad(binlog.judge(told, MARIADB)) == [("advice", "retention", "SET GLOBAL expire_logs_days = 7;")]
+
+
 def test_databases_are_named_by_patterns_as_the_connector_takes_them() -> None:
     """`database.include.list` has regular expressions: without them no table was looked at, and all seemed well."""
     by_pattern = replace(MARIADB, databases=("sho.*",), tables=())

@@ -120,7 +120,9 @@ def _kept(told: Mapping[str, str]) -> Iterator[Finding]:
     seconds = float(told.get("binlog_expire_logs_seconds") or 0) or by_days
     if 0 < seconds < _SHORTEST:
         said = f"the binlog is kept for {seconds / 3600:.0f} hours: a connector that is away for longer starts anew"
-        yield Finding("retention", ADVICE, said, f"SET GLOBAL binlog_expire_logs_seconds = {7 * 86_400};")
+        by_seconds = "binlog_expire_logs_seconds" in told  # MySQL before 8 and MariaDB before 10.6 know days alone
+        fix = f"binlog_expire_logs_seconds = {7 * 86_400}" if by_seconds else "expire_logs_days = 7"
+        yield Finding("retention", ADVICE, said, f"SET GLOBAL {fix};")
 
 
 def _privileges(told: Rows | None, connector: Connector, databases: list[str]) -> Iterator[Finding]:
