@@ -57,6 +57,11 @@ def decode(encoded: str) -> str:
     return _ESCAPE.sub(run, encoded)
 
 
+def is_encoded(folder: str) -> bool:
+    """Whether each part of a name, between dots, is one that :func:`encode` makes: others are somebody else's."""
+    return all(part != "" and encode(decode(part)) == part for part in folder.split("."))
+
+
 def encode_table(name: str) -> str:
     """``<database or schema>.<table>`` with both parts encoded; the first dot separates them."""
     return ".".join(encode(part) for part in name.split(".", 1))

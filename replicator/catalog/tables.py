@@ -102,9 +102,11 @@ class Listing:
         return [(model, self._lake.gold(model)) for model in models]
 
     def _of(self, root: str) -> Iterator[tuple[str, str]]:
-        for source in self._store.folders(self._files, root):
+        for source in filter(names.is_encoded, self._store.folders(self._files, root)):
             for table in self._tables(f"{root}/{source}"):
                 yield names.decode(source), names.decode_table(table)
 
     def _tables(self, folder: str) -> list[str]:
-        return [child for child in self._store.folders(self._files, folder) if self.kind(f"{folder}/{child}")]
+        """Of names that we give: somebody's copy beside a table is none of ours."""
+        children = filter(names.is_encoded, self._store.folders(self._files, folder))
+        return [child for child in children if self.kind(f"{folder}/{child}")]

@@ -81,7 +81,7 @@ def silver_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> li
 
 def _of(spark: SparkSession, tables_of: TableFormat, root: str) -> Iterator[tuple[str, str]]:
     """Source and table name of what lies below a folder with one folder per source."""
-    for source in control.folders(spark, root):
+    for source in filter(names.is_encoded, control.folders(spark, root)):
         for table in tables_of.tables(spark, f"{root}/{source}"):
             yield names.decode(source), names.decode_table(table)
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import failpoints
+from replicator import failpoints, names
 from replicator.errors import TableMissing
 from replicator.formats import (
     control,
@@ -76,8 +76,10 @@ class DeltaFormat:
         return delta_past.moment(spark, table, when)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
-        """Sub-folders whose log has a commit: a writer that died within its first one leaves a log without."""
-        children = control.folders(spark, folder)
+        """Sub-folders of encoded names whose log has a commit: a writer that died within its first one leaves a log
+        without.
+        """
+        children = filter(names.is_encoded, control.folders(spark, folder))
         return tuple(child for child in children if delta_log.is_begun(spark, f"{folder}/{child}"))
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:

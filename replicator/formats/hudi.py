@@ -61,8 +61,10 @@ class HudiFormat:
         return moments.chosen(table, kept, when, why)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
-        """Sub-folders with a table of Hudi's that has a commit: a writer that died within its first one leaves none."""
-        children = control.folders(spark, folder)
+        """Sub-folders of encoded names with a table of Hudi's that has a commit: a writer that died within its first
+        one leaves none.
+        """
+        children = filter(names.is_encoded, control.folders(spark, folder))
         return tuple(child for child in children if Timeline(f"{folder}/{child}").is_begun(spark))
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:

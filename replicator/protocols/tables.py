@@ -31,7 +31,9 @@ class TableFormat(Protocol):
         """
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
-        """Names of the folders below ``folder`` that hold a table, sorted; none if the folder is missing."""
+        """Names of the folders below ``folder`` that hold a table of ours, sorted; none if the folder is missing. One
+        that is called as no name is encoded is somebody else's, such as a copy.
+        """
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:
         """An id that changes when the table is dropped and made again; None if the table is missing."""

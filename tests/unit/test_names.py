@@ -57,6 +57,19 @@ def test_a_name_that_nobody_encoded_stays_as_it_is(name: str) -> None:
     assert names.decode(names.encode(name)) == name
 
 
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_what_was_encoded_is_known_as_such(schema: str, table: str) -> None:
+    """Each of its parts."""
+    assert names.is_encoded(names.encode_table(f"{names.encode(schema)}.{table}"))
+    assert names.is_encoded(names.encode(table))
+
+
+@pytest.mark.parametrize("name", ["", ".", "a.", ".a", "orders-bak", "orders (copy)", "x_xff_", "_x41_", "é"])
+def test_what_nobody_encoded_is_known_as_such(name: str) -> None:
+    """What :func:`encode` gives back for its meaning is another name."""
+    assert not names.is_encoded(name)
+
+
 def test_an_empty_name_is_refused() -> None:
     """There is no column and no folder without a name."""
     with pytest.raises(ConfigError, match="empty"):

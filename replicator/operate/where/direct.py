@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, TypeVar
 
+from replicator import names
 from replicator.catalog import extras
 from replicator.catalog.delta_table import DataFile, DeltaTable
 from replicator.catalog.reading import reading
@@ -65,7 +66,7 @@ class DirectSurvey:
 
     def tables(self, folder: str) -> Sequence[str]:
         """By what lies in the folders. Raises ReplicatorError for a table in Hudi."""
-        found = {name: self._kind(f"{folder}/{name}") for name in self.folders(folder)}
+        found = {name: self._kind(f"{folder}/{name}") for name in filter(names.is_encoded, self.folders(folder))}
         return [name for name, kind in found.items() if kind is not None]
 
     def version(self, table: Table) -> int | None:
