@@ -133,8 +133,7 @@ class Reader:
     def _flattened(self, record: Record, schema: Any, body: Row) -> Event:
         """A row with Debezium's fields beside its own, or no row at all."""
         own = {name: value for name, value in body.items() if not name.startswith(_METADATA)}
-        more = {name.removeprefix("__source_").removeprefix(_METADATA): value for name, value in body.items()}
-        told = {name: value for name, value in more.items() if name not in own}
+        told = _told_of({name: value for name, value in body.items() if name not in own})
         note = _control(record.topic, body)
         parts = record.topic.split(".")
         if note or (not told and len(parts) < 3):
@@ -221,6 +220,15 @@ def _unwrapped(told: Any) -> tuple[Any, Any]:
 
 def _is_envelope(body: Row) -> bool:
     return "op" in body and isinstance(body.get("source"), dict)
+
+
+def _told_of(marks: Row) -> dict[str, Any]:
+    """What Debezium's fields of a flattened row say, by their names in a ``source`` block; the row may have columns of
+    these names (F4).
+    """
+    plain = {name.removeprefix(_METADATA): value for name, value in marks.items()}
+    of_source = {name.removeprefix("source_"): value for name, value in plain.items() if name.startswith("source_")}
+    return plain | {name: value for name, value in of_source.items() if value is not None}
 
 
 def _table(schema: Any, table: Any) -> str | None:

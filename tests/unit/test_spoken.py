@@ -85,6 +85,18 @@ def test_flattened_rows_tell_what_they_can() -> None:
     assert (gone.op, gone.before, gone.after) == ("d", {"id": Number("1")}, None)
 
 
+def test_columns_that_are_called_as_debeziums_fields_hide_none_of_them() -> None:
+    """F2, F4: `__deleted` and `__op` say what happened, whatever columns `deleted` and `op` of the row hold."""
+    row = {"id": 1, "deleted": False, "op": "buy", "table": "T4", "file": "a.pdf", "source_file": "b.pdf"}
+    marks = {"__op": "c", "__deleted": "false", "__source_file": "binlog.000001", "__source_pos": 8}
+    event = spoken(row | marks, {"id": 1}, "demo.shop.trades")
+    assert (event.op, event.table, event.position) == ("c", "shop.trades", "file 1, pos 8")
+    assert list(event.after or ()) == list(row)
+    gone = spoken(row | marks | {"__deleted": "true"}, {"id": 1}, "demo.shop.trades")
+    assert (gone.op, gone.after) == ("d", None)
+    assert spoken(row | {"deleted": "true"}, {"id": 1}, "demo.shop.trades").op == "u"
+
+
 @pytest.mark.parametrize(
     ("value", "topic", "note"),
     [
