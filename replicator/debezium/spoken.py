@@ -184,6 +184,15 @@ class Reader:
         return value if logical is None else readable(logical, value)
 
 
+def names_columns(key: bytes | None) -> bool:
+    """Whether a record's key says which columns a row is known by: an object of JSON does, a plain text does not."""
+    try:
+        _, body = _unwrapped(loads((key or b"null").decode()))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and bool(body)
+
+
 def position(source: Row) -> str:
     """Where a record's ``source`` block, or the fields that a flattened row has of it, stands: ``file 1, pos 364241``;
     '' where it does not say.

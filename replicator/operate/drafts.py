@@ -10,7 +10,7 @@ import yaml
 from replicator.databases.meant import meant
 from replicator.debezium.confirming import confirmed
 from replicator.debezium.guesses import Guess, Values, guess
-from replicator.debezium.spoken import UNSENT, Event, Reader, Record
+from replicator.debezium.spoken import UNSENT, Event, Reader, Record, names_columns
 from replicator.errors import TableMissing
 from replicator.glances import Glance
 
@@ -23,7 +23,7 @@ Definitions = Callable[[str], Mapping[str, str]]
 @dataclass(frozen=True)
 class Draft:
     """What some records tell of one table: of columns whose types they do not carry, by the source's names and in the
-    order in which they came, the guesses; ``keyless`` where one of them has no key.
+    order in which they came, the guesses; ``keyless`` where one of them has no key that names a column.
     """
 
     table: str
@@ -40,8 +40,9 @@ class _Sample:
 
     def take(self, event: Event) -> None:
         self.records += 1
-        self.keyless |= event.key is None
-        for row in (event.key or {}, event.before or {}, event.after or {}):
+        key = event.key if names_columns(event.record.key) else None
+        self.keyless |= key is None
+        for row in (key or {}, event.before or {}, event.after or {}):
             for name, value in row.items():
                 if name not in event.types and value != UNSENT:
                     self.columns.setdefault(name, Values()).see(value)
@@ -98,7 +99,7 @@ def _table(draft: Draft) -> Iterator[str]:
         return
     yield f"  {_entry(draft.table)} # {told}"
     if draft.keyless:
-        yield "    # keys: [] # some of them have no key: name the columns that identify a row, or: append_only: true"
+        yield "    # keys: [] # some have no key that names columns: list what identifies a row, or: append_only: true"
     known = {name: each for name, each in draft.columns.items() if each.type is not None}
     yield "    columns:" if known else "    columns: {}"
     for name, each in draft.columns.items():

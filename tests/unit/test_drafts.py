@@ -129,10 +129,18 @@ def test_what_records_carry_is_not_drafted() -> None:
         "tables:",
         "  shop.lines: {} # 1 records, which carry their types",
         "  shop.orders: # 1 records",
-        "    # keys: [] # some of them have no key: name the columns that identify a row, or: append_only: true",
+        "    # keys: [] # some have no key that names columns: list what identifies a row, or: append_only: true",
         "    columns:",
         "      v: bigint",
     ]
+
+
+@pytest.mark.parametrize("key", ["K-1", '"K-1"', "17", "{}", "[1]"])
+def test_a_key_that_names_no_column_is_none_of_the_table(key: str) -> None:
+    """C1: a text, as other producers write it, is no column `key`; silver asks for `keys` of the table."""
+    text = drafted(record("s.shop.orders", 0, key, envelope("c", {"id": 1})))
+    assert yaml.safe_load(text)["tables"]["shop.orders"]["columns"] == {"id": "bigint"}
+    assert "# keys: []" in text
 
 
 def test_the_command_reads_files(tmp_path: Path) -> None:
