@@ -15,6 +15,7 @@ from replicator.errors import TableMissing
 from replicator.glances import Glance
 
 _CHANGES = ("c", "r", "u", "d")
+_QUOTES, _VALUE = '"', "\n:"
 
 Definitions = Callable[[str], Mapping[str, str]]
 """The columns of a table, with their types in the source's own words; none where nobody knows."""
@@ -108,6 +109,12 @@ def _table(draft: Draft) -> Iterator[str]:
 
 
 def _entry(name: str, value: object = None) -> str:
-    """A line of YAML, quoted where it has to be."""
-    text = yaml.safe_dump({name: value}, allow_unicode=True, width=10_000).strip()
-    return text.removesuffix(" null")
+    """A line of YAML, quoted where it has to be: also a name of several lines, or longer than those without quotes."""
+    text = _dumped({name: value}).removesuffix(" null")
+    if not text.startswith("? "):
+        return text
+    return f"{_dumped(name, style=_QUOTES)}:{text.rpartition(_VALUE)[2]}"
+
+
+def _dumped(value: object, style: str | None = None) -> str:
+    return yaml.safe_dump(value, allow_unicode=True, width=10_000, default_style=style).strip()

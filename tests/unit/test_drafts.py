@@ -143,6 +143,13 @@ def test_a_key_that_names_no_column_is_none_of_the_table(key: str) -> None:
     assert "# keys: []" in text
 
 
+@pytest.mark.parametrize("name", ["x" * 130, "two\nlines"])
+def test_a_draft_is_yaml_whatever_a_column_is_called(name: str) -> None:
+    """Y14: a name as long as a key of YAML may not be without quotes, or of two lines, also in a remark."""
+    text = drafted(order({"id": 1}, {"id": 1, name: 2, name + "?": None}))
+    assert yaml.safe_load(text)["tables"]["shop.orders"]["columns"] == {"id": "bigint", name: "bigint"}
+
+
 def test_the_command_reads_files(tmp_path: Path) -> None:
     """Standard output is the file to declare with; `--json` is the same for programs; no table is no error."""
     events = tmp_path / "events.jsonl"
