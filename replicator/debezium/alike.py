@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import envelope, position, template, verdicts
 from replicator.debezium.infer import slices
+from replicator.debezium.source_block import SOURCE_FIELDS
 from replicator.debezium.template import CAPTURED, CONSTANT, IMAGE, Template
 from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import compiled, expressions
@@ -28,7 +29,7 @@ _AT_MOST, _HELD, _AT_ONCE = 512, 64 << 20, 4 << 20
 they have each schema block twice or more, and go to the JVM with every batch, and from there to every task.
 """
 
-_FIELDS = dict(field.split(" ") for field in position.SOURCE_FIELDS.split(", "))
+_FIELDS = dict(field.split(" ") for field in SOURCE_FIELDS.split(", "))
 
 _TOPIC, _TEMPLATE = "\x1e", "\x1d"
 """Behind the topic of a template, and between templates: what ``Alike.java`` parts them by."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from replicator.debezium.jsontext import Number, dumps
-from replicator.debezium.position import SOURCE_FIELDS
+from replicator.debezium.source_block import SOURCE_FIELDS
 
 _PREFIX = "iodebezium"
 _FIELDS = {

@@ -13,13 +13,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position, unavailable, verdicts
+from replicator.debezium.source_block import SOURCE_FIELDS
 from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import prepared
 from replicator.spec import Reading
 
-_METADATA = tuple(field.split(" ")[0] for field in position.SOURCE_FIELDS.split(", "))
+_METADATA = tuple(field.split(" ")[0] for field in SOURCE_FIELDS.split(", "))
 _BODY = (
-    f"op STRING, source STRUCT<{position.SOURCE_FIELDS}>, ddl STRING, status STRING, id STRING, "
+    f"op STRING, source STRUCT<{SOURCE_FIELDS}>, ddl STRING, status STRING, id STRING, "
     "aggregate_type STRING, additional_data STRING, specversion STRING"
 )
 _HEAD = f"schema STRING, payload STRUCT<after STRING, {_BODY}>, after STRING, {_BODY}"

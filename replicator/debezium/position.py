@@ -12,15 +12,9 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
 from replicator.debezium.decoding import let
+from replicator.debezium.source_block import SOURCE_FIELDS
 from replicator.debezium.terms import TOLD_BY
 from replicator.spec import BY_GTID
-
-SOURCE_FIELDS = (
-    "version STRING, connector STRING, name STRING, ts_ms BIGINT, snapshot STRING, db STRING, schema STRING, "
-    "table STRING, table_name STRING, file STRING, pos BIGINT, row BIGINT, gtid STRING, lsn BIGINT, sequence STRING, "
-    "txId STRING, commit_lsn STRING, change_lsn STRING, scn STRING, commit_scn STRING"
-)
-"""What :func:`position` and the rules of sections B to D need of ``source``; the rest is never parsed."""
 
 Source = Column | Mapping[str, Column]
 """A struct of SOURCE_FIELDS, or a column for each."""

@@ -6,16 +6,17 @@ longer to start than the look lasts. Nothing is applied by what is said here; ``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from replicator.debezium import plainly
 from replicator.debezium.connect_schema import fields_of, row_fields
-from replicator.debezium.jsontext import Number, loads
+from replicator.debezium.jsontext import dumps, loads
 from replicator.debezium.logical import Logical
 from replicator.debezium.readable import readable
 from replicator.debezium.schema import declared_types, settled
+from replicator.debezium.source_block import position
 from replicator.errors import ConfigError
 from replicator.spec import SourceSpec
 
@@ -29,7 +30,6 @@ HIDDEN = "***"
 """Shown for a value that the source's file keeps from readers of the lake."""
 
 _METADATA = "__"
-_FILE_NUMBER = re.compile(r"\d+$")
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,18 @@ class Reader:
             return Event(record, key=self._key(record, {}), note="malformed JSON")
         if told is None:
             return Event(record, key=self._key(record, {}), note="tombstone")
+        record, told = self._plain(record, told)
         schema, body = _unwrapped(told)
         if not isinstance(body, dict):
             return Event(record, note="tombstone" if body is None else "no object")
         return self._envelope(record, schema, body) if _is_envelope(body) else self._flattened(record, schema, body)
+
+    def _plain(self, record: Record, told: Any) -> tuple[Record, Any]:
+        """The record as a plain one: its key, and what it tells."""
+        if not isinstance(told, dict):
+            return record, told
+        key, plain = plainly.plain(self.source, record.topic, record.key, told)
+        return (record if key is None else replace(record, key=dumps(key).encode())), plain
 
     def _envelope(self, record: Record, schema: Any, body: Row) -> Event:
         source = body["source"] if isinstance(body.get("source"), dict) else {}
@@ -191,34 +199,6 @@ def names_columns(key: bytes | None) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(body, dict) and bool(body)
-
-
-def position(source: Row) -> str:
-    """Where a record's ``source`` block, or the fields that a flattened row has of it, stands: ``file 1, pos 364241``;
-    '' where it does not say.
-    """
-    if source.get("file") is not None:
-        number = _FILE_NUMBER.search(str(source["file"]))
-        parts = {"file": int(number[0]) if number else source["file"], "pos": _plain(source.get("pos"))}
-        row = _plain(source.get("row"))
-        return _listed(parts if row in (None, "0") else {**parts, "row": row})
-    if source.get("commit_lsn") is not None:
-        return _listed({"commit_lsn": source["commit_lsn"]})
-    if source.get("commit_scn") is not None:
-        return _listed({"commit_scn": _plain(source["commit_scn"])})
-    lsn = _plain(source.get("lsn"))
-    if lsn is not None and lsn.isdigit():
-        number_ = int(lsn)
-        return _listed({"lsn": f"{number_ >> 32:X}/{number_ & 0xFFFFFFFF:X}"})
-    return ""
-
-
-def _listed(parts: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in parts.items())
-
-
-def _plain(value: Any) -> str | None:
-    return value.text if isinstance(value, Number) else None if value is None else str(value)
 
 
 def _unwrapped(told: Any) -> tuple[Any, Any]:

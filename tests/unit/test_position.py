@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium import position
+from replicator.debezium.source_block import SOURCE_FIELDS
 from tests.builders import made
 
 pytestmark = pytest.mark.spark
@@ -108,7 +109,7 @@ def positions(session: Any, rows: list[tuple[str, int, bool, dict[str, Any]]]) -
     """(stream, offset, is_snapshot, source) -> those rows with their own position."""
     told = [(stream, 0, offset, snapshot, json.dumps(source)) for stream, offset, snapshot, source in rows]
     records = made(session, told, "topic STRING, partition INT, offset BIGINT, s BOOLEAN, source STRING")
-    parsed = records.withColumn("source", F.from_json("source", position.SOURCE_FIELDS)).withColumn(
+    parsed = records.withColumn("source", F.from_json("source", SOURCE_FIELDS)).withColumn(
         "epoch", F.lit(position.FIRST_EPOCH)
     )
     return parsed.withColumn("own", position.position(F.col("source"), F.col("s")))

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from replicator.debezium.jsontext import Number, dumps
-from replicator.debezium.spoken import HIDDEN, UNSENT, Event, Reader, Record, Start, position
+from replicator.debezium.source_block import position
+from replicator.debezium.spoken import HIDDEN, UNSENT, Event, Reader, Record, Start
 from replicator.errors import BadRecording, ConfigError
 from replicator.sources import lines
 from replicator.spec import Column, Declaration, Mask, SourceSpec, Transform
@@ -95,6 +96,40 @@ def test_columns_that_are_called_as_debeziums_fields_hide_none_of_them() -> None
     gone = spoken(row | marks | {"__deleted": "true"}, {"id": 1}, "demo.shop.trades")
     assert (gone.op, gone.after) == ("d", None)
     assert spoken(row | {"deleted": "true"}, {"id": 1}, "demo.shop.trades").op == "u"
+
+
+def test_json_made_from_avro_is_read_without_its_unions() -> None:
+    """A5: a row stands under the name of its type, a value under that of its branch; so does a part of a key."""
+    row = {"id": 1, "note": {"string": "x"}, "v": {"int": 3}, "placed": {"int": 20454}}
+    value = envelope("c", {"s.shop.orders.Value": row}) | {"ts_ms": {"long": 1}}
+    event = spoken(value, {"id": {"int": 1}})
+    assert (event.op, event.table, dumps(event.key)) == ("c", "shop.orders", '{"id":1}')
+    assert dumps(event.after) == '{"id":1,"note":"x","v":3,"placed":"2026-01-01"}'
+
+
+def test_a_cloud_event_is_the_change_that_it_tells() -> None:
+    """A6: what happened, to which table and where stands in attributes, the row in `data`."""
+    told = {"op": "d", "connector": "mysql", "name": "s", "db": "shop", "table": "orders", "file": "b.7", "pos": "9"}
+    event = {
+        "specversion": "1.0",
+        "id": "7",
+        "source": "/debezium/mysql/s",
+        "type": "io.debezium.mysql.datachangeevent",
+    }
+    attributes = {f"iodebezium{name}": text for name, text in told.items()}
+    gone = spoken(event | attributes | {"data": {"before": {"id": 1, "v": 2}, "after": None}}, {"id": 1})
+    assert (gone.op, gone.table, gone.position) == ("d", "shop.orders", "file 7, pos 9")
+    assert (dumps(gone.before), gone.after) == ('{"id":1,"v":2}', None)
+
+
+def test_a_document_of_mongodb_is_the_row() -> None:
+    """K1 to K4: the document is a text in the record, its identity `_id`, and its collection the table."""
+    source = {"connector": "mongodb", "name": "m", "db": "shop", "collection": "orders"}
+    document = '{"_id": {"$oid": "5f"}, "v": {"$numberLong": "3"}}'
+    event = spoken({"op": "c", "after": document, "source": source}, {"id": '{"$oid": "5f"}'})
+    assert (event.op, event.table, event.key) == ("c", "shop.orders", {"_id": "5f"})
+    assert dumps(event.after) == '{"_id":"5f","v":3}'
+    assert spoken({"op": "c", "after": "{", "source": source}, "{").after is None
 
 
 @pytest.mark.parametrize(
