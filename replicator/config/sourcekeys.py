@@ -177,6 +177,13 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             return None if objects is None else os.path.abspath(os.path.expanduser(objects))
         return objects.rstrip("/")
 
+    @field_validator("placeholder")
+    @classmethod
+    def _decoded(cls, placeholder: str) -> str:
+        if placeholder.startswith("hex:") and not re.fullmatch("hex:(?:[0-9a-fA-F]{2})+", placeholder):
+            raise ValueError("behind hex: stand pairs of hex digits, at least one")
+        return placeholder
+
     @field_validator("options")
     @classmethod
     def _allowed(cls, options: dict[str, str]) -> dict[str, str]:

@@ -129,3 +129,13 @@ def test_lost_deletes_can_be_accepted(tmp_path: Path) -> None:
     """F2: the user has said so."""
     told = source(tmp_path, "name: s\ntables: {a.b: {deletes: drop, accept_lost_deletes: true}}\n")
     assert told.declaration("a.b").deletes == "drop"
+
+
+@pytest.mark.parametrize("placeholder", ["hex:", "hex:4e2", "hex:4e 2f", "hex:zz"])
+def test_a_placeholder_in_hex_is_bytes(tmp_path: Path, placeholder: str) -> None:
+    """E1: what is none ended a run with Python's own words, and `hex:` alone made every empty text one that was not
+    sent.
+    """
+    with pytest.raises(ConfigError, match="placeholder: behind hex: stand pairs of hex digits"):
+        source(tmp_path, f"name: s\nplaceholder: '{placeholder}'\n")
+    assert source(tmp_path, "name: s\nplaceholder: 'hex:4E2f41'\n").placeholder == "hex:4E2f41"
