@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from replicator.debezium import alike
 from replicator.debezium.alike import Known
-from replicator.debezium.unavailable import Placeholder
+from replicator.debezium.placeholder import Placeholder
 from replicator.jvm import gateway
 from replicator.spec import Table
 from replicator.transforms import merge

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import envelope, position, template, verdicts
 from replicator.debezium.infer import slices
+from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.source_block import SOURCE_FIELDS
 from replicator.debezium.template import CAPTURED, CONSTANT, IMAGE, Template
-from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import compiled, expressions
 
 TEMPLATE = "_template"

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position, unavailable, verdicts
+from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.source_block import SOURCE_FIELDS
-from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import prepared
 from replicator.spec import Reading
 

@@ -1,5 +1,5 @@
 """Records of unusual shapes as plain ones, for who looks at a few without Spark: CloudEvents, JSON made from Avro,
-MongoDB's (debezium.md A5, A6, K).
+MongoDB's (debezium.md A5, A6, K), and whatever stands in a wrapper.
 
 ``shapes`` does the same for silver, over the records that ``envelope`` marks. Pure Python over :mod:`jsontext` values.
 """
@@ -54,3 +54,18 @@ def _parsed(key: bytes | None) -> Any:
         return None if key is None else loads(key.decode())
     except ValueError:
         return None
+
+
+def unwrapped(told: Any) -> tuple[Any, Any]:
+    """The schema block and the record without its wrapper (A3)."""
+    is_wrapped = isinstance(told, dict) and set(told) == {"schema", "payload"}
+    return (told["schema"], told["payload"]) if is_wrapped else (None, told)
+
+
+def names_columns(key: bytes | None) -> bool:
+    """Whether a record's key says which columns a row is known by: an object of JSON does, a plain text does not."""
+    try:
+        _, body = unwrapped(loads((key or b"null").decode()))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and bool(body)

@@ -15,7 +15,7 @@ from replicator import names
 from replicator.debezium import cloudevents, mongodb
 from replicator.debezium.hiding import ODD, Digest, Hiding
 from replicator.debezium.jsontext import loads
-from replicator.debezium.unavailable import Placeholder
+from replicator.debezium.placeholder import Placeholder
 from replicator.spec import Mask
 
 _KEYS_IN_HEADERS = ("__debezium.newkey", "__debezium.oldkey")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from replicator.debezium import plainly
 from replicator.debezium.connect_schema import fields_of, row_fields
 from replicator.debezium.jsontext import dumps, loads
 from replicator.debezium.logical import Logical
+from replicator.debezium.placeholder import Placeholder
+from replicator.debezium.plainly import plain, unwrapped
 from replicator.debezium.readable import readable
 from replicator.debezium.schema import declared_types, settled
 from replicator.debezium.source_block import position
@@ -110,7 +112,7 @@ class Reader:
         if told is None:
             return Event(record, key=self._key(record, {}), note="tombstone")
         record, told = self._plain(record, told)
-        schema, body = _unwrapped(told)
+        schema, body = unwrapped(told)
         if not isinstance(body, dict):
             return Event(record, note="tombstone" if body is None else "no object")
         return self._envelope(record, schema, body) if _is_envelope(body) else self._flattened(record, schema, body)
@@ -119,8 +121,8 @@ class Reader:
         """The record as a plain one: its key, and what it tells."""
         if not isinstance(told, dict):
             return record, told
-        key, plain = plainly.plain(self.source, record.topic, record.key, told)
-        return (record if key is None else replace(record, key=dumps(key).encode())), plain
+        key, body = plain(self.source, record.topic, record.key, told)
+        return (record if key is None else replace(record, key=dumps(key).encode())), body
 
     def _envelope(self, record: Record, schema: Any, body: Row) -> Event:
         source = body["source"] if isinstance(body.get("source"), dict) else {}
@@ -158,7 +160,7 @@ class Reader:
     def _key(self, record: Record, types: Mapping[str, Logical], table: str | None = None) -> Row | None:
         table = table or _of_topic(record.topic)
         try:
-            schema, body = _unwrapped(loads((record.key or b"null").decode()))
+            schema, body = unwrapped(loads((record.key or b"null").decode()))
         except (ValueError, RecursionError):
             body = None if record.key is None else record.key.decode(errors="replace")
             schema = None
@@ -178,7 +180,12 @@ class Reader:
         if not isinstance(row, dict):
             return None
         hidden = {name for name, value in row.items() if self._hides(table, name, value)}
-        return {name: HIDDEN if name in hidden else self._value(types.get(name), value) for name, value in row.items()}
+        may_lack = table is None or self.source.declaration(table).unavailable
+        unsent = {name for name, value in row.items() if may_lack and self._is_unsent(value)}
+        return {
+            name: HIDDEN if name in hidden else UNSENT if name in unsent else _value(types.get(name), value)
+            for name, value in row.items()
+        }
 
     def _hides(self, table: str | None, name: str, value: Any) -> bool:
         """Whether a value is nobody's to see; what is nested in it may be of another shape than we think."""
@@ -186,25 +193,17 @@ class Reader:
             return False
         return isinstance(value, dict) or self.source.hides(table, name)
 
-    def _value(self, logical: Logical | None, value: Any) -> Any:
-        if value == self.source.placeholder:
-            return UNSENT
-        return value if logical is None else readable(logical, value)
+    def _is_unsent(self, value: Any) -> bool:
+        """Whether a value is the placeholder, by whatever its column's type makes of that (E2)."""
+        return (dumps(value) if isinstance(value, (dict, list)) else value) in self._unsent
+
+    @cached_property
+    def _unsent(self) -> frozenset[str]:
+        return frozenset(Placeholder(self.source.placeholder).spellings())
 
 
-def names_columns(key: bytes | None) -> bool:
-    """Whether a record's key says which columns a row is known by: an object of JSON does, a plain text does not."""
-    try:
-        _, body = _unwrapped(loads((key or b"null").decode()))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(body, dict) and bool(body)
-
-
-def _unwrapped(told: Any) -> tuple[Any, Any]:
-    """The schema block and the record without its wrapper (A3)."""
-    is_wrapped = isinstance(told, dict) and set(told) == {"schema", "payload"}
-    return (told["schema"], told["payload"]) if is_wrapped else (None, told)
+def _value(logical: Logical | None, value: Any) -> Any:
+    return value if logical is None else readable(logical, value)
 
 
 def _is_envelope(body: Row) -> bool:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from replicator.debezium.infer import slices
-from replicator.debezium.unavailable import in_json
+from replicator.debezium.placeholder import in_json
 
 _PLACES = ("file", "pos", "row", "gtid", "lsn", "commit", "flushed", "commit_lsn", "change_lsn", "scn", "commit_scn")
 CAPTURED = ("op", "ts_ms", "snapshot", "txId", *_PLACES)

@@ -6,66 +6,10 @@ text can only collide in text columns (E6).
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import uuid
-from dataclasses import dataclass
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from replicator.spec.connectors import PLACEHOLDER
-
-_URL_SAFE = str.maketrans("+/", "-_")
-
-
-@dataclass(frozen=True)
-class Placeholder:
-    """The configured placeholder (``unavailable.value.placeholder``; ``hex:`` means bytes, E1)."""
-
-    configured: str = PLACEHOLDER
-
-    @property
-    def raw(self) -> bytes:
-        """The placeholder as bytes."""
-        if self.configured.startswith("hex:"):
-            return bytes.fromhex(self.configured[4:])
-        return self.configured.encode()
-
-    def spellings(self) -> tuple[str, ...]:
-        """Every text that stands for "not sent" (E2): scalars as they are, arrays and maps as compact JSON."""
-        text = self.raw.decode("utf-8", "replace")
-        values = [[text], *([each] for each in self._encoded), list(self.raw), [self._named], {text: text}]
-        return (
-            text,
-            *self._encoded,
-            *(json.dumps(value, separators=(",", ":"), ensure_ascii=False) for value in values),
-        )
-
-    def marks(self) -> tuple[str, ...]:
-        """Short texts of which one occurs in every record that holds a placeholder, as JSON writes texts: a cheap first
-        test. A list or a map within a text is written so twice.
-        """
-        codes = ",".join(str(code) for code in self.raw[:8])
-        text = self.raw.decode("utf-8", "replace")
-        return tuple(dict.fromkeys((text, in_json(text), *self._encoded, codes, self._named)))
-
-    @property
-    def _encoded(self) -> tuple[str, ...]:
-        """In base64, and in the alphabet of ``base64-url-safe`` where that is another text."""
-        plain = base64.b64encode(self.raw).decode()
-        return tuple(dict.fromkeys((plain, plain.translate(_URL_SAFE))))
-
-    @property
-    def _named(self) -> str:
-        """The UUID that is made of it."""
-        return str(uuid.UUID(bytes=hashlib.md5(self.raw, usedforsecurity=False).digest(), version=3))
-
-
-def in_json(text: str) -> str:
-    """A text as it stands between its quotes in JSON."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+from replicator.debezium.placeholder import Placeholder, in_json
 
 
 def in_record(value: Column, placeholder: Placeholder) -> Column:

@@ -10,7 +10,8 @@ import yaml
 from replicator.databases.meant import meant
 from replicator.debezium.confirming import confirmed
 from replicator.debezium.guesses import Guess, Values, guess
-from replicator.debezium.spoken import UNSENT, Event, Reader, Record, names_columns
+from replicator.debezium.plainly import names_columns
+from replicator.debezium.spoken import UNSENT, Event, Reader, Record
 from replicator.errors import TableMissing
 from replicator.glances import Glance
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from replicator.debezium.alike import Templates
-from replicator.debezium.unavailable import Placeholder
+from replicator.debezium.placeholder import Placeholder
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
 from replicator.spec import SourceSpec

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from replicator.debezium import doubts, quoted, texts, types, unavailable
 from replicator.debezium.decoding import Decoded
 from replicator.debezium.logical import GUESSED_DOUBLE, Logical
+from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.schema import Form
-from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import expressions
 
 ROW, RAW = "_row", "_raw"

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.debezium import infer, position
+from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.schema import Form
-from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import expressions
 from replicator.transforms import appended, cells
 from replicator.transforms.cells import Cells

@@ -16,7 +16,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium import alike, envelope
-from replicator.debezium.unavailable import Placeholder, is_unavailable
+from replicator.debezium.placeholder import Placeholder
+from replicator.debezium.unavailable import is_unavailable
 from replicator.spec import Reading
 from replicator.transforms import changes
 from tests.builders import Record, bronze, exact_session, said_alike

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium import alike, envelope
-from replicator.debezium.unavailable import Placeholder
+from replicator.debezium.placeholder import Placeholder
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake

@@ -11,8 +11,8 @@ import pytest
 
 from replicator.config import sourcefile
 from replicator.debezium.hiding import REDACTED
+from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.redaction import Redaction
-from replicator.debezium.unavailable import Placeholder
 from replicator.spec import Mask
 from replicator.transforms.derived import hashed
 

@@ -165,6 +165,30 @@ def test_a_value_that_was_not_sent_is_shown_as_such() -> None:
     assert event.after == {"id": Number("1"), "long": UNSENT}
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        PLACEHOLDER,
+        "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==",
+        [PLACEHOLDER],
+        list(PLACEHOLDER.encode()),
+        ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"],
+        {PLACEHOLDER: PLACEHOLDER},
+    ],
+)
+def test_what_was_not_sent_is_told_of_columns_of_every_type(value: Any) -> None:
+    """E2: bytes, arrays and maps spell the placeholder in their own way, by whatever it is for the source; a table
+    whose texts may be it has none (E6).
+    """
+    assert spoken(envelope("u", {"id": 1, "v": value})).after == {"id": Number("1"), "v": UNSENT}
+    never = SourceSpec("s", "s[.].*", tables=(Declaration("shop.orders", unavailable=False),))
+    shown = spoken(envelope("u", {"id": 1, "v": value}), source=never).after
+    assert shown is not None
+    assert json.loads(dumps(shown["v"])) == value
+    own = SourceSpec("s", "s[.].*", placeholder="hex:4e2f41")
+    assert spoken(envelope("u", {"id": 1, "v": "Ti9B"}), source=own).after == {"id": Number("1"), "v": UNSENT}
+
+
 def test_what_the_source_hides_is_not_shown() -> None:
     """Hashed, masked, left out, kept from bronze: in rows and keys, of records that are no rows too; in whichever case
     the source spells the column (G4).

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium.unavailable import Placeholder, in_record, is_unavailable
+from replicator.debezium.placeholder import Placeholder
+from replicator.debezium.unavailable import in_record, is_unavailable
 from tests.builders import exact_session, made
 
 TEXT = "__debezium_unavailable_value"

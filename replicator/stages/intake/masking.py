@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.redaction import Redaction
-from replicator.debezium.unavailable import Placeholder
 from replicator.spec import SourceSpec
 from replicator.transforms.derived import hashed
 
