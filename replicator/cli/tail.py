@@ -15,7 +15,7 @@ import typer
 from rich.text import Text
 
 from replicator.cli import console, diff, options, topics
-from replicator.debezium.jsontext import dumps, has_half
+from replicator.debezium.jsontext import dumps
 from replicator.debezium.spoken import Event, Reader, Record, Start
 from replicator.errors import ConfigError, VersionMissing
 from replicator.spec import SourceSpec
@@ -136,7 +136,7 @@ def _spoken(event: Event) -> Text:
     told = Text(f"{event.record.partition}/{event.record.offset}  ")
     told.append(event.op or event.note, style or "dim")
     for part in (event.table, _named(event.key)):
-        told.append(f"  {part}" if part else "")
+        told.append(f"  {_printable(part)}" if part else "")
     both = event.before is not None and event.after is not None
     cells = [
         _cell(column, *values, both=both)
@@ -152,8 +152,9 @@ def _spoken(event: Event) -> Text:
 
 def _cell(column: str, before: Any, after: Any, *, both: bool) -> Text:
     if both:
-        return Text.assemble(f"{column}: ", (_plain(before), "red"), " \u2192 ", (_plain(after), "green"))
-    return Text(f"{column}={_plain(before if after is None else after)}")
+        name = _printable(column)
+        return Text.assemble(f"{name}: ", (_plain(before), "red"), " \u2192 ", (_plain(after), "green"))
+    return Text(_printable(f"{column}={_plain(before if after is None else after)}"))
 
 
 def _named(key: Mapping[str, Any] | None) -> str:
@@ -161,10 +162,15 @@ def _named(key: Mapping[str, Any] | None) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value for people: a text as it is, but for half of a surrogate pair, which no terminal can be sent."""
+    """A value for people: a text as it is."""
     if value is None:
         return "NULL"
-    return value if isinstance(value, str) and not has_half(value) else dumps(value)
+    return _printable(value) if isinstance(value, str) else dumps(value)
+
+
+def _printable(text: str) -> str:
+    """With half a surrogate pair, which JSON may hold and no terminal takes, as its escape."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _object(event: Event) -> str:

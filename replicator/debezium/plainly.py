@@ -14,7 +14,8 @@ from replicator.debezium.schema import declared_types
 from replicator.debezium.unions import Unions, is_from_avro, table_of
 from replicator.spec import SourceSpec
 
-_UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What is raised where JSON has another shape than it should."""
 
 
 def plain(source: SourceSpec, topic: str, key: bytes | None, value: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -23,7 +24,7 @@ def plain(source: SourceSpec, topic: str, key: bytes | None, value: dict[str, An
     """
     try:
         return _plain(source, topic, key, value)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None, value
 
 

@@ -15,7 +15,7 @@ from replicator.debezium.connect_schema import fields_of, row_fields
 from replicator.debezium.jsontext import dumps, loads
 from replicator.debezium.logical import Logical
 from replicator.debezium.placeholder import Placeholder
-from replicator.debezium.plainly import plain, unwrapped
+from replicator.debezium.plainly import UNREADABLE, plain, unwrapped
 from replicator.debezium.readable import readable
 from replicator.debezium.schema import declared_types, settled
 from replicator.debezium.source_block import position
@@ -230,12 +230,12 @@ def _of_topic(topic: str) -> str | None:
 
 
 def _described(read: Callable[[Any], Any], schema: Any, declared: Mapping[str, Logical]) -> dict[str, Logical]:
-    """The types that a schema block tells, with what is declared beside it."""
+    """The types that a schema block tells, with what is declared beside it; none where it is broken."""
     if not isinstance(schema, dict):
         return {}
     try:
         return {field.name: field.logical for field in settled(read(schema), declared)}
-    except ConfigError:
+    except (ConfigError, *UNREADABLE):
         return {}
 
 
