@@ -141,6 +141,18 @@ ColumnChecks = Annotated[
 ModelChecks = Annotated[tuple[ModelCheckKeys, ...], BeforeValidator(_spelled)]
 
 
+def refuse_switches(checks: Iterable[ColumnCheckKeys], kind: str) -> None:
+    """Raise ValueError where a column that is no BOOLEAN is to have a truth value, which YAML makes of ``no`` and
+    ``on``: right rows, with these texts, would break the check.
+    """
+    accepted = [value for each in checks for value in each.accepted_values or ()]
+    switch = next((str(value).lower() for value in accepted if isinstance(value, bool)), None)
+    if switch is not None and not kind.startswith("bool"):
+        raise ValueError(
+            f"accepted_values has {switch}, and the column is {kind}: put words such as on, yes and no in quotes"
+        )
+
+
 def checks_of(columns: Iterable[tuple[str, Sequence[ColumnCheckKeys]]], model: Sequence[ModelCheckKeys]) -> list[Check]:
     """Those of each column, then those of the rows. Raises ValueError where two have one name."""
     found = [each.check(column) for column, checks in columns for each in checks]

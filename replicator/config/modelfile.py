@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import names
-from replicator.config.checkkeys import ColumnChecks, ModelChecks, checks_of, wrong_checks
+from replicator.config.checkkeys import ColumnChecks, ModelChecks, checks_of, refuse_switches, wrong_checks
 from replicator.config.columnkeys import listed, single_names
 from replicator.config.lineage import refresh_of, wrong_lineage
 from replicator.config.memberkeys import MemberValues, refuse_wrong_member
@@ -44,6 +44,11 @@ class NamedColumnKeys(Strict):
     nullable: bool = True
     description: str = ""
     checks: ColumnChecks = ()
+
+    @model_validator(mode="after")
+    def _worded(self) -> NamedColumnKeys:
+        refuse_switches(self.checks, self.type)
+        return self
 
 
 class ColumnKeys(NamedColumnKeys):

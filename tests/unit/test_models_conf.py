@@ -207,6 +207,10 @@ def test_braces_of_the_sql_itself_are_doubled() -> None:
         ({"m": (GOOD_SQL, with_check("unique, unique"))}, "the check 'unique(id)' is there twice"),
         ({"m": (GOOD_SQL, with_check("{accepted_values: [[1]]}"))}, "a value is a text, a number"),
         (
+            {"m": (GOOD_SQL, with_check("{accepted_values: [open, no]}").replace("integer", "text"))},
+            "m.yaml:3: columns.id: accepted_values has false, and the column is text: put words such as on, yes",
+        ),
+        (
             {"m": (GOOD_SQL, with_check("{relationship: {to: n, field: id}}"))},
             "m.yaml:3: relationship(id -> n.id): there is no model 'n'",
         ),
