@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replicator.config import kafka_options
-from replicator.debezium.connect_schema import BY_NAME
+from replicator.debezium.connect_schema import BITS, BY_NAME, VARIABLE_DECIMAL
 from replicator.errors import ConfigError
 
 _WRITE = "hoodie.datasource.write."
@@ -26,6 +26,7 @@ _SIMPLE = {
     "boolean": "boolean",
     "float": "float",
     "double": "double",
+    "bytes": "bytes",
     "int date": "date",
     "int time-millis": "time",
     "long time-micros": "micro_time",
@@ -34,6 +35,9 @@ _SIMPLE = {
     "string uuid": "uuid",
 }
 """By Avro's type, with its logical one where it has that and Connect says nothing."""
+
+_BY_MEANING = {**BY_NAME, VARIABLE_DECIMAL: "variable_decimal"}
+"""By Connect's name of a type."""
 
 _GENERATORS = {f"org.apache.hudi.keygen.{kind}KeyGenerator" for kind in ("Complex", "Simple", "Nonpartitioned")}
 _SAME = {
@@ -130,17 +134,24 @@ def columns(schema: str) -> dict[str, str]:
 def _type(name: str, told: Any) -> str:
     kinds = [each for each in told if each != "null"] if isinstance(told, list) else [told]
     kind = kinds[0] if len(kinds) == 1 else None
-    if isinstance(kind, str) and kind in _SIMPLE:
-        return _SIMPLE[kind]
-    if isinstance(kind, dict):
-        if kind.get("connect.name") in BY_NAME:
-            return BY_NAME[kind["connect.name"]]
-        if kind.get("logicalType") == "decimal":
-            return f"decimal({kind['precision']},{kind.get('scale', 0)})"
-        avro = f"{kind.get('type')} {kind.get('logicalType', '')}".strip()
-        if avro in _SIMPLE:
-            return _SIMPLE[avro]
-    raise ConfigError(f"column {name} of the schema has the type {told}, which has no equivalent")
+    found = _meant(name, kind) if isinstance(kind, dict) else _SIMPLE.get(str(kind))
+    if found is None:
+        raise ConfigError(f"column {name} of the schema has the type {told}, which has no equivalent")
+    return found
+
+
+def _meant(name: str, kind: Mapping[str, Any]) -> str | None:
+    """By what Connect says of it, else by Avro's words."""
+    meaning = kind.get("connect.name")
+    if meaning in _BY_MEANING:
+        return _BY_MEANING[meaning]
+    if meaning == BITS:
+        return f"bits({kind['connect.parameters']['length']})"
+    if kind.get("type") == "array":
+        return f"array<{_type(name, kind['items'])}>"
+    if kind.get("logicalType") == "decimal":
+        return f"decimal({kind['precision']},{kind.get('scale', 0)})"
+    return _SIMPLE.get(f"{kind.get('type')} {kind.get('logicalType', '')}".strip())
 
 
 def _other(name: str, text: str, same: dict[str, str], untold: dict[str, str], options: dict[str, str]) -> None:

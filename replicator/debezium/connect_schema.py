@@ -50,8 +50,8 @@ BY_NAME = {
     "io.debezium.data.SparseDoubleVector": "sparse_vector",
 }
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
-_VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
-_BITS = "io.debezium.data.Bits"
+VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
+BITS = "io.debezium.data.Bits"
 _VECTORS = {"io.debezium.data.FloatVector": "float", "io.debezium.data.DoubleVector": "double"}
 _SOURCE_TYPE = "__debezium.source.column.type"
 _MONEY_PRECISION = 19
@@ -94,9 +94,9 @@ def logical_of(schema: Mapping[str, Any]) -> Logical:
     name, connect_type = schema.get("name"), str(schema.get("type"))
     if name == _DECIMAL:
         return _connect_decimal(schema)
-    if name == _VARIABLE_DECIMAL:
+    if name == VARIABLE_DECIMAL:
         return Logical("variable_decimal", encoding="base64")
-    if name == _BITS:
+    if name == BITS:
         return Logical("bits", length=int(_parameters(schema).get("length", 64)))
     if name in _VECTORS:
         return Logical("array", element=Logical(_VECTORS[name]))

@@ -171,6 +171,17 @@ def test_avros_own_logical_types_are_no_plain_numbers() -> None:
             columns(json.dumps({"fields": [{"name": "x", "type": kind}]}))
 
 
+def test_bytes_lists_and_decimals_of_any_scale_are_declared_as_such() -> None:
+    """Section 2 of types.md: what a declaration has a word for is no reason to refuse a whole schema."""
+    amount = {"type": "record", "name": "V", "fields": [], "connect.name": "io.debezium.data.VariableScaleDecimal"}
+    bits = {"type": "bytes", "connect.name": "io.debezium.data.Bits", "connect.parameters": {"length": "8"}}
+    told = {"b": "bytes", "c": {"type": "array", "items": ["null", "string"]}, "d": amount, "e": bits}
+    fields = [{"name": name, "type": ["null", kind]} for name, kind in told.items()]
+    assert columns(json.dumps({"fields": fields})) == {
+        "b": "bytes", "c": "array<string>", "d": "variable_decimal", "e": "bits(8)",
+    }  # fmt: skip
+
+
 def test_a_partition_that_is_made_of_a_value_is_named(tmp_path: Path) -> None:
     """Hudi's custom key generator names fields with what it makes of them: nothing here parts a table so."""
     fields = "hoodie.datasource.write.partitionpath.field"
