@@ -44,14 +44,12 @@ class Terms:
 
 
 def parse(seq: str) -> Terms:
-    """The parts of a ``_seq``, or of a column's position, which may end in ``-`` (M2); :func:`behind` an offset is that
-    offset. Raises ReplicatorError.
+    """The parts of a ``_seq``, or of a column's position, which may end in ``-`` (Q1, M2); :func:`behind` an offset is
+    that offset. Raises ReplicatorError.
     """
     match = _SEQ.fullmatch(seq)
     if match is None:
-        raise ReplicatorError(
-            f"{seq!r} is no _seq", mend="It has 56 hex digits: epoch, major, minor, offset (debezium.md Q1)."
-        )
+        raise ReplicatorError(f"{seq!r} is no _seq", mend="It has 56 hex digits: epoch, major, minor, offset.")
     epoch, major, minor, offset, cleared = match.groups()
     return Terms(int(epoch, 16), major, minor, int(offset, 16), bool(cleared))
 

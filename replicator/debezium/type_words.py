@@ -101,5 +101,5 @@ def unknown(text: str) -> ConfigError:
     """Said of a name that is none of these, with the nearest one."""
     known = [*PLAIN, *_WITH_ARGUMENTS, *SUFFIXED, *ALIASES, "array"]
     near = difflib.get_close_matches(re.split(r"[(<\[]", text.strip().lower())[0], known, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else "types.md section 2 lists the short forms."
+    hint = f"Did you mean {near[0]!r}?" if near else "docs/types.md lists the short forms."
     return ConfigError(f"unknown type {text!r}", mend=hint)

@@ -98,9 +98,7 @@ class _Family:
 def _family(logical: Logical) -> _Family:
     found = _FAMILIES.get(logical.name)
     if found is None:
-        raise ConfigError(
-            f"values of type {str(logical)!r} cannot be decoded", mend="types.md section 2 lists the types."
-        )
+        raise ConfigError(f"values of type {str(logical)!r} cannot be decoded", mend="docs/types.md lists the types.")
     return found
 
 

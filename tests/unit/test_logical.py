@@ -123,7 +123,7 @@ def test_the_short_form_is_read_back(text: str) -> None:
         ("decimal(0,2)", "at least 1"),
         ("bits(0)", "bits(8)"),
         ("array<strng>", "'string'"),
-        ("", "section 2"),
+        ("", "docs/types.md lists the short forms"),
         ("int)", "unknown type 'int)'"),
     ],
 )
