@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 from rich.console import Console
 from rich.table import Table
@@ -28,6 +29,9 @@ _PIECE_ROWS = 100_000
 
 _TELLING = 0.05
 """So much must be done before it tells how long the rest takes."""
+
+_UNSHOWN = ("Cc", "Cs", "Zl", "Zp")
+"""Categories of characters: control, half of a pair, ends of lines and paragraphs."""
 
 
 def out() -> Console:
@@ -64,6 +68,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text | Non
         )
     console = out()
     console.print(table, soft_wrap=False)
+
+
+def printable(text: str) -> str:
+    """With escapes in place of what would end the line, move a terminal, or has no UTF-8 (half a surrogate pair)."""
+    if text.isprintable():
+        return text
+    return "".join(each.encode("unicode_escape").decode() if category(each) in _UNSHOWN else each for each in text)
 
 
 class Work:

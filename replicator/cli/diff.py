@@ -159,6 +159,6 @@ def _cells(row: Row, style: str) -> Iterator[Text]:
 
 
 def _plain(text: str) -> str:
-    """A JSON value for people: a text without quotes."""
+    """A JSON value for people: a text without quotes, on one line."""
     value: Any = json.loads(text) if text.startswith('"') else text
-    return "NULL" if text == _NULL else str(value)
+    return "NULL" if text == _NULL else console.printable(str(value))

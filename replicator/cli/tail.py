@@ -136,7 +136,7 @@ def _spoken(event: Event) -> Text:
     told = Text(f"{event.record.partition}/{event.record.offset}  ")
     told.append(event.op or event.note, style or "dim")
     for part in (event.table, _named(event.key)):
-        told.append(f"  {_printable(part)}" if part else "")
+        told.append(f"  {console.printable(part)}" if part else "")
     both = event.before is not None and event.after is not None
     cells = [
         _cell(column, *values, both=both)
@@ -152,9 +152,9 @@ def _spoken(event: Event) -> Text:
 
 def _cell(column: str, before: Any, after: Any, *, both: bool) -> Text:
     if both:
-        name = _printable(column)
+        name = console.printable(column)
         return Text.assemble(f"{name}: ", (_plain(before), "red"), " \u2192 ", (_plain(after), "green"))
-    return Text(_printable(f"{column}={_plain(before if after is None else after)}"))
+    return Text(console.printable(f"{column}={_plain(before if after is None else after)}"))
 
 
 def _named(key: Mapping[str, Any] | None) -> str:
@@ -165,12 +165,7 @@ def _plain(value: Any) -> str:
     """A value for people: a text as it is."""
     if value is None:
         return "NULL"
-    return _printable(value) if isinstance(value, str) else dumps(value)
-
-
-def _printable(text: str) -> str:
-    """With half a surrogate pair, which JSON may hold and no terminal takes, as its escape."""
-    return text.encode(errors="backslashreplace").decode()
+    return console.printable(value) if isinstance(value, str) else dumps(value)
 
 
 def _object(event: Event) -> str:

@@ -6,10 +6,12 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark.sql import Row
 
+from replicator.cli import diff
 from replicator.debezium.jsontext import Number, dumps
 from replicator.debezium.source_block import position
 from replicator.debezium.spoken import HIDDEN, UNSENT, Event, Reader, Record, Start
@@ -103,6 +105,23 @@ def test_a_text_that_is_no_unicode_is_told_by_its_escape(tmp_path: Path) -> None
     first, second = said("tail", str(file)).splitlines()
     assert "id=\\ud800  n\\udfff=1, v=a\\ud800" in first
     assert "v=c" in second
+
+
+def test_an_event_is_a_line_whatever_its_texts_hold(tmp_path: Path) -> None:
+    """A text of several lines makes no further one, and what a terminal obeys is told and not done."""
+    file = tmp_path / "events.jsonl"
+    row = {"id": "a\u2028b", "v\n": "one\r\ntwo\t\x1b[31m", "w": "é 😀\xa0"}
+    told = {"topic": "s.shop.orders", "partition": 0, "offset": 0, "key": json.dumps({"id": row["id"]})}
+    file.write_text(json.dumps({**told, "payload": json.dumps(envelope("c", row))}) + "\n")
+    [line] = said("tail", str(file)).splitlines()
+    assert "id=a\\u2028b  v\\n=one\\r\\ntwo\\t\\x1b[31m, w=é 😀\xa0" in line
+
+
+def test_a_changed_row_of_a_table_is_a_line_too() -> None:
+    """`diff`, and `tail` of a table, whose values are JSON."""
+    row = {"change": "changed", "key": [("id", '"a\\nb"')], "before": [("v", '"1\\u001b[31m"')], "after": [("v", "2")]}
+    told = diff.line(cast("Row", row))
+    assert [each.plain for each in told] == ["changed", "id=a\\nb", "v: 1\\x1b[31m → 2"]
 
 
 def test_flattened_rows_tell_what_they_can() -> None:
