@@ -191,19 +191,26 @@ def _filled(text: str, variables: Mapping[str, str]) -> str:
 
 
 def _make_room(to: Path) -> None:
-    """Remove an older package, also one that broke off: it has jobs no sooner than a wheel, and nothing of others."""
-    there = [to] if to.is_file() else list(to.iterdir()) if to.exists() else []
-    is_whole = any(each.suffix == ".whl" for each in there)
-    jobs = to / "jobs"
-    has_jobs = jobs.is_dir() and any(jobs.iterdir())
-    if any(each.name not in _MADE and each.suffix != ".whl" for each in there) or (has_jobs and not is_whole):
+    """Remove an older package, also one that broke off."""
+    if not to.exists():
+        return
+    if not to.is_dir() or not _is_package(list(to.iterdir()), to / "jobs"):
         mend = "Name another: --to DIR."
         raise ConfigError("the folder holds something else than a package", where=str(to), mend=mend)
-    for each in there:
-        if each.is_dir():
+    for each in to.iterdir():
+        if each.is_dir() and not each.is_symlink():
             shutil.rmtree(each)
         else:
             each.unlink()
+
+
+def _is_package(there: Sequence[Path], jobs: Path) -> bool:
+    """Whether nothing else lies there. The folder of jobs is made first and empty, then the wheel, then all else."""
+    if not there:
+        return True
+    is_whole = any(each.suffix == ".whl" for each in there)
+    is_ours = all(each.name in _MADE or each.suffix == ".whl" for each in there)
+    return is_ours and jobs.is_dir() and (is_whole or (len(there) == 1 and not any(jobs.iterdir())))
 
 
 def _must_be_ours(project: Path) -> None:

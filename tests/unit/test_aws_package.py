@@ -196,10 +196,16 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
         ["conf/base.yaml", "jobs/bronze.py", "jobs/silver.py"],
         ["jobs/mine.py"],
         ["jobs/bronze.py", "manifest.json", "lakehouse_replicator-1-py3-none-any.whl", "notes.txt"],
+        ["a-1-py3-none-any.whl", "b-1-py3-none-any.whl"],
+        ["jars/my.jar"],
+        ["bootstrap.sh"],
+        ["manifest.json"],
     ],
 )
 def test_a_folder_of_jobs_is_no_package(tmp_path: Path, files: list[str]) -> None:
-    """A checkout has jobs, and so has what `init` makes: neither is removed, whatever `--to` says."""
+    """A checkout has jobs, and so has what `init` makes, a folder of wheels has wheels: none is removed, whatever `--to`
+    says.
+    """
     to = tmp_path / "mine"
     for name in files:
         (to / name).parent.mkdir(parents=True, exist_ok=True)
@@ -218,9 +224,11 @@ def test_what_a_package_that_broke_off_has_left_makes_room(tmp_path: Path) -> No
     to, packed = build(tmp_path, "link")
     assert to.is_symlink()
     assert {*packed.files, MANIFEST} == set(archive.sums(tmp_path / "out"))
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(ConfigError, match="something else"):
-        build(tmp_path, "file")
+    for name in ("file", MANIFEST):
+        (tmp_path / name).write_text("", encoding="utf-8")
+        with pytest.raises(ConfigError, match="something else"):
+            build(tmp_path, name)
+        assert (tmp_path / name).is_file()
 
 
 def test_a_pip_that_fails_is_told_with_its_last_word() -> None:
