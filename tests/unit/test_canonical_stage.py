@@ -480,6 +480,19 @@ def test_a_column_that_gave_its_name_to_another_type_stops_feeds_that_tell_it(
     assert sorted(brief(event, "name") for event in world.told) == [("read", 1, None, (None,)), ("read", 2, None, (7,))]
 
 
+def test_a_column_of_a_model_may_get_another_type(spark: SparkSession, tmp_path: Path) -> None:
+    """Its SQL says what its values are, also what they were: the next version of the feed goes on with those, cast."""
+    world = World(spark, tables=DeltaFormat(), lake=Lake(str(tmp_path)))
+    world.put((1, "Ann", Decimal("1.50"), "upsert"))
+    world.deliver()
+    table = world.lake.gold("dim_people", ("id",))
+    rows = world.tables.read(spark, table).withColumn("credit", F.col("credit").cast("double") + 1)
+    world.tables.replace(rows, table, Progress("in", 2))
+    world.feed = replace(OF_GOLD, version=2)
+    assert [(each.events, each.error) for each in world.deliver()] == [(1, None)]
+    assert brief(world.told[-1], "credit") == ("update", 1, (1.5,), (2.5,))
+
+
 def test_a_row_that_is_what_it_was_is_another_event(spark: SparkSession) -> None:
     """Also at the same place of the source, where a table was made again in another way and back: who drops an id that
     he has must not miss the last of them.
