@@ -38,8 +38,7 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
     try:
         client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
     except Py4JJavaError as error:
-        what = f"Kafka's client does not start with its options: {causes.behind(error)}"
-        raise LoginRefused(what, where=bootstrap_servers, mend=_OPTIONS) from error
+        raise not_started(error, bootstrap_servers) from error
     try:
         yield client
     except Py4JJavaError as error:
@@ -51,6 +50,15 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
 def must_listen(bootstrap_servers: str) -> None:
     """Raise Unreachable where nothing accepts a connection at any of the addresses: Kafka's clients find out later."""
     one_must_answer(bootstrap_servers, "Kafka", MEND)
+
+
+def not_started(error: Exception, bootstrap_servers: str) -> LoginRefused:
+    """What is to be said where a client of Kafka's could not be made. Raises Unreachable where the names of its servers
+    say nothing to anybody, of which that is another way to tell.
+    """
+    must_listen(bootstrap_servers)
+    what = f"Kafka's client does not start with its options: {causes.behind(error)}"
+    return LoginRefused(what, where=bootstrap_servers, mend=_OPTIONS)
 
 
 def failed(error: Exception, bootstrap_servers: str) -> Unreachable | LoginRefused:

@@ -35,7 +35,7 @@ class Topic:
         """The records from ``start`` to the end that each partition has now, or for ever. Those of one partition come
         in their order.
 
-        Raises Unreachable when Kafka does not answer or has no such topic.
+        Raises Unreachable when Kafka does not answer or has no such topic, LoginRefused where it lets nobody in.
         """
         for batch in self.batches(jvm, start, follow=follow):
             yield from batch
@@ -74,16 +74,17 @@ class Topic:
         settings = jvm.java.util.Properties()
         for name, value in {**self.options, **_PINNED, "bootstrap.servers": self.bootstrap_servers}.items():
             settings.put(name, value)
-        consumer = None
+        as_bytes = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         try:
-            as_bytes = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
             consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings, as_bytes(), as_bytes())
+        except Py4JJavaError as error:
+            raise brokers.not_started(error, self.bootstrap_servers) from error
+        try:
             yield consumer
         except Py4JJavaError as error:
-            raise brokers.unanswered(self.bootstrap_servers) from error
+            raise brokers.failed(error, self.bootstrap_servers) from error
         finally:
-            if consumer is not None:
-                consumer.close(jvm.java.time.Duration.ofSeconds(1))
+            consumer.close(jvm.java.time.Duration.ofSeconds(1))
 
 
 def _each(records: Any) -> Iterator[Any]:

@@ -12,10 +12,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from replicator import brokers
+from replicator.debezium.spoken import Start
 from replicator.errors import LoginRefused, TargetRefused, Unreachable
 from replicator.jvm import gateway
 from replicator.sinks.kafka import KafkaOutlet
 from replicator.sinks.memory_outlet import MemoryOutlet, Sent
+from replicator.sources.consumer import Topic
 from replicator.sources.kafka import KafkaSource
 from tests.builders import made
 
@@ -83,8 +85,8 @@ def test_a_topic_that_is_not_there_is_named_and_not_made(spark: SparkSession, pl
 
 @pytest.mark.stack
 def test_a_login_that_kafka_refuses_is_configuration(spark: SparkSession, request: pytest.FixtureRequest) -> None:
-    """A broker that answers is not out of reach: exit code 2, in its own words, for a feed and for a source alike; a
-    broker without logins is one that lets nobody in with one.
+    """A broker that answers is not out of reach: exit code 2, in its own words, for a feed, a source and a look at a
+    topic alike; a broker without logins is one that lets nobody in with one.
     """
     servers = request.getfixturevalue("broker")
     login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hidden";'
@@ -92,11 +94,26 @@ def test_a_login_that_kafka_refuses_is_configuration(spark: SparkSession, reques
     for ask in (
         lambda: KafkaOutlet(spark, servers, options).identity("any"),
         lambda: KafkaSource(servers, ".*", options).topic_ids(spark),
+        lambda: list(Topic("any", servers, options).records(gateway.of(spark), Start(), follow=False)),
     ):
         with pytest.raises(LoginRefused, match=r"Kafka refuses its client: .*PLAIN") as caught:
             ask()
         assert (caught.value.exit_code, caught.value.where) == (2, servers)
         assert "hidden" not in str(caught.value)
+    for odd in ({"security.protocol": "SSL", "ssl.truststore.location": "/no/such/file"}, {"security.protocol": "no"}):
+        for ask in (
+            lambda odd=odd: KafkaSource(servers, ".*", odd).topic_ids(spark),
+            lambda odd=odd: list(Topic("any", servers, odd).records(gateway.of(spark), Start(), follow=False)),
+        ):
+            with pytest.raises(LoginRefused, match="Kafka's client does not start with its options: "):
+                ask()
+
+
+def test_a_broker_whose_name_is_unknown_is_out_of_reach(spark: SparkSession) -> None:
+    """As one is that is away where names come and go with machines: its client does not start, and a retry may help."""
+    with pytest.raises(Unreachable) as caught:
+        KafkaSource("nowhere.invalid:9092", ".*", {}).topic_ids(spark)
+    assert caught.value.exit_code == 3
 
 
 def test_a_login_that_came_too_fast_is_worth_another_try(spark: SparkSession) -> None:
