@@ -214,8 +214,8 @@ def placed(table: str | None, source: str | None) -> tuple[str | None, str | Non
     """A table's name without its source, and that source, where it is a whole one (``shop/sales.orders``, as ``status``
     prints it); else both as they are. Raises ConfigError where it names another source than ``source``.
     """
-    of, slash, rest = (table or "").partition("/")
-    if not slash:
+    of, _, rest = (table or "").partition("/")
+    if not of or "." not in rest:  # a table may have a slash in its own name
         return table, source
     if source not in (None, of):
         raise ConfigError(f"--table {table} is no table of the source {source}", mend="Leave one of them out.")

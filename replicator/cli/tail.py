@@ -134,7 +134,7 @@ def _spoken(event: Event) -> Text:
     """``0/124  u  classicmodels.customers  customerNumber=103  creditLimit: 21000.00 → 25000.00  (file 1, pos 8)``."""
     style = _STYLES.get(event.op[:1], "")
     told = Text(f"{event.record.partition}/{event.record.offset}  ")
-    told.append(event.op or event.note, style or "dim")
+    told.append(console.printable(str(event.op or event.note)), style or "dim")
     for part in (event.table, _named(event.key)):
         told.append(f"  {console.printable(part)}" if part else "")
     both = event.before is not None and event.after is not None
@@ -146,7 +146,7 @@ def _spoken(event: Event) -> Text:
     if cells:
         told.append("  ").append_text(Text(", ").join(cells))
     if event.position:
-        told.append(f"  ({event.position})", "dim")
+        told.append(f"  ({console.printable(event.position)})", "dim")
     return told
 
 
@@ -165,7 +165,7 @@ def _plain(value: Any) -> str:
     """A value for people: a text as it is."""
     if value is None:
         return "NULL"
-    return console.printable(value) if isinstance(value, str) else dumps(value)
+    return console.printable(value if isinstance(value, str) else dumps(value))
 
 
 def _object(event: Event) -> str:

@@ -53,6 +53,8 @@ def _kinds(annotation: Any) -> Iterator[Any]:
     elif origin in (types.UnionType, typing.Union):
         for each in typing.get_args(annotation):
             yield from _kinds(each)
+    elif origin is typing.Literal:
+        yield from map(type, typing.get_args(annotation))
     else:
         yield annotation
 

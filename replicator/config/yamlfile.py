@@ -226,7 +226,7 @@ def _filled(
     for name in found.missing:
         problems.add(f"{key} needs the environment variable {name}, which is not set", origins.get(path))
     for begun in found.open:
-        problems.add(f"{key}: the braces of {begun} are not in pairs", origins.get(path))
+        problems.add(f"{key}: the braces of {begun} are not in pairs, or more than four deep", origins.get(path))
     if path in origins:
         origins[path] = replace(origins[path], variables=tuple(found.used), missing=bool(found.missing or found.open))
     return found.text

@@ -21,6 +21,7 @@ _PASSED_ON = re.compile(
 
 _RENAMED = (
     (r"database\.server\.name", "topic.prefix"),
+    (r"database\.history\.(.+\.)monitored(\..+)", r"schema.history.internal.\1captured\2"),
     (r"database\.history\.(.+)", r"schema.history.internal.\1"),
     (r"(database|schema|table|column)\.whitelist", r"\1.include.list"),
     (r"(database|schema|table|column)\.blacklist", r"\1.exclude.list"),

@@ -203,9 +203,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_of_jobs_is_no_package(tmp_path: Path, files: list[str]) -> None:
-    """A checkout has jobs, and so has what `init` makes, a folder of wheels has wheels: none is removed, whatever `--to`
-    says.
-    """
+    """A checkout has jobs, and so has what `init` makes; a folder of wheels has wheels: none is removed."""
     to = tmp_path / "mine"
     for name in files:
         (to / name).parent.mkdir(parents=True, exist_ok=True)

@@ -81,6 +81,10 @@ def test_a_key_that_no_plugin_reads_is_a_warning_with_the_nearest_one() -> None:
     [
         ("database.server.name", "topic.prefix"),
         ("database.history.kafka.topic", "schema.history.internal.kafka.topic"),
+        (
+            "database.history.store.only.monitored.tables.ddl",
+            "schema.history.internal.store.only.captured.tables.ddl",
+        ),
         ("table.whitelist", "table.include.list"),
         ("column.blacklist", "column.exclude.list"),
         ("toasted.value.placeholder", "unavailable.value.placeholder"),

@@ -346,6 +346,7 @@ def test_settings_cannot_be_changed(conf: Callable[..., settings.Settings]) -> N
         ("targets: {t: {port: x}}\n", "targets.t.port: must be a whole number"),
         ("targets: {t: {port: on}}\n", "targets.t.port: must be a whole number"),
         ("dead_letter: {max_share: off}\n", "dead_letter.max_share: must be a number"),
+        ("aws: {jobs: {silver: {driver_cores: on}}}\n", "aws.jobs.silver.driver_cores: must be a whole number"),
         ("a: !!python/object/apply:os.system [ls]\n", "is not YAML"),
         ("a: &a [*a]\n", "is not YAML"),
         ("a: b\x00c\n", "cannot be read"),

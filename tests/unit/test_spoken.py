@@ -115,6 +115,11 @@ def test_an_event_is_a_line_whatever_its_texts_hold(tmp_path: Path) -> None:
     file.write_text(json.dumps({**told, "payload": json.dumps(envelope("c", row))}) + "\n")
     [line] = said("tail", str(file)).splitlines()
     assert "id=a\\u2028b  v\\n=one\\r\\ntwo\\t\\x1b[31m, w=é 😀\xa0" in line
+    odd = envelope("c\n", None, {"v": {"a": "\x9b31m"}}) | {"before": {"v": {}}}
+    odd["source"] = {**odd["source"], "file": None, "commit_lsn": "\x1b[31m"}
+    file.write_text(json.dumps({**told, "payload": json.dumps(odd)}) + "\n")
+    [line] = said("tail", str(file)).splitlines()
+    assert line.isprintable()
 
 
 def test_a_changed_row_of_a_table_is_a_line_too() -> None:

@@ -56,6 +56,7 @@ def test_letters_of_a_table_are_asked_for_by_its_whole_name(root: str) -> None:
         (("--table", "shp/sales.items"), "no source 'shp'; did you mean 'shop'"),
         (("--table", "shop/sales.itms"), "no table 'sales.itms'; did you mean 'sales.items'"),
         (("--table", "shop/sales.items", "--source", "crm"), "is no table of the source crm"),
+        (("--table", "sales.a/b"), "no table 'sales.a/b'"),
     ):
         with pytest.raises(ConfigError, match=refused):
             said("dead-letters", "list", *arguments, "--lake", root)
