@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from replicator.connect.differences import Step
-    from replicator.connect.findings import Finding
     from replicator.connect.reconcile import Outcome
-    from replicator.connect.rest import Connect
     from replicator.settings import Settings
 
 _Prune = Annotated[bool, typer.Option("--prune", help="Delete Debezium's connectors that no file describes.")]
@@ -37,11 +35,7 @@ def validate(
     """
     settings = options.settings(env, conf)
     connect, wanted = reach.cluster(settings), _wanted(settings, sources)
-    errors: dict[str, ConfigError] = {}
-    every = {name: _validated(connect, name, config, errors) for name, config in wanted.items()}
-    if len(wanted) == len(errors) == 1:
-        raise next(iter(errors.values()))
-    found = {name: told for name, told in every.items() if told is not None}
+    found, errors = reach.told(wanted, connect.validate, ConfigError)
     if as_json:
         console.print_json([{"connector": name, **asdict(each)} for name, told in found.items() for each in told])
     else:
@@ -58,17 +52,6 @@ def validate(
         console.narrate(f"{name}: {error}", style="red")
     if errors or any(each.refused for told in found.values() for each in told):
         raise typer.Exit(ConfigError.exit_code)
-
-
-def _validated(
-    connect: Connect, name: str, config: Mapping[str, str], errors: dict[str, ConfigError]
-) -> tuple[Finding, ...] | None:
-    """What the plugin says; None where it cannot be asked, and why is among the ``errors`` then."""
-    try:
-        return connect.validate(name, config)
-    except ConfigError as error:
-        errors[name] = error
-        return None
 
 
 def diff(

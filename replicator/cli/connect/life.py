@@ -120,7 +120,7 @@ def delete(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV,
         if slot := known[name].config.get("slot.name"):
             fix = f"SELECT pg_drop_replication_slot('{slot}');"
             console.narrate(f"{name}: its slot {slot} retains log at the source until it is read again, or: {fix}")
-    _end({*codes.values()} - {0})
+    reach.end({*codes.values()} - {0})
 
 
 def _each(
@@ -140,13 +140,7 @@ def _each(
     codes = {code for code in acted.values() if code}
     if starts and _fell(connect, [name for name, code in acted.items() if not code]):
         codes.add(ConnectorFailed.exit_code)
-    _end(codes)
-
-
-def _end(codes: set[int]) -> None:
-    """With the code of what failed."""
-    if codes:
-        raise typer.Exit(min(codes))
+    reach.end(codes)
 
 
 def _fell(connect: Connect, names: Sequence[str]) -> bool:

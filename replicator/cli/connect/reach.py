@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 
 from replicator.cli.console import narrate
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, ReplicatorError
 from replicator.spelling import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from replicator.connect.rest import Connect
     from replicator.connect.told import Known
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
+
+Asked = TypeVar("Asked")
+Found = TypeVar("Found")
+Refusal = TypeVar("Refusal", bound=ReplicatorError)
 
 Connectors = Annotated[list[str], typer.Argument(help="Names of connectors.", metavar="CONNECTOR...")]
 AnyConnectors = Annotated[
@@ -65,3 +69,27 @@ def existing(connect: Connect, names: Sequence[str] | None) -> dict[str, Known]:
         if name not in every:
             raise ConfigError(f"Kafka Connect has no connector {name!r}{nearest(name, every)}")
     return {name: every[name] for name in names} if names else every
+
+
+def told(
+    every: Mapping[str, Asked], ask: Callable[[str, Asked], Found], refusal: type[Refusal]
+) -> tuple[dict[str, Found], dict[str, Refusal]]:
+    """What is found of each by its name, and why others cannot be asked, which keeps nobody else from it: of a single
+    one that is raised.
+    """
+    found: dict[str, Found] = {}
+    errors: dict[str, Refusal] = {}
+    for name, each in every.items():
+        try:
+            found[name] = ask(name, each)
+        except refusal as error:  # noqa: PERF203 - the others are asked all the same
+            errors[name] = error
+    if len(every) == len(errors) == 1:
+        raise next(iter(errors.values()))
+    return found, errors
+
+
+def end(codes: Collection[int]) -> None:
+    """With the exit code of what failed; not where nothing did."""
+    if codes:
+        raise typer.Exit(min(codes))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import typer
-
 from replicator.cli import console, options
 from replicator.cli.connect import reach
 from replicator.errors import ConfigError, ReplicatorError
@@ -31,11 +29,8 @@ def check(
     database that cannot be asked is told, and the others are looked at.
     """
     settings = options.settings(env, conf)
-    every = list(reach.described(settings, sources).values())
-    errors: dict[str, ReplicatorError] = {}
-    found = {source.name: told for source in every if (told := _tried(source, errors)) is not None}
-    if len(every) == len(errors) == 1:
-        raise errors[every[0].name]
+    every = {source.name: source for source in reach.described(settings, sources).values()}
+    found, errors = reach.told(every, lambda _, source: _findings(source), ReplicatorError)
     if as_json:
         console.print_json([{"source": name, **asdict(each)} for name, told in found.items() for each in told])
     else:
@@ -45,17 +40,7 @@ def check(
     codes = {error.exit_code for error in errors.values()}
     if any(each.level == "mend" for told in found.values() for each in told):
         codes.add(1)
-    if codes:
-        raise typer.Exit(min(codes))
-
-
-def _tried(source: SourceSpec, errors: dict[str, ReplicatorError]) -> list[Finding] | None:
-    """What is found of a source; None where it cannot be asked, and why is among the ``errors`` then."""
-    try:
-        return _findings(source)
-    except ReplicatorError as error:
-        errors[source.name] = error
-        return None
+    reach.end(codes)
 
 
 def _findings(source: SourceSpec) -> list[Finding]:
