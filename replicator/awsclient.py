@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from replicator import s3
 from replicator.errors import ConfigError, ReplicatorError, Unreachable
 
 _NOT_LET_IN = frozenset(
@@ -83,7 +84,7 @@ class Service:
         code, message = str(about.get("Code", "?")), str(about.get("Message", ""))
         if code in _NOT_LET_IN:
             return ConfigError(f"{self.name} does not let us in: {code}: {message}", where=where, mend=self.rights)
-        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        status = s3.status(error)
         if code in _LATER or status == _THROTTLED or (status >= _BROKEN and status != _NOT_THERE):
             return Unreachable(f"{self.name} is busy: {code}: {message}", where=where, mend="Try again.")
         return self.refused(code, message, where)

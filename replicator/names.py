@@ -83,11 +83,16 @@ def called(name: str, every: Iterable[str]) -> list[str]:
 
 def refuse_case_twins(names: Iterable[str], what: str) -> None:
     """Raise ConfigError when two names differ by case only: no table format keeps them apart (G4)."""
+    twins = case_twins(names)
+    if twins is not None:
+        raise ConfigError(f"{what} has both {twins[0]!r} and {twins[1]!r}, which no table format keeps apart")
+
+
+def case_twins(names: Iterable[str]) -> tuple[str, str] | None:
+    """The first two of these names that differ by case only."""
     seen: dict[str, str] = {}
-    for name in names:
-        twin = seen.setdefault(name.casefold(), name)
-        if twin != name:
-            raise ConfigError(f"{what} has both {twin!r} and {name!r}, which no table format keeps apart")
+    both = ((seen.setdefault(name.casefold(), name), name) for name in names)
+    return next((pair for pair in both if pair[0] != pair[1]), None)
 
 
 def spark(name: str) -> str:

@@ -62,12 +62,10 @@ def refuse_case_twins(known: Iterable[str], query: str) -> None:
     """Raise ConfigError where a query names one of two tables that only case tells apart: to an engine both are one,
     and the rows would be those of either.
     """
-    seen: dict[str, str] = {}
-    for name in known:
-        twin = seen.setdefault(name.casefold(), name) if is_named(name, query) else name
-        if twin != name:
-            mend = "Keep one of them in another lake, or rename it at the source."
-            raise ConfigError(f"{twin} and {name} are two tables, which no query tells apart", mend=mend)
+    twins = names.case_twins(name for name in known if is_named(name, query))
+    if twins is not None:
+        mend = "Keep one of them in another lake, or rename it at the source."
+        raise ConfigError(f"{twins[0]} and {twins[1]} are two tables, which no query tells apart", mend=mend)
 
 
 class Listing:

@@ -21,7 +21,7 @@ from replicator.config.memberkeys import MemberValues, refuse_wrong_member
 from replicator.config.servedtypes import PostgresName, PostgresType
 from replicator.config.strict import Strict, check
 from replicator.config.topicnames import reads
-from replicator.config.yamlfile import LOCK, Document, KeyPath, Problems, files, needed
+from replicator.config.yamlfile import Document, KeyPath, Problems, files, needed, sql_files
 from replicator.errors import ConfigError
 from replicator.lake import HISTORY
 from replicator.spec import OWN_TABLES, Model, ModelColumn, SourceSpec, Target
@@ -136,7 +136,7 @@ def models(
     target that does not exist, two models of one table, a circle. *targets* None: their names are not known.
     """
     told = {path.stem: path for path in files(folder, problems)}
-    for path in sorted(path for path in folder.glob("*.sql") if not path.name.startswith(LOCK)):
+    for path in sql_files(folder):
         if path.stem not in told:
             problems.add(f"there is no {path.stem}.yaml beside it to say its key, inputs and columns", path)
     found = {}

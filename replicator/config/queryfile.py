@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
-from replicator.config.yamlfile import LOCK
+from replicator.config.yamlfile import sql_files
 from replicator.errors import ConfigError
 from replicator.protocols.engine import Dialect
 from replicator.spelling import nearest
@@ -37,19 +37,15 @@ class SavedQuery:
 
 def queries(folder: Path) -> tuple[SavedQuery, ...]:
     """Every query of a folder, by name; none where there is no such folder. Raises ConfigError naming file and line."""
-    return tuple(map(_query, _files(folder)))
+    return tuple(map(_query, sql_files(folder)))
 
 
 def query(folder: Path, name: str) -> SavedQuery:
     """The query of that name. Raises ConfigError, with the nearest spelling and the folder."""
-    known = [path.stem for path in _files(folder)]
+    known = [path.stem for path in sql_files(folder)]
     if name not in known:
         raise ConfigError(f"there is no saved query {name!r}{nearest(name, known)}", where=str(folder))
     return _query(folder / f"{name}.sql")
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.sql") if not path.name.startswith(LOCK))
 
 
 def _query(path: Path) -> SavedQuery:

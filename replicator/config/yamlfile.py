@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KeyPath = tuple[str | int, ...]
 
-LOCK = ".#"
+_LOCK = ".#"
 """What the name of a link begins with that Emacs keeps beside a file which is being changed; it leads nowhere."""
 
 _PLAIN_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
@@ -136,10 +136,15 @@ def files(folder: Path, problems: Problems) -> list[Path]:
     except OSError as error:
         problems.add(f"the folder cannot be read: {_reason(error)}", folder)
         return []
-    found = [path for path in found if path.suffix.lower() in (".yaml", ".yml") and not path.name.startswith(LOCK)]
+    found = [path for path in found if path.suffix.lower() in (".yaml", ".yml") and not path.name.startswith(_LOCK)]
     for path in (path for path in found if path.suffix != ".yaml"):
         problems.add(f"this file is not read: call it {path.stem}.yaml", path)
     return [path for path in found if path.suffix == ".yaml"]
+
+
+def sql_files(folder: Path) -> list[Path]:
+    """The SQL files of a folder, by name; none where there is no folder."""
+    return sorted(path for path in folder.glob("*.sql") if not path.name.startswith(_LOCK))
 
 
 def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
