@@ -22,6 +22,9 @@ _REFUSED = re.compile(
     r"org[.]apache[.]kafka[.]common[.]errors[.]\w*(?:Authentication|Authorization|SaslMechanism|SaslState)Exception"
 )
 
+_NAMELESS = "No resolvable bootstrap urls"
+"""So Kafka's client tells servers whose names say nothing to anybody."""
+
 _BUSY = "Too many connects"
 """So MSK refuses more logins by IAM a second than a broker takes (docs/aws.md): one that comes later is let in."""
 
@@ -53,11 +56,13 @@ def must_listen(bootstrap_servers: str) -> None:
 
 
 def not_started(error: Exception, bootstrap_servers: str) -> LoginRefused:
-    """What is to be said where a client of Kafka's could not be made. Raises Unreachable where the names of its servers
-    say nothing to anybody, of which that is another way to tell.
+    """What is to be said where a client of Kafka's could not be made. Raises Unreachable where that is for the names of
+    its servers, which say nothing to anybody.
     """
-    must_listen(bootstrap_servers)
-    what = f"Kafka's client does not start with its options: {causes.behind(error)}"
+    why = causes.behind(error)
+    if _NAMELESS in why:
+        must_listen(bootstrap_servers)
+    what = f"Kafka's client does not start with its options: {why}"
     return LoginRefused(what, where=bootstrap_servers, mend=_OPTIONS)
 
 
