@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -45,7 +43,7 @@ def infer(
     def counted() -> Iterator[Record]:
         nonlocal seen
         for each in what:
-            for record in _records(context, each, limit, brokers, env, conf):
+            for record in topics.some(context, each, limit, brokers, env, conf):
                 seen += 1
                 yield record
 
@@ -61,26 +59,6 @@ def infer(
     console.print_text(drafts.as_yaml(found, f"{seen:,} records of {', '.join(what)}"))
     if not found:
         console.narrate("None of them changes a row of a table.", style="yellow")
-
-
-def _records(
-    context: typer.Context, what: str, limit: int, brokers: str | None, env: str, conf: Path | None
-) -> Iterator[Record]:
-    """The first records of a file, or the last of each partition of a topic."""
-    from replicator.debezium.spoken import Start
-
-    file = topics.recorded(what)
-    if file is not None:
-        from replicator.sources import lines
-
-        return islice(lines.of_file(file), limit)
-    from replicator import session
-    from replicator.sources.consumer import Topic
-
-    settings = topics.settings_of(env, conf, None, brokers)
-    source = topics.needed(settings, what, brokers)
-    jvm = session.jvm(settings, debug=options.debugging(context))
-    return Topic(what, source.bootstrap_servers, source.options).records(jvm, Start(last=limit), follow=False)
 
 
 def _database(settings: Settings, name: str) -> tuple[str, Database]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from replicator.cli import console, options
+from replicator.cli.avro import avro
 from replicator.cli.infer import infer
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 
 app.command("infer")(infer)
+app.command("avro")(avro)
 
 _TABLE = typer.Argument(
     help="<database or schema>.<table>, or its last part if that is enough; with <source>/ before it where two have it."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,11 @@ from replicator.errors import BadRecording, ConfigError
 from replicator.spec import SourceSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import typer
+
+    from replicator.debezium.spoken import Record
     from replicator.settings import Settings
 
 _ONLY_A_FILE = r"[.]{1,2}|[.]{0,2}/.*|.*[.](jsonl|ndjson|gz)"
@@ -58,6 +64,27 @@ def needed(settings: Settings, topic: str, brokers: str | None) -> SourceSpec:
         mend = "Give --brokers HOST:PORT, or `kafka: {bootstrap_servers: ...}` in the configuration."
         raise ConfigError(f"no source reads {topic!r}, and there is no Kafka to look for it in.", mend=mend)
     return found
+
+
+def some(
+    context: typer.Context, what: str, limit: int, brokers: str | None, env: str, conf: Path | None
+) -> Iterator[Record]:
+    """The first records of a file, or the last of each partition of a topic, at most ``limit``."""
+    from replicator.debezium.spoken import Start
+
+    file = recorded(what)
+    if file is not None:
+        from replicator.sources import lines
+
+        return islice(lines.of_file(file), limit)
+    from replicator import session
+    from replicator.cli.options import debugging
+    from replicator.sources.consumer import Topic
+
+    settings = settings_of(env, conf, None, brokers)
+    source = needed(settings, what, brokers)
+    jvm = session.jvm(settings, debug=debugging(context))
+    return Topic(what, source.bootstrap_servers, source.options).records(jvm, Start(last=limit), follow=False)
 
 
 def _stranger(topic: str, servers: str, settings: Settings) -> SourceSpec:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from replicator.config import kafka_options
-from replicator.debezium.connect_schema import BITS, BY_NAME, VARIABLE_DECIMAL
+from replicator.debezium.avro_columns import columns
 from replicator.errors import ConfigError
 
 _WRITE = "hoodie.datasource.write."
@@ -18,26 +17,6 @@ _S3 = re.compile("^s3n?://")
 _SERVERS, _ROOT = "bootstrap.servers", "hoodie.streamer.source.dfs.root"
 SCHEMA_FILE = "hoodie.streamer.schemaprovider.source.schema.file"
 """Names a file with an Avro schema."""
-
-_SIMPLE = {
-    "int": "int",
-    "long": "bigint",
-    "string": "string",
-    "boolean": "boolean",
-    "float": "float",
-    "double": "double",
-    "bytes": "bytes",
-    "int date": "date",
-    "int time-millis": "time",
-    "long time-micros": "micro_time",
-    "long timestamp-millis": "timestamp",
-    "long timestamp-micros": "micro_timestamp",
-    "string uuid": "uuid",
-}
-"""By Avro's type, with its logical one where it has that and Connect says nothing."""
-
-_BY_MEANING = {**BY_NAME, VARIABLE_DECIMAL: "variable_decimal"}
-"""By Connect's name of a type."""
 
 _GENERATORS = {f"org.apache.hudi.keygen.{kind}KeyGenerator" for kind in ("Complex", "Simple", "Nonpartitioned")}
 _SAME = {
@@ -118,40 +97,6 @@ def _parts(name: str, text: str, untold: dict[str, str]) -> list[str]:
     if made:
         untold[name] = f"partitions are values of columns as they are, which {', '.join(made)} is not"
     return [part for part in _listed(text) if part not in made]
-
-
-def columns(schema: str) -> dict[str, str]:
-    """Declared columns from an Avro schema, Debezium's own fields left out. Raises ConfigError for a type that has no
-    equivalent.
-    """
-    try:
-        fields = json.loads(schema)["fields"]
-        return {each["name"]: _type(each["name"], each["type"]) for each in fields if not each["name"].startswith("__")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"the schema is no Avro record: {error}") from error
-
-
-def _type(name: str, told: Any) -> str:
-    kinds = [each for each in told if each != "null"] if isinstance(told, list) else [told]
-    kind = kinds[0] if len(kinds) == 1 else None
-    found = _meant(name, kind) if isinstance(kind, dict) else _SIMPLE.get(str(kind))
-    if found is None:
-        raise ConfigError(f"column {name} of the schema has the type {told}, which has no equivalent")
-    return found
-
-
-def _meant(name: str, kind: Mapping[str, Any]) -> str | None:
-    """By what Connect says of it, else by Avro's words."""
-    meaning = kind.get("connect.name")
-    if meaning in _BY_MEANING:
-        return _BY_MEANING[meaning]
-    if meaning == BITS:
-        return f"bits({kind['connect.parameters']['length']})"
-    if kind.get("type") == "array":
-        return f"array<{_type(name, kind['items'])}>"
-    if kind.get("logicalType") == "decimal":
-        return f"decimal({kind['precision']},{kind.get('scale', 0)})"
-    return _SIMPLE.get(f"{kind.get('type')} {kind.get('logicalType', '')}".strip())
 
 
 def _other(name: str, text: str, same: dict[str, str], untold: dict[str, str], options: dict[str, str]) -> None:

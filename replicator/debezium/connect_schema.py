@@ -49,7 +49,7 @@ BY_NAME = {
     "io.debezium.data.geometry.Geography": "geometry",
     "io.debezium.data.SparseDoubleVector": "sparse_vector",
 }
-_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
 BITS = "io.debezium.data.Bits"
 _VECTORS = {"io.debezium.data.FloatVector": "float", "io.debezium.data.DoubleVector": "double"}
@@ -92,7 +92,7 @@ def fields_of(schema_block: Mapping[str, Any]) -> tuple[Field, ...]:
 def logical_of(schema: Mapping[str, Any]) -> Logical:
     """The meaning of one Connect schema; names that are not known are read by their Connect type."""
     name, connect_type = schema.get("name"), str(schema.get("type"))
-    if name == _DECIMAL:
+    if name == DECIMAL:
         return _connect_decimal(schema)
     if name == VARIABLE_DECIMAL:
         return Logical("variable_decimal", encoding="base64")

@@ -6,6 +6,8 @@ MongoDB's (debezium.md A5, A6, K), and whatever stands in a wrapper.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from replicator.debezium import cloudevents, mongodb
@@ -61,6 +63,15 @@ def unwrapped(told: Any) -> tuple[Any, Any]:
     """The schema block and the record without its wrapper (A3)."""
     is_wrapped = isinstance(told, dict) and set(told) == {"schema", "payload"}
     return (told["schema"], told["payload"]) if is_wrapped else (None, told)
+
+
+def block(value: bytes | None) -> Mapping[str, Any] | None:
+    """The schema block of a record's value, its numbers as Python's; None without one."""
+    try:
+        schema, _ = unwrapped(json.loads(value or b"null"))
+    except (ValueError, RecursionError):
+        return None
+    return schema if isinstance(schema, dict) else None
 
 
 def names_columns(key: bytes | None) -> bool:

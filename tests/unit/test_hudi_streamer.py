@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from replicator.cli import app
-from replicator.config.hudi_streamer import columns
 from replicator.config.sourcefile import sources
 from replicator.config.yamlfile import Problems
+from replicator.debezium.avro_columns import columns
 from replicator.errors import ConfigError
 from replicator.spec import SourceSpec
 from tests.cli import said

@@ -1,0 +1,136 @@
+"""A schema block in Avro's words, as an Avro converter would have registered it (debezium.md A5).
+
+For tools that want a file with an Avro schema (``.avsc``) of records that are JSON. What Avro has no word for stays
+beside its types under the names that converters use (``connect.name``, ``connect.type``, ``connect.parameters``), so
+that nothing of the block's meaning is lost: ``config/hudi_streamer.py`` reads it back.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from replicator.debezium.connect_schema import DECIMAL, logical_of
+from replicator.debezium.logical import MAX_PRECISION
+from replicator.errors import ConfigError
+
+_SIMPLE = {
+    "int8": "int", "int16": "int", "int32": "int", "int64": "long",
+    "float": "float", "float32": "float", "double": "double", "float64": "double",
+    "boolean": "boolean", "string": "string", "bytes": "bytes",
+}  # fmt: skip
+_SHORT = ("int8", "int16")
+_CONNECT = "org.apache.kafka.connect.data."
+_LOGICAL = {f"{_CONNECT}Date": "date", f"{_CONNECT}Time": "time-millis", f"{_CONNECT}Timestamp": "timestamp-millis"}
+"""Types whose values Avro's own logical types have; Debezium's are told by ``connect.name`` alone."""
+
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_NOT_IN_NAMES = re.compile("[^A-Za-z0-9_]")
+
+
+def avro_schema(block: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a record's value, a Connect struct, as an Avro record. A field that may be null is a union with
+    null. Raises ConfigError for what is no struct, and where Avro cannot have a field's name.
+    """
+    if block.get("type") != "struct":
+        raise ConfigError(f"a schema of type {block.get('type')!r} is no row", mend="Expected a Connect struct.")
+    schema: dict[str, Any] = _Names().type_of(block)
+    return schema
+
+
+@dataclass
+class _Names:
+    """Avro defines a named type where it comes first, and calls it by its name from there on."""
+
+    defined: dict[str, Any] = field(default_factory=dict)
+
+    def type_of(self, schema: Mapping[str, Any]) -> Any:
+        """Without what a union says: null."""
+        kind = str(schema.get("type"))
+        if kind == "struct":
+            return self._record(schema)
+        if kind == "array":
+            return _told({"type": "array", "items": self._nullable(schema.get("items") or {"type": "string"})}, schema)
+        if kind == "map":
+            return _told(self._map(schema), schema)
+        if kind not in _SIMPLE:
+            raise ConfigError(f"Connect type {kind!r} is not known", where=schema.get("field"))
+        told = _told({"type": _SIMPLE[kind]} | _meaning(schema) | _width(kind), schema)
+        return told["type"] if len(told) == 1 else told
+
+    def _record(self, schema: Mapping[str, Any]) -> Any:
+        fields = [self._field(member) for member in schema.get("fields") or ()]
+        full = ".".join(_named(part) for part in str(schema.get("name") or "Value").split("."))
+        while full in self.defined:
+            if self.defined[full] == fields:
+                return full
+            full += "_"
+        self.defined[full] = fields
+        space, _, name = full.rpartition(".")
+        return _told({"type": "record", "name": name} | ({"namespace": space} if space else {}), schema) | {
+            "fields": fields
+        }
+
+    def _field(self, member: Mapping[str, Any]) -> dict[str, Any]:
+        name = str(member["field"])
+        if not _NAME.fullmatch(name):
+            mend = "Set `field.name.adjustment.mode: avro` at the connector."
+            raise ConfigError("Avro has no such name for a field", where=name, mend=mend)
+        default, kind = _default(member), self.type_of(member)
+        if not member.get("optional"):
+            return {"name": name, "type": kind} | ({} if default is None else {"default": default})
+        union = ["null", kind] if default is None else [kind, "null"]
+        return {"name": name, "type": union, "default": default}
+
+    def _nullable(self, schema: Mapping[str, Any]) -> Any:
+        kind = self.type_of(schema)
+        return ["null", kind] if schema.get("optional") else kind
+
+    def _map(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Debezium makes maps of texts alone. Raises ConfigError for another."""
+        keys = schema.get("keys") or {"type": "string"}
+        if keys.get("type") != "string":
+            what = f"Avro has no map whose keys are {keys.get('type')}"
+            raise ConfigError(what, where=schema.get("field"), mend="Leave the column out at the connector.")
+        return {"type": "map", "values": self._nullable(schema.get("values") or {"type": "string"})}
+
+
+def _meaning(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Avro's logical type, where it has one for the values: no digits before a negative scale, say."""
+    if schema.get("name") != DECIMAL:
+        logical = _LOGICAL.get(str(schema.get("name")))
+        return {} if logical is None else {"logicalType": logical}
+    decimal = logical_of(schema)
+    precision, scale = decimal.precision or MAX_PRECISION, decimal.scale or 0
+    return {"logicalType": "decimal", "precision": precision, "scale": scale} if 0 <= scale <= precision else {}
+
+
+def _width(kind: str) -> dict[str, Any]:
+    return {"connect.type": kind} if kind in _SHORT else {}
+
+
+def _told(kind: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The type, with what the block says beside."""
+    said = {part: schema.get(part) for part in ("version", "parameters", "name")}
+    return kind | {f"connect.{part}": what for part, what in said.items() if what is not None}
+
+
+def _default(member: Mapping[str, Any]) -> Any:
+    """The block's default as Avro writes it: bytes as one character each. None also for one of several values."""
+    told, kind = member.get("default"), member.get("type")
+    if isinstance(told, dict | list) or (kind == "bytes" and not isinstance(told, str)):
+        return None
+    try:
+        return base64.b64decode(str(told), validate=True).decode("latin-1") if kind == "bytes" else told
+    except binascii.Error:
+        return None
+
+
+def _named(part: str) -> str:
+    """A part of a schema's name as Debezium's ``schema.name.adjustment.mode: avro`` would have it."""
+    fitted = _NOT_IN_NAMES.sub("_", part)
+    return fitted if _NAME.fullmatch(fitted) else f"_{fitted}"
