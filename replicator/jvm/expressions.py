@@ -11,7 +11,8 @@ may have, an aggregate its result, and all that is made of one. So is every func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -80,6 +81,19 @@ def struct(fields: Mapping[str, Column]) -> Column:
     from pyspark.sql import functions as F  # noqa: PLC0415 - `--help` loads no pyspark
 
     return F.named_struct(*[part for name, value in fields.items() for part in (F.lit(name), value)])
+
+
+def any_of(conditions: Iterable[Column]) -> Column:
+    """Whether one of them is true, as ``|`` says it. Of a thousand, one around the other, Spark's stack has no room for
+    so many: they are put together by halves.
+    """
+    from pyspark.sql import functions as F  # noqa: PLC0415 - `--help` loads no pyspark
+
+    some = list(conditions)
+    while len(some) > 1:
+        pairs = zip_longest(some[::2], some[1::2])
+        some = [one if other is None else one | other for one, other in pairs]
+    return some[0] if some else F.lit(False)
 
 
 def _literal(part: Any) -> tuple[type, Any] | None:

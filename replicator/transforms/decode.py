@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -266,7 +264,7 @@ def _verdict(row: Cells, key_problem: Column, misfit: str | None) -> Column:
 def _doubt(row: Cells, key_problem: Column, misfit: str | None) -> Column:
     """Whether :func:`_verdict` may have something to say; NULL counts as false."""
     doubts = [row.doubt(i) for i in range(len(row.form.fields))]
-    of_row = reduce(or_, doubts, _is_rowless(row.form)) if misfit is None else F.lit(True)
+    of_row = expressions.any_of([_is_rowless(row.form), *doubts]) if misfit is None else F.lit(True)
     return key_problem.isNotNull() | ((F.col("op") != "d") & of_row) | F.col("_seq").isNull()
 
 

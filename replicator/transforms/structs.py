@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,6 +12,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.debezium import members, quoted, texts, types
 from replicator.debezium.logical import Field
+from replicator.jvm import expressions
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Struct:
         if whole:
             return read
         lacking = [texts.lacks_text(logical, F.col(self.name).getField(name)) for name, logical in odd.items()]
-        return F.when(F.col(self.name).isNotNull() & reduce(or_, lacking), read)
+        return F.when(F.col(self.name).isNotNull() & expressions.any_of(lacking), read)
 
     def bare(self) -> dict[str, Column]:
         """What must be quoted, as the readings of ``debezium/quoted.py`` find it, each under its own name; where none
@@ -55,7 +55,7 @@ class Struct:
         for reading in dict.fromkeys(each for readings in asked.values() for each in readings):
             kinds = {name: readings[reading] for name, readings in asked.items() if reading in readings}
             doubts = [quoted.looks_so(reading, F.col(self.name).getField(name)) for name in kinds]
-            found[f"{self.name}_{reading}"] = F.when(reduce(or_, doubts), self._read(kinds))
+            found[f"{self.name}_{reading}"] = F.when(expressions.any_of(doubts), self._read(kinds))
         return found
 
     def _read(self, kinds: Mapping[str, str]) -> Column:

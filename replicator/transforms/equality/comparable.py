@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+
+from replicator.jvm import expressions
 
 
 def comparable(value: Column, kind: T.DataType) -> Column:
@@ -36,7 +36,7 @@ def differ(
 ) -> Column:
     """Whether in some of these columns, of the types that ``rows`` have, one side has not what the other has."""
     types = kinds(rows)
-    return reduce(or_, [~alike(types[column], one(column), other(column)) for column in columns], F.lit(False))
+    return expressions.any_of(~alike(types[column], one(column), other(column)) for column in columns)
 
 
 def kinds(rows: DataFrame) -> dict[str, T.DataType]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from replicator import names
+from replicator.jvm import expressions
 from replicator.transforms import merge
 from replicator.transforms.equality.comparable import alike, comparable, kinds
 from replicator.transforms.in_json import told_keys
@@ -56,7 +55,7 @@ def changes(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFra
     both = left.alias(SIDES.stored).join(right.alias(SIDES.change), merge.same_key(keys, SIDES), how="full")
     was, is_ = SIDES.of_stored(_HERE).isNotNull(), SIDES.of_change(_HERE).isNotNull()
     differs = {column: ~_alike(column, *types) for column in columns}
-    one = reduce(or_, differs.values(), F.lit(False))
+    one = expressions.any_of(differs.values())
     change = F.when(~was, ADDED).when(~is_, REMOVED).when(one, CHANGED)
     key = [F.coalesce(SIDES.of_stored(k), SIDES.of_change(k)).alias(k) for k in keys]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -19,6 +18,7 @@ from pyspark.sql import functions as F
 from replicator.debezium import types
 from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
+from replicator.jvm import expressions
 from replicator.transforms import cells
 from replicator.transforms.columns.layout import Layout
 from replicator.transforms.structs import Struct
@@ -109,7 +109,7 @@ class RowKeys:
             for field in fields
             if field.name not in in_key and "<" not in types.wire_type(field.logical)
         ]
-        return reduce(or_, told, F.lit(False))
+        return expressions.any_of(told)
 
     def _fields_before(self) -> list[Field]:
         return [field for field in self.form.image_fields if self.layout.named(field.name) in self.layout.keys]
