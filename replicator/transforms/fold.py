@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from replicator import names
+from replicator.jvm import expressions
 from replicator.transforms import merge
 
 
-def fold(changes: DataFrame, keys: Sequence[str], partial: bool) -> DataFrame:
+def fold(changes: DataFrame, keys: Sequence[str], unknown: Collection[str]) -> DataFrame:
     """Decoded changes -> one silver-shaped row per key.
 
     Expects the table's columns, ``_seq``, ``_deleted``, ``_source_ts_ms`` and ``_unavailable ARRAY<STRING>``
-    (names of the
-    columns that the change does not know; NULL or empty: it knows them all). ``partial`` says that some change of
-    the batch has one: without it the newest change of a key wins whole, which gives the same bytes (M6, P9).
+    (names of the columns that the change does not know; NULL or empty: it knows them all). ``unknown`` are the columns
+    that some change of the batch does not know (:func:`unknown_to_some`): where there is none, the newest change of a
+    key wins whole, which gives the same bytes (M6, P9).
     """
     columns = [c for c in changes.columns if c not in (*merge.SYSTEM_COLUMNS, "_unavailable")]
-    return _registers(changes, columns, keys) if partial else _newest(changes, columns, keys)
+    return _registers(changes, columns, keys, unknown) if unknown else _newest(changes, columns, keys)
+
+
+def unknown_to_some(changes: DataFrame) -> frozenset[str]:
+    """The columns that some of the changes does not know. A job."""
+    each = F.array_distinct(F.flatten(F.collect_set("_unavailable")))
+    return frozenset(changes.agg(each.alias("unknown")).collect()[0]["unknown"])
 
 
 def _newest(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> DataFrame:
@@ -31,29 +38,44 @@ def _newest(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> 
     return ranked.where(F.col("_rank") == 1).select(*registers, "_seq", "_deleted", nothing, "_source_ts_ms")
 
 
-def _registers(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> DataFrame:
-    """Each register takes the value at its greatest position."""
-    registers = [column for column in columns if column not in keys]
-    at = {column: f"@{index}" for index, column in enumerate(registers)}  # no column can have such a name
+def _registers(changes: DataFrame, columns: Sequence[str], keys: Sequence[str], unknown: Collection[str]) -> DataFrame:
+    """Each register takes the value at its greatest position; those that every change knows go together."""
+    at = {column: f"@{index}" for index, column in enumerate(columns) if column in unknown}
+    alike = [column for column in columns if column not in unknown and column not in keys]
     placed = changes.select(
-        *[cleared(column, keys).alias(column) for column in columns],
+        *map(names.spark, keys),
+        *[cleared(column, keys).alias(column) for column in at],
+        *([F.struct(*[cleared(column, keys).alias(column) for column in alike]).alias("@row")] if alike else []),
         "_seq",
         "_deleted",
         "_source_ts_ms",
-        *[place(column).alias(at[column]) for column in registers],
+        merge.default_position(F.col("_seq"), F.col("_deleted")).alias("@place"),
+        *[place(column).alias(at[column]) for column in at],
     )
     folded = placed.groupBy(*map(names.spark, keys)).agg(
-        *[F.max_by(names.spark(column), at[column]).alias(column) for column in registers],
-        *[F.max(at[column]).alias(at[column]) for column in registers],
+        *[F.max_by(names.spark(column), at[column]).alias(column) for column in at],
+        *[F.max(at[column]).alias(at[column]) for column in at],
+        *([F.max_by("@row", "@place").alias("@row")] if alike else []),
+        F.max("@place").alias("@place"),
         F.max_by("_deleted", "_seq").alias("_deleted"),
         F.max_by("_source_ts_ms", "_seq").alias("_source_ts_ms"),
         F.max("_seq").alias("_seq"),
     )
-    positions = {column: F.col(at[column]) for column in registers}
-    column_seq = merge.column_positions(positions, F.col("_seq"), F.col("_deleted"))
+    values = {column: F.col("@row").getField(column).alias(column) for column in alike}
     return folded.select(
-        *map(names.spark, columns), "_seq", "_deleted", column_seq.alias("_column_seq"), "_source_ts_ms"
+        *[values.get(column, F.col(names.spark(column))) for column in columns],
+        "_seq",
+        "_deleted",
+        _column_seq(at, alike).alias("_column_seq"),
+        "_source_ts_ms",
     )
+
+
+def _column_seq(at: Mapping[str, str], alike: Sequence[str]) -> Column:
+    seq, deleted, rest = F.col("_seq"), F.col("_deleted"), F.col("@place")
+    own = [expressions.struct({"key": F.lit(column), "value": F.col(place)}) for column, place in at.items()]
+    others = F.when(rest != merge.default_position(seq, deleted), merge.all_at(alike, rest))
+    return merge.differing(F.concat(F.array(*own), F.coalesce(others, merge.nowhere())), seq, deleted)
 
 
 def cleared(column: str, keys: Sequence[str]) -> Column:

@@ -11,7 +11,8 @@ BIGINT``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -26,6 +27,8 @@ from replicator.transforms import shown
 
 SYSTEM_COLUMNS = shown.SYSTEM_COLUMNS
 """What silver adds behind the source's columns, in this order."""
+
+_PLACED = "ARRAY<STRUCT<key: STRING, value: STRING>>"
 
 SYSTEM_DDL = "_seq STRING, _deleted BOOLEAN, _column_seq MAP<STRING,STRING>, _source_ts_ms BIGINT"
 
@@ -46,6 +49,11 @@ class Sides:
     def of_change(self, column: str) -> Column:
         """A column of the change."""
         return F.col(f"{self.change}.{names.spark(column)}")
+
+    @property
+    def both(self) -> tuple[Callable[[str], Column], Callable[[str], Column]]:
+        """A column of the change, and of the stored row."""
+        return self.of_change, self.of_stored
 
 
 def data_columns(columns: Sequence[str], keys: Sequence[str]) -> list[str]:
@@ -126,31 +134,54 @@ def is_unknown(place: Column) -> Column:
     return (place == "") | place.endswith("-")
 
 
-def column_positions(positions: dict[str, Column], seq: Column, deleted: Column) -> Column:
+def column_positions(positions: Mapping[str, Column], seq: Column, deleted: Column) -> Column:
     """``_column_seq``: the positions that differ from the default; NULL if none does, and for deleted rows (M3)."""
+    placed = [expressions.struct({"key": F.lit(column), "value": place}) for column, place in positions.items()]
+    return differing(F.array(*placed).cast(_PLACED), seq, deleted)
+
+
+def differing(placed: Column, seq: Column, deleted: Column) -> Column:
+    """The same of columns with their positions, ``ARRAY<STRUCT<key, value>>``."""
     default = default_position(seq, deleted)
-    pairs = [
-        F.when(place != default, expressions.struct({"key": F.lit(column), "value": place}))
-        for column, place in positions.items()
-    ]
-    if not pairs:
-        return F.lit(None).cast("map<string,string>")
-    entries = F.filter(F.array(*pairs), lambda pair: pair.isNotNull())
+    entries = F.filter(placed, lambda each: each["value"] != default)
     return F.when(~deleted & (F.size(entries) > 0), F.map_from_entries(entries))
 
 
-def _position_of(column: str, of: str, sides: Sides) -> Column:
-    side = sides.of_stored if of == sides.stored else sides.of_change
-    return F.coalesce(side("_column_seq")[F.lit(column)], default_position(side("_seq"), side("_deleted")))
+def all_at(columns: Sequence[str], place: Column) -> Column:
+    """Columns that have one position. Their names are one literal, however many there are."""
+    return F.transform(_names(columns), lambda column: expressions.struct({"key": column, "value": place}))
+
+
+def nowhere() -> Column:
+    """No columns, with no positions."""
+    return F.array().cast(_PLACED)
+
+
+def _names(columns: Sequence[str]) -> Column:
+    return F.from_json(F.lit(json.dumps(list(columns))), "ARRAY<STRING>")
+
+
+def _place(of: Callable[[str], Column]) -> Column:
+    """The position that one side has for every column without an entry."""
+    return default_position(of("_seq"), of("_deleted"))
 
 
 def _wins(column: str, sides: Sides) -> Column:
-    return _position_of(column, sides.change, sides) > _position_of(column, sides.stored, sides)
+    change, stored = (F.coalesce(of("_column_seq")[F.lit(column)], _place(of)) for of in sides.both)
+    return change > stored
 
 
 def _differing(registers: Sequence[str], sides: Sides, seq: Column, deleted: Column) -> Column:
-    positions = {
-        column: F.greatest(_position_of(column, sides.stored, sides), _position_of(column, sides.change, sides))
-        for column in registers
-    }
-    return column_positions(positions, seq, deleted)
+    """Where a side has no entry for a column, it has its default: so few have another position than the row's that they
+    are looked up by name, and a table of a thousand columns is planned as one of ten.
+    """
+    known = [F.coalesce(F.map_keys(of("_column_seq")), F.array().cast("array<string>")) for of in sides.both]
+    rest = F.greatest(*map(_place, sides.both))
+    every = _names(registers)
+    named = F.when(rest == default_position(seq, deleted), F.array_intersect(F.array_union(*known), every))
+
+    def placed(column: Column) -> Column:
+        place = F.greatest(*[F.coalesce(of("_column_seq")[column], _place(of)) for of in sides.both])
+        return expressions.struct({"key": column, "value": place})
+
+    return differing(F.transform(F.coalesce(named, every), placed), seq, deleted)

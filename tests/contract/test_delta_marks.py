@@ -115,7 +115,7 @@ def test_random_batches_end_as_they_do_in_memory(spark: SparkSession, tmp_path: 
         table = Table("t", str(tmp_path / type(format_).__name__), ("k",))
         for number in range(4):
             batch = list(dict.fromkeys([*sent[number::4], *sent[: 5 * number]]))
-            format_.apply(fold.fold(changes(session, batch), ["k"], partial=True), table, Progress("bronze", number))
+            format_.apply(fold.fold(changes(session, batch), ["k"], ["a", "b"]), table, Progress("bronze", number))
         held.append(states(format_.read(session, table).collect()))
     assert held[0] == held[1]
     assert len(held[0]) > 30

@@ -92,7 +92,7 @@ class World:
     def apply(self, format_: HudiFormat, table: Table, n: int) -> None:
         """The batch ``n``: it changes the rows 1 and 2, and brings one more."""
         batch = changes(self.spark, [(k, upsert(f"{n}0", n, f"{n}")) for k in (1, 2, 10 + n)])
-        format_.apply(fold.fold(batch, ["k"], partial=False), table, Progress("bronze", n))
+        format_.apply(fold.fold(batch, ["k"], ()), table, Progress("bronze", n))
 
     def goes_on(self, place: Path) -> HudiFormat:
         """A new process finds a whole batch or none of it, and ends where the first would have with batch 3."""

@@ -140,7 +140,7 @@ class World:
 
     def fold(self, keyed: Sequence[tuple[int, Change]]) -> DataFrame:
         """A batch of changes as ``apply`` takes it."""
-        return fold.fold(changes(self.spark, keyed), ["k"], partial=True)
+        return fold.fold(changes(self.spark, keyed), ["k"], ["b"])
 
     def apply(self, name: str, keyed: Sequence[tuple[int, Change]]) -> Applied:
         """One more batch of a table, at the next version of its input."""

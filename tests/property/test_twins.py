@@ -32,7 +32,7 @@ def rows_of(spark: SparkSession, histories: Iterable[tuple[int, History]]) -> Da
         for at, history in histories
         for kind, seq in history
     ]
-    return fold.fold(changes(spark, sent), ["k"], partial=True)
+    return fold.fold(changes(spark, sent), ["k"], ["b"])
 
 
 def as_state(row: Row) -> State:

@@ -136,7 +136,7 @@ def test_the_merge_laws_hold_for_deletes_by_a_condition(exact: SparkSession) -> 
         rows = made(exact, batch, _CHANGES)
         making = fitting.fitted(Transform(as_deletes="name = 'gone'"), None, KEY, NAME, rows, ("id",))
         fresh = transformed.filtered(transformed.made(rows, making)).drop("_reject", "_at")
-        folded = fold.fold(fresh, making.keys_there, partial=True)
+        folded = fold.fold(fresh, making.keys_there, fold.unknown_to_some(fresh))
         held = folded if held is None else merge.join_rows(held, folded.select(held.columns), making.keys_there)
         held = held.localCheckpoint()
     assert held is not None

@@ -112,7 +112,7 @@ def test_a_row_is_written_exactly_when_the_join_changes_it(
 
 
 def test_folding_changes_gives_the_same_as_joining_them(exact: SparkSession) -> None:
-    """M5: for every part of every history, in one aggregation."""
+    """M5: for every part of every history, in one aggregation, whether every change knows the other column or not."""
     cases = list(product(HISTORIES, PARTS))
     sent = [
         (at, change(kind, seq))
@@ -120,15 +120,17 @@ def test_folding_changes_gives_the_same_as_joining_them(exact: SparkSession) -> 
         for kind, seq in zip(history, POSITIONS, strict=True)
         if seq in part
     ]
-    found = states(fold.fold(changes(exact, sent), ["k"], partial=True).collect())
-    assert {cases[at]: state for at, state in found.items()} == {case: left_behind(*case) for case in cases}
+    assert fold.unknown_to_some(changes(exact, sent)) == {"b"}
+    for unknown in (["b"], ["a", "b"]):
+        found = states(fold.fold(changes(exact, sent), ["k"], unknown).collect())
+        assert {cases[at]: state for at, state in found.items()} == {case: left_behind(*case) for case in cases}
 
 
-@pytest.mark.parametrize("partial", [False, True])
-def test_a_deleted_row_keeps_its_key_and_nothing_else(exact: SparkSession, partial: bool) -> None:
+@pytest.mark.parametrize("unknown", [[], ["b"]])
+def test_a_deleted_row_keeps_its_key_and_nothing_else(exact: SparkSession, unknown: list[str]) -> None:
     """M1, F3, E9: the last image of a deleted row may be filler."""
     sent = [(1, upsert("10", 1, "b")), (1, Change("20", a=0, b="", deleted=True))]
-    assert states(fold.fold(changes(exact, sent), ["k"], partial=partial).collect()) == {1: gone("20")}
+    assert states(fold.fold(changes(exact, sent), ["k"], unknown).collect()) == {1: gone("20")}
 
 
 def test_the_fast_fold_gives_the_same_rows_where_every_change_is_whole(exact: SparkSession) -> None:
@@ -136,7 +138,7 @@ def test_the_fast_fold_gives_the_same_rows_where_every_change_is_whole(exact: Sp
     whole = [history for history in HISTORIES if "partial" not in history]
     sent = changes(exact, [(at, change(kind, seq)) for at, history in enumerate(whole)
                            for kind, seq in zip(history, POSITIONS, strict=True)])  # fmt: skip
-    fast, slow = (fold.fold(sent, ["k"], partial=partial) for partial in (False, True))
+    fast, slow = (fold.fold(sent, ["k"], unknown) for unknown in ([], ["a"]))
     assert fast.columns == slow.columns
     assert sorted(fast.collect()) == sorted(slow.collect())
 

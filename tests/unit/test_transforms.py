@@ -377,7 +377,7 @@ def test_the_merge_laws_hold_behind_a_transform(exact: SparkSession) -> None:
         rows = made(exact, batch, _CHANGES)
         making = fitting.fitted(told, None, KEY, NAME, rows, ("id",))
         fresh = transformed.filtered(transformed.made(rows, making)).drop("_reject", "_at")
-        folded = fold.fold(fresh, making.keys_there, partial=False)
+        folded = fold.fold(fresh, making.keys_there, ())
         held = folded if held is None else merge.join_rows(held, folded.select(held.columns), making.keys_there)
         held = held.localCheckpoint()
     assert held is not None

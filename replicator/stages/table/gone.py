@@ -184,7 +184,7 @@ def _removed(spark: SparkSession, of: _Table) -> int | None:
     with (
         _since(watch, records.where(of.whole.since()), routes, size) as recent,
         _mentioned(share, of.whole, recent, stored.select(*map(names.spark, layout.keys))) as mentioned,
-        tuning.kept(fold.fold(gone.deletes(stored, mentioned, layout), layout.keys, partial=False)) as deletes,
+        tuning.kept(fold.fold(gone.deletes(stored, mentioned, layout), layout.keys, ())) as deletes,
     ):
         count = deletes.count()
         if count:
