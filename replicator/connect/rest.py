@@ -182,7 +182,7 @@ class Connect:
         status = self.status(name)
         if status is not None and status.connector != "STOPPED":
             what = f"connector {name} is {status.connector}: only of a stopped one can offsets be reset"
-            raise ConfigError(what, where=self._url, mend=f"Stop it first: replicator connect stop {name}.")
+            raise ConfigError(what, where=self._url, mend=f"Stop it first: `replicator connect stop {name}`.")
         self._call("DELETE", f"/connectors/{_path(name)}/offsets")
 
     def forget(self, name: str) -> None:

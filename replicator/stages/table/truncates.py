@@ -61,7 +61,7 @@ def overtaken(share: Share, ordered: DataFrame, known: Truncated) -> list[str]:
     if known.watermark is None or known.count or not is_news:
         return []
     below = ordered.where(F.col("is_snapshot") & (F.col("_seq") <= known.watermark)).count()
-    way_out = f"`replicator epoch bump {share.at.source.name}`, and then take it once more"
+    way_out = f"`replicator epoch bump {share.at.source.name} --reason TEXT`, and then take it once more"
     word = f"snapshot_below_truncate: {below:,} rows of a snapshot stand below an earlier TRUNCATE, and are left out"
     return [f"{word}; if it was taken behind that one, {way_out}"] if below else []
 

@@ -167,7 +167,7 @@ def _went_back(at: Refinement, table: str, event: Row) -> SourceRewound:
         "source's order, but is newer and was never delivered before",
         where=f"{at.source.name}/{table}",
         mend="If the source was restored, reset or replaced, let its connector take a new snapshot, then start a new "
-        f"epoch: replicator epoch bump {at.source.name} --reason TEXT.",
+        f"epoch: `replicator epoch bump {at.source.name} --reason TEXT`.",
     )
 
 
@@ -191,7 +191,7 @@ def _more_partitions(at: Refinement, table: str, topic: str, partition: int) -> 
         f"partition {partition} of {topic} is new, and nothing but offsets orders its records",
         where=f"{at.source.name}/{table}",
         mend="If partitions were added, keys have moved: let the connector take a new snapshot. Then, or if the "
-        f"partition only had no records before: replicator epoch bump {at.source.name} --reason TEXT.",
+        f"partition only had no records before: `replicator epoch bump {at.source.name} --reason TEXT`.",
     )
 
 
@@ -223,8 +223,8 @@ def _several_topics(at: Refinement, table: str, topics: Sequence[str]) -> TableS
         f"{' and '.join(topics)} carry the table, and nothing but offsets orders their records",
         where=f"{at.source.name}/{table}",
         mend="Let one topic carry it (publish_via_partition_root, of a partitioned table of PostgreSQL), start a new "
-        f"epoch: replicator epoch bump {at.source.name} --reason TEXT, and then let the connector take a new snapshot. "
-        "Or let it send positions, under a new topic prefix.",
+        f"epoch: `replicator epoch bump {at.source.name} --reason TEXT`, and then let the connector take a new "
+        "snapshot. Or let it send positions, under a new topic prefix.",
     )
 
 
@@ -252,7 +252,7 @@ def _several_domains(at: Refinement, table: str, topic: str, domains: Sequence[s
         f"{topic} has changes of the GTID domains {' and '.join(domains)}, whose numbers have no common order",
         where=f"{at.source.name}/{table}",
         mend="Let one domain be written to, and start a new epoch behind the others' changes: "
-        f"replicator epoch bump {at.source.name} --reason TEXT.",
+        f"`replicator epoch bump {at.source.name} --reason TEXT`.",
     )
 
 
