@@ -103,6 +103,9 @@ RULES: Mapping[str, str] = {
     "key_swap": "it took away another row that had this key before",
     "truncate_of_no_table": "a TRUNCATE of a table that has had no row yet",
     "truncate_by_policy": "a TRUNCATE, and the table is configured with `truncate: ignore`",
+    "outbox_update": "an update in an outbox that is a log (`outbox: log`): its events never change",
+    "outbox_delete": "a delete or a TRUNCATE in an outbox that is a log (`outbox: log`): its events stay",
+    "outbox_duplicate": "an event of the outbox router whose id has been there before",
 }
 """What an ignored record is, by the name of the rule."""
 
