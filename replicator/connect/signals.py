@@ -25,7 +25,7 @@ INCREMENTAL, BLOCKING = "INCREMENTAL", "BLOCKING"
 _THREE_PARTS = {"sqlserver": ("database.names",), "oracle": ("database.pdb.name", "database.dbname")}
 """Kinds whose tables Debezium calls ``<database>.<schema>.<table>``, and the keys that hold the database."""
 _SIGNALS = "Give its file `signal_data_collection` or `connector: {signals: TOPIC}`, then `replicator connect apply`."
-_NOTIFICATIONS = "Give its file `connector: {notifications: TOPIC}` and apply it, or do not wait (--no-wait)."
+_NOTIFICATIONS = "Give its file `connector: {notifications: TOPIC}` and apply it"
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,14 @@ def must_listen(name: str, config: Mapping[str, str]) -> None:
         raise ConfigError(f"the connector {name} reads no signals", mend=_SIGNALS)
 
 
-def notifications(name: str, config: Mapping[str, str]) -> str:
-    """The topic where the connector says how far a snapshot is. Raises ConfigError where it says nothing."""
+def notifications(name: str, config: Mapping[str, str], *, whole: bool = False) -> str:
+    """The topic where the connector says how far a snapshot is. Raises ConfigError where it says nothing; ``whole``: of
+    one whose end must be seen.
+    """
     found = config.get("notification.sink.topic.name", "")
     if not found or "sink" not in _channels(config, "notification.enabled.channels", ""):
-        raise ConfigError(f"the connector {name} does not say how far a snapshot is", mend=_NOTIFICATIONS)
+        mend = f"{_NOTIFICATIONS}." if whole else f"{_NOTIFICATIONS}, or do not wait (--no-wait)."
+        raise ConfigError(f"the connector {name} does not say how far a snapshot is", mend=mend)
     return found
 
 
@@ -132,7 +135,8 @@ def _refuse(asked: Asked, config: Mapping[str, str]) -> None:
         raise ConfigError("a snapshot needs the names of tables", mend="Write <database or schema>.<table>.")
     marks = config.get("signal.data.collection") or config.get("read.only") == "true"
     if not asked.blocking and not asked.stop and not marks:
-        mend = "Give its file `signal_data_collection` and apply it, or take a blocking snapshot (--blocking)."
+        blocking = "" if asked.whole else ", or take a blocking snapshot (--blocking)"
+        mend = f"Give its file `signal_data_collection` and apply it{blocking}."
         raise ConfigError("an incremental snapshot needs a signal table for its watermarks", mend=mend)
 
 

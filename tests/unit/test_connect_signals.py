@@ -91,6 +91,17 @@ def test_what_cannot_be_asked_is_refused_with_a_sentence(asked: Asked, more: dic
         signals.signal(asked, config(**more))
 
 
+def test_no_way_out_is_named_that_does_not_go_with_what_was_asked() -> None:
+    """--remove-missing needs the end of an incremental snapshot: neither --no-wait nor --blocking is let beside it."""
+    nothing = config(signal__data__collection=None)
+    for whole in (False, True):
+        with pytest.raises(ConfigError, match="signal_data_collection") as no_table:
+            signals.signal(Asked(("sales.orders",), whole=whole), nothing)
+        with pytest.raises(ConfigError, match="notifications") as no_end:
+            signals.notifications("c", nothing, whole=whole)
+        assert ("--blocking" in str(no_table.value), "--no-wait" in str(no_end.value)) == (not whole, not whole)
+
+
 def test_a_list_that_names_tables_tells_which_one_may_be_meant() -> None:
     """Whether its points are escaped or not; expressions name none."""
     listed = config(table__include__list=r"sales\.orders, sales.lines,other\.x.*,a\.b\-c")

@@ -69,7 +69,8 @@ def snapshot(
         raise ConfigError("--remove-missing needs to see the end of the snapshot", mend="Leave --no-wait out.")
     order = _order(reach.described(settings, [source]), connect, asked)
     _must_be_there(order, asked.tables)
-    answers = signals.notifications(order.name, order.config) if wait and not stop else ""
+    waits = wait and not stop
+    answers = signals.notifications(order.name, order.config, whole=remove_missing) if waits else ""
     finish = _removal(context, settings, order.source, asked.tables) if remove_missing else None
     jvm = _jvm(context, settings) if answers or signals.topic(order.config) else None
     if not answers:
