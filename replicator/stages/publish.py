@@ -16,7 +16,7 @@ from replicator.errors import ConfigError, LoginRefused, ReplicatorError, StaleW
 from replicator.jvm.failures import FAILURES
 from replicator.lake import Lake
 from replicator.protocols import Difference, Sink, TableFormat
-from replicator.spec import Applied, Model, Progress, Table, waiting
+from replicator.spec import OWN_TABLES, Applied, Model, Progress, Table, waiting
 from replicator.stages import engine, tuning
 from replicator.stages.models import places
 from replicator.stages.models.places import Place
@@ -32,6 +32,10 @@ on disk, but no less than a twentieth of the rows.
 _OTHER_TABLE = (
     "the target had the rows of another gold table, and now has these. Where that table was not removed, "
     "two lakes publish into one target in turn"
+)
+_SEND_ALL = (
+    "Bring the newest gold back. To have the target as gold is, take out of it all rows of the model's table and that "
+    f"table's row of `{OWN_TABLES}ledger`: the next run sends the whole model."
 )
 
 
@@ -143,7 +147,7 @@ def _pending(
         what = (
             f"the ledger has version {recorded.version} of gold table {model.name}, which is at {upto}: it went back."
         )
-        raise StaleWriter(what, where=table.location, mend="Delete the model's ledger row to publish it as it is.")
+        raise StaleWriter(what, where=table.location, mend=_SEND_ALL)
     then = Place(recorded.input, recorded.version, recorded.commit)
     keys = places.changed_keys(spark, gold, table, then, here)
     if keys is None:

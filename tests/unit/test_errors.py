@@ -9,6 +9,7 @@ import pytest
 
 from replicator import errors
 from replicator.errors import ReplicatorError
+from tests import readme
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.ReplicatorError)]
 
@@ -93,3 +94,14 @@ def test_a_command_that_went_on_ends_with_what_is_to_be_done() -> None:
     assert [errors.exit_code(each) for each in [(shut,), (shut, away), (stop, shut)]] == [2, 2, 1]
     ends = [(), (away,), (busy, away), (away, stop), (stop,), (errors.ConfigError("it"),)]
     assert [errors.exit_code(each) for each in ends] == [0, 3, 3, 1, 1, 1]
+
+
+CODES = {kind.code: kind.exit_code for kind in CLASSES if issubclass(kind, errors.TableStopped)}
+
+
+def test_every_code_stands_in_the_table_of_what_to_do_with_its_exit_code() -> None:
+    """README sends whoever meets one there; what that table names, and no class has, nobody will ever see."""
+    table = "\n".join(readme.sections("docs/operate.md")["What comes in, what you see, what to do"])
+    told = re.findall(r"`([A-Z]+_[A-Z_]+|RESIDUE)\b[^`]*`(?: \((\d)\))?", table)
+    assert {code for code, _ in told} - {"JAVA_HOME"} == CODES.keys()
+    assert [(code, number) for code, number in told if number and int(number) != CODES[code]] == []
