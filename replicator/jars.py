@@ -27,10 +27,11 @@ from replicator.jvm.jar_store import JarStore, size_of
 from replicator.jvm.java import java_home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from importlib.abc import Traversable
 
 _MIRROR = "Check the network, or name a repository that has it in DEFAULT_ARTIFACT_REPOSITORY."
-_FETCH = "Run `replicator jars --fetch`."
+_LOCKS = importlib.resources.files("replicator") / "locks"
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,16 @@ def locked(line: str = sparkline.DEFAULT.name, formats: Iterable[str] = ()) -> d
     """The packaged lock of a Spark line: coordinate -> SHA-256, in class path order, with what table formats need
     beside Delta. ConfigError for a line that is not known, and for a format that it has not.
     """
-    folder = importlib.resources.files("replicator") / "locks"
     known = sparkline.of(line)
-    more = {name: folder / f"{name}-{line}.json" for name in formats}
+    more = {name: _LOCKS / f"{name}-{line}.json" for name in formats}
     sparkline.refuse(known, [name for name, lock in more.items() if not lock.is_file()])
-    locks = [folder / f"spark-{line}.json", *(lock for lock in more.values() if lock.is_file())]
-    return {each: sha256 for lock in locks for each, sha256 in json.loads(lock.read_text(encoding="utf-8")).items()}
+    locks = [_LOCKS / f"spark-{line}.json", *(lock for lock in more.values() if lock.is_file())]
+    return {each: sha256 for lock in locks for each, sha256 in _coordinates(lock).items()}
+
+
+def _coordinates(lock: Traversable) -> dict[str, str]:
+    found: dict[str, str] = json.loads(lock.read_text(encoding="utf-8"))
+    return found
 
 
 def present(lock: Mapping[str, str], cache: Path) -> list[Path]:
@@ -62,11 +67,20 @@ def present(lock: Mapping[str, str], cache: Path) -> list[Path]:
     """
     store = JarStore(cache)
     absent, differing = store.sort_out(lock)
-    if differing:
-        raise JarsMissing(f"JARs differ from their lock: {_names(differing)}.", where=str(store.folder), mend=_FETCH)
-    if absent:
-        raise JarsMissing(f"JARs are not in the cache: {_names(absent)}.", where=str(store.folder), mend=_FETCH)
+    if differing or absent:
+        what = (
+            f"differ from their lock: {_names(differing)}" if differing else f"are not in the cache: {_names(absent)}"
+        )
+        raise JarsMissing(f"JARs {what}.", where=str(store.folder), mend=_mend([*differing, *absent]))
     return store.paths(lock)
+
+
+def _mend(missing: Sequence[str]) -> str:
+    """The command that brings these: what a format needs beside Delta comes by its name alone."""
+    locks = ((name, _LOCKS / f"{name}-{line.name}.json") for line in sparkline.LINES for name in line.formats)
+    brought = {name for name, lock in locks if lock.is_file() and not _coordinates(lock).keys().isdisjoint(missing)}
+    command = " ".join(["replicator jars --fetch", *(f"--format {name}" for name in sorted(brought))])
+    return f"Run `{command}`."
 
 
 def fetch(

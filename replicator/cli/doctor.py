@@ -64,7 +64,7 @@ def _findings(env: str, conf: Path | None) -> Iterator[Finding]:
 
 
 def _probes(settings: Settings) -> Iterator[tuple[str, Probe]]:
-    yield "JARs", partial(probes.jar_cache, settings.cache)
+    yield "JARs", partial(probes.jar_cache, settings.cache, settings.formats)
     clusters = {source.bootstrap_servers: source.options for source in settings.sources if not source.objects}
     clusters |= {feed.bootstrap_servers: feed.options for feed in settings.feeds}
     for servers, client in clusters.items():

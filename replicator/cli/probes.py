@@ -58,9 +58,9 @@ def java() -> str:
     return f"Java {java_version(home)} in {home}"
 
 
-def jar_cache(cache: Path) -> str:
-    """All JARs are there and are the lock's."""
-    return f"{len(jars.present(jars.locked(sparkline.installed().name), cache))} verified in {cache}"
+def jar_cache(cache: Path, formats: Sequence[str]) -> str:
+    """All JARs of these table formats are there and are the lock's."""
+    return f"{len(jars.present(jars.locked(sparkline.installed().name, formats), cache))} verified in {cache}"
 
 
 def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:

@@ -103,6 +103,19 @@ def test_jars_that_are_missing_end_with_2_and_name_the_command(tmp_path: Path) -
     assert "replicator jars --fetch" in done.stderr
 
 
+def test_doctor_looks_for_the_jars_of_all_formats_that_are_configured(tmp_path: Path) -> None:
+    """A run needs them: `doctor` is what tells that before."""
+    mends = {}
+    for env, formats in (("plain", "delta"), ("all", ", ".join(installed().formats))):
+        (tmp_path / f"{env}.yaml").write_text(f"formats: [{formats}]\nlake: {{root: {tmp_path}}}\n", encoding="utf-8")
+        done = ended(
+            "doctor", "--conf", str(tmp_path), "--env", env, "--json", REPLICATOR_CACHE=str(tmp_path / "cache")
+        )
+        mends[env] = next(each["mend"] for each in json.loads(done.stdout) if each["what"] == "JARs")
+    more = "".join(f" --format {name}" for name in installed().formats if name != "delta")
+    assert mends == {"plain": "Run `replicator jars --fetch`.", "all": f"Run `replicator jars --fetch{more}`."}
+
+
 def test_doctor_puts_a_wrong_installation_before_a_service_out_of_reach(tmp_path: Path) -> None:
     """Exit 2 mends here, exit 3 elsewhere; every finding is told at once."""
     dev = "kafka: {bootstrap_servers: '127.0.0.1:1'}\nlake: {root: %s}\n" % (tmp_path / "lake")

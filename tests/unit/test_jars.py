@@ -99,6 +99,20 @@ def test_an_absent_jar_is_named_with_the_command_that_fetches_it(cache: Path) ->
         present(LOCK, cache)
 
 
+@pytest.mark.parametrize("damaged", [False, True])
+def test_the_command_brings_what_a_format_needs_beside_delta(cache: Path, damaged: bool) -> None:
+    """Without `--format hudi` it fetches nothing of Hudi's, ends well, and the next run says the same again."""
+    theirs = locked(formats=["hudi"]).keys() - locked().keys()
+    lock = LOCK | dict.fromkeys(theirs, "0" * 64)
+    for coordinate in theirs if damaged else ():
+        _file(cache, coordinate).write_bytes(b"cut off")
+    with pytest.raises(JarsMissing, match=r"`replicator jars --fetch --format hudi`"):
+        present(lock, cache)
+    _file(cache, ONE).unlink()
+    with pytest.raises(JarsMissing, match=r"`replicator jars --fetch`"):
+        present(LOCK, cache)
+
+
 @pytest.mark.parametrize("remembered", [False, True])
 def test_one_flipped_byte_is_noticed_whatever_the_file_says_of_its_age(cache: Path, remembered: bool) -> None:
     """A JAR that was verified once is hashed again when anything about it changed; its time cannot be set back."""
