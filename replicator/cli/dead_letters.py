@@ -90,10 +90,11 @@ def show(
     spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
     found = find(spark, sources, topic, partition, offset)
     if found is None:
+        every = options.command("dead-letters", "list", "--rows", flags=options.flags(env, conf, lake))
         raise ConfigError(
             "bronze has no such record",
             where=f"{topic} {partition} {offset}",
-            mend="`replicator dead-letters list --rows` prints the places of all letters.",
+            mend=f"{every} prints the places of all letters.",
         )
     told = letter.told(found)
     if as_json:

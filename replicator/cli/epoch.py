@@ -56,9 +56,9 @@ def bump(
         console.print_table(_STARTS, [[str(cell) for cell in asdict(start).values()] for start in found])
     console.narrate(f"{source} is in epoch {found[0].epoch}; run again." if found else "")
     if overtaken:
+        rebuild = options.command("rebuild", *overtaken, flags=options.flags(env, conf, lake))
         console.narrate(
-            f"Silver has read records of it already, in the old order: `replicator rebuild {' '.join(overtaken)}` "
-            "puts them into the new one.",
+            f"Silver has read records of it already, in the old order: {rebuild} puts them into the new one.",
             style="yellow",
         )
 

@@ -93,6 +93,11 @@ def flags(env: str, conf: Path | None, lake: str | None) -> str:
     return shlex.join(named if conf is None else [*named, "--conf", str(conf)])
 
 
+def command(*words: str, flags: str) -> str:
+    """A command as a message names it, of the same lake by its :func:`flags`."""
+    return f"`{' '.join(filter(None, ('replicator', shlex.join(words), flags)))}`"
+
+
 def time(text: str) -> int | datetime:
     """A version or a time. Raises ConfigError."""
     from replicator import moments

@@ -37,7 +37,7 @@ def status(
     elif not troubles:
         console.narrate(f"There are no tables in {settings.lake.root} yet.")
     for lacking in (each for each in found if each.unknown):
-        console.narrate(_lacks(lacking), style="yellow")
+        console.narrate(_lacks(lacking, options.flags(env, conf, lake)), style="yellow")
     for model in _undescribed(settings, found) if lake is None else ():
         console.narrate(_left(settings, model), style="yellow")
     for trouble in troubles:
@@ -88,9 +88,9 @@ def _left(settings: Settings, model: str) -> str:
     )
 
 
-def _lacks(standing: Standing) -> str:
+def _lacks(standing: Standing, flags: str) -> str:
     rows = "1 row lacks" if standing.unknown == 1 else f"{standing.unknown} rows lack"
     return (
         f"{standing.table}: {rows} a value that no record has told (NULL, and named in _column_seq) until one does; "
-        f"`replicator rebuild {standing.table}` looks for it in all of bronze."
+        f"{options.command('rebuild', standing.table, flags=flags)} looks for it in all of bronze."
     )

@@ -83,7 +83,7 @@ def verify(
         return
     comparisons = operate.chosen(spark, checks, wanted or None, layers, against)
     if lake is None and operate.SOURCE in layers:
-        _tell_unasked(checks, {each.name for each in settings.sources})
+        _tell_unasked(checks, {each.name for each in settings.sources}, options.flags(env, conf, lake))
     verdicts = _made(spark, comparisons, operate.Look(sample, wait), marks)
     if not verdicts:
         options.lake_there(settings)
@@ -137,18 +137,18 @@ def _leave(verdicts: Sequence[Verdict]) -> None:
         raise typer.Exit(code)
 
 
-def _tell_unasked(checks: Checks, described: Collection[str]) -> None:
+def _tell_unasked(checks: Checks, described: Collection[str], flags: str) -> None:
     for at in checks.sources:
         if at.source.name not in checks.databases:
             why, mend = _unasked(at.source, is_described=at.source.name in described)
-            other = "`replicator rebuild --all --dry-run` compares it with bronze"
+            other = f"{options.command('rebuild', '--all', '--dry-run', flags=flags)} compares it with bronze"
             told = f"{at.source.name}: {why}, so silver is not compared with it{mend}; {other}."
             console.narrate(told, style="yellow")
             continue
         for name in (declared.table for declared in at.source.tables if declared.append_only):
             why = "nothing tells which of its rows is which row of the source"
             whole = f"{at.source.name}/{name}"
-            other = f"`replicator rebuild {whole} --dry-run` compares it with bronze"
+            other = f"{options.command('rebuild', whole, '--dry-run', flags=flags)} compares it with bronze"
             console.narrate(f"{whole} is append-only: {why}; {other}.", style="yellow")
 
 

@@ -113,7 +113,8 @@ def _busy(found: Record, register: Register) -> LakeBusy:
     return LakeBusy(
         f"{found.stage} of this lake is being written by {found.holder}, since {found.since}",
         where=register.where,
-        mend=f"Wait for it, or stop it: one driver writes a lake. `replicator lease break {found.stage}` shuts it out.",
+        mend=f"Wait for it, or stop it: one driver writes a lake. `replicator lease break {found.stage}`, with --lake, "
+        "--env and --conf as here, shuts it out.",
     )
 
 

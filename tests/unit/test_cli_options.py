@@ -63,3 +63,6 @@ def test_a_command_that_is_advised_is_of_the_same_lake() -> None:
     assert options.flags("aws", Path("conf"), "my lake") == "--lake 'my lake'"
     assert options.flags("aws", Path("my conf"), None) == "--env aws --conf 'my conf'"
     assert options.flags(options.DEFAULT_ENV, None, None) == ""
+    told = options.command("rebuild", "shop/sales.my orders", "--dry-run", flags=options.flags("aws", None, None))
+    assert told == "`replicator rebuild 'shop/sales.my orders' --dry-run --env aws`"
+    assert options.command("status", flags="") == "`replicator status`"

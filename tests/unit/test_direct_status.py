@@ -332,5 +332,5 @@ def test_the_command_line_starts_no_jvm(tmp_path: Path) -> None:
     assert [each["rows"] for each in json.loads(done.stdout)] == [3, 2]
     told, slow = done.stderr.splitlines()
     assert told.startswith("s/d.t: 1 row lacks a value that no record has told")
-    assert told.endswith("`replicator rebuild s/d.t` looks for it in all of bronze.")
+    assert told.endswith(f"`replicator rebuild s/d.t --lake {tmp_path}` looks for it in all of bronze.")
     assert slow == "[]"
