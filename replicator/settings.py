@@ -231,7 +231,8 @@ def _refuse_formats(keys: Keys | None, found: Iterable[tuple[SourceSpec, str]], 
     for source, file in found:
         for table in source.tables:
             for name in (name for name in table.formats if name not in keys.formats):
-                problems.add(f"{table.table} is kept in {name}: add `formats: [delta, {name}]`", file)
+                where = "in base.yaml or the environment's file"
+                problems.add(f"{table.table} is kept in {name}: say `formats: [delta, {name}]` {where}", file)
 
 
 def _refuse_line(keys: Keys | None, problems: Problems) -> None:

@@ -84,7 +84,7 @@ def rebuild(
         )
         return
     if bool(wanted) == everything:
-        raise ConfigError("say what to rebuild", mend="Name tables and models, or give --all.")
+        raise ConfigError("say what to rebuild", mend="Name tables and models, or give --all alone.")
     from replicator.operate.rebuild import How
 
     declared = options.declared(declare, lake)

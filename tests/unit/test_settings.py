@@ -121,7 +121,8 @@ def test_a_table_in_a_format_that_the_session_has_not_is_refused_before_anything
 ) -> None:
     """Without Hudi's JAR and extension its incremental reads would find nothing, and say nothing."""
     table = {"sources/s.yaml": "name: s\ntables: {a.b: {format: hudi}}\n"}
-    assert "a.b is kept in hudi: add `formats: [delta, hudi]`" in refusal(conf, "", **table)
+    told = "a.b is kept in hudi: say `formats: [delta, hudi]` in base.yaml or the environment's file"
+    assert told in refusal(conf, "", **table)
     assert conf("formats: [delta, hudi]\n", **table).sources[0].declaration("a.b").format == "hudi"
     assert "give [delta, hudi]" in refusal(conf, "formats: [hudi]\n")
     # what is wrong elsewhere in the same file does not take the formats away
