@@ -11,6 +11,7 @@ from replicator import settings
 from replicator.config import sourcefile
 from replicator.connect.configuration import CLASSES
 from replicator.connect.configuration import configuration as made
+from replicator.databases.readiness.finding import absent
 from replicator.errors import ConfigError
 from replicator.spec import Connector, SourceSpec
 
@@ -94,6 +95,15 @@ def test_the_connector_captures_what_its_source_reads(
     """Names are no patterns; SQL Server's lists know no database, so what one of them has is captured of all."""
     config = configuration(told(tmp_path, text).connector)
     assert (config.get("table.include.list"), config.get("table.exclude.list")) == (included, excluded)
+
+
+def test_a_table_that_is_not_there_is_told_by_the_key_that_may_name_it(tmp_path: Path) -> None:
+    """What is captured is what the source includes where its connector names no tables; `tables` beside it declares."""
+    for text in (f"include: [shop.c]\nconnector: {{{MARIADB}}}", f"connector: {{{MARIADB}, tables: [shop.c]}}"):
+        captured = told(tmp_path, text).connector
+        assert captured is not None
+        [found] = absent(captured, ["shop.a"])
+        assert (found.table, "`include`" in found.fix, "of the connector" in found.fix) == ("shop.c", True, True)
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,9 @@ def absent(connector: Connector, present: Sequence[str]) -> list[Finding]:
     """A finding per table that is named, not described by a pattern, and that there is not."""
     known = {table.casefold() for table in present}
     named = [table for table in connector.tables if not _NOT_LITERAL.search(table)]
+    fix = "Correct `tables` of the connector, else `include`, in the source's file."
     return [
-        Finding("table", MEND, "there is no such table", "Correct `tables` in the source's file.", table)
-        for table in named
-        if table.casefold() not in known
+        Finding("table", MEND, "there is no such table", fix, table) for table in named if table.casefold() not in known
     ]
 
 

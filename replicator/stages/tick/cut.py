@@ -161,7 +161,8 @@ def shown(control: Control, lake: Lake, source: str) -> Standing | None:
     raise TableStopped(
         f"transactions of {source} are not whole in silver: {', '.join(stood.behind)} stopped, or is paused",
         where=source,
-        mend="Run silver, and mend what stops it; gold goes on with the next run.",
+        mend="Run silver, and mend what stops it, or have a paused table go on (`replicator tables resume`); gold goes "
+        "on with the next run.",
     )
 
 

@@ -1,0 +1,19 @@
+"""Ways out that errors name hold in each case in which they are said."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.errors import TableStopped
+from replicator.formats.control import MemoryControl
+from replicator.lake import Lake
+from replicator.stages.tick import cut
+from replicator.stages.tick.cut import Standing
+
+
+def test_what_waits_for_a_paused_table_is_told_how_it_goes_on() -> None:
+    """A run of silver leaves a paused table as it is, however often it is given."""
+    control, lake = MemoryControl(), Lake("/nowhere")
+    control.put(lake.cut("s"), Standing("bronze", 1, behind=("shop.orders",)).value())
+    with pytest.raises(TableStopped, match=r"shop\.orders stopped, or is paused.*`replicator tables resume`"):
+        cut.shown(control, lake, "s")
