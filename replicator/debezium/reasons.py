@@ -16,6 +16,7 @@ class Reason:
 
 _RETRY = "then `replicator dead-letters retry`"
 _PRODUCER = "Mend whatever wrote it; a record that is no change can be dropped."
+_AGAIN = "of what came before take a snapshot of the table again"
 _WHOLE = "Set REPLICA IDENTITY FULL at the source, take a snapshot of the table again, then drop the letter; or"
 _DECLARE = f"Declare a type that holds it, {_RETRY}."
 
@@ -27,11 +28,13 @@ REASONS: Mapping[str, Reason] = {
     "unknown_op": Reason("The operation is none of c, u, r, d, t, m.", _PRODUCER),
     "unknown_table": Reason(
         "The record does not say which table it belongs to, or its topic carries several.",
-        f"Let Debezium add the table's name to flattened records or give each table a topic of its own, {_RETRY}.",
+        f"Let Debezium add the table's name to flattened records or give each table a topic of its own; {_AGAIN} "
+        "(`connect snapshot --remove-missing` finds deletes as well), then drop the letters.",
     ),
     "after_missing": Reason("An insert, update or snapshot row without the row.", _PRODUCER),
     "incompatible_schema": Reason(
-        "The type of a column became one that cannot hold the values of the old one.", _DECLARE
+        "The type of a column became one that the table does not follow (`schema_changes: freeze`).",
+        f"Say `schema_changes: evolve` for it, or declare the column where its records have no types, {_RETRY}.",
     ),
     "key_missing": Reason(
         "The record has no key, so no row can be found for it.",
@@ -48,7 +51,8 @@ REASONS: Mapping[str, Reason] = {
     "place_missing": Reason(
         "The record does not say where its change happened, so that it cannot be told from what is sent again; or, if "
         "it is a flattened row, not whether it is an insert.",
-        f"Let the connector add both to flattened records (`add.fields` with `op` and the place), {_RETRY}.",
+        f"Let the connector add both to flattened records (`add.fields` with `op` and the place); {_AGAIN}, then "
+        "drop the letters.",
     ),
     "key_swap_ambiguous": Reason(
         "Two rows swapped keys, and the delete does not hold the whole row that it took away.",

@@ -38,6 +38,23 @@ def test_a_reason_that_the_code_gives_is_explained(name: str) -> None:
     assert words.mend.endswith(".")
 
 
+OF_THE_RECORD = {
+    "malformed_json", "too_deep", "invalid_utf8", "unknown_table", "after_missing", "place_missing", "position_missing",
+    "mongodb_partial_update",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_RECORD))
+def test_no_retry_is_advised_of_what_the_record_itself_lacks(name: str) -> None:
+    """It reads the same record again, whatever the connector sends since."""
+    assert "retry" not in reasons.REASONS[name].mend
+
+
+def test_what_a_frozen_table_does_not_take_is_mended_by_its_policy() -> None:
+    """G3: only `schema_changes: freeze` makes such letters; a type that is declared lets it follow no more."""
+    assert "`schema_changes: evolve`" in reasons.REASONS["incompatible_schema"].mend
+
+
 def test_a_reason_of_a_newer_release_is_told_by_its_name() -> None:
     """A lake may have been written by one."""
     assert reasons.reason("from_the_future").meaning == "from_the_future"
