@@ -329,8 +329,19 @@ def test_a_key_of_another_type_stops_the_table() -> None:
     for before, after in (("int", "string"), ("string", "bigint"), ("float", "double"), ("date", "timestamp")):
         with pytest.raises(SchemaRefused, match=r"the key changed: column id .* from .* to "):
             evolve.plan("t", [form({"id": after})], {"id": before} | SYSTEM, ("id",))
-    with pytest.raises(SchemaRefused, match="the key changed"):
+    with pytest.raises(SchemaRefused, match="the key changed") as caught:
         evolve.plan("t", [form({"id": "bigint"})], {"id": "int"} | SYSTEM, ("id",), policy=FREEZE)
+    assert "`schema_changes: evolve`" in str(caught.value.mend)  # it only has to be let grow
+
+
+@pytest.mark.parametrize(("stored", "way"), [(SYSTEM | {"id": "int"}, "rebuild t"), (None, "run")])
+def test_a_key_of_another_type_is_mended_as_another_key_is(stored: dict[str, str] | None, way: str) -> None:
+    """A rebuild says what differs and leaves readers their table; a folder that is taken away does neither."""
+    forms = [form({"id": "int", "c": "string"}), form({"id": "string", "c": "string"}, number=2)]
+    with pytest.raises(SchemaRefused, match="the key changed") as caught:
+        evolve.plan("t", forms, stored, ("id",))
+    assert f"then `replicator {way}` builds it" in str(caught.value.mend)
+    evolve.plan("t", forms, None, declared=("c",))
 
 
 def test_a_key_of_whole_numbers_may_grow() -> None:

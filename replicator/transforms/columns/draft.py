@@ -13,6 +13,11 @@ from replicator.transforms.columns.layout import columns_of, kin, normal, spelle
 from replicator.transforms.columns.policy import ADDED, UNREACHABLE, UNTYPED, VERSIONED, WIDENED, Change, Policy
 
 DECLARE = "Declare its type, for records that carry none: in conf/sources, or beside --lake with --declare."
+_GROWS = "Say `schema_changes: evolve` for the table: its old values stay equal to the new ones."
+_OTHER_KEYS = (
+    "Old and new rows cannot be told to be the same. Declare other `keys` in conf/sources, then `replicator {}` builds "
+    "it from bronze by them. Or start under another topic prefix."
+)
 
 
 @dataclass
@@ -70,17 +75,13 @@ class Draft:
 
     def _refuse_key(self, change: Change) -> None:
         """A key may grow where its old values stay equal to the new ones (C6); those of a FLOAT in a DOUBLE do not."""
-        grows = change.kind == WIDENED and kin(change.after) == "number" and self.policy.allows(change)
-        if grows or (change.kind == ADDED and not self.stored):
+        grows = change.kind == WIDENED and kin(change.after) == "number"
+        if (grows and self.policy.allows(change)) or (change.kind == ADDED and not self.stored):
             return
         if change.kind == UNTYPED:
             raise SchemaRefused(str(change), where=self.table, mend=DECLARE)
-        raise SchemaRefused(
-            f"the key changed: {change}",
-            where=self.table,
-            mend="Old and new rows cannot be told to be the same. Declare other `keys` in conf/sources and remove the "
-            "table's folder in silver: the next run builds it again from bronze. Or start under another topic prefix.",
-        )
+        mend = _GROWS if grows else _OTHER_KEYS.format(f"rebuild {self.table}" if self.stored else "run")
+        raise SchemaRefused(f"the key changed: {change}", where=self.table, mend=mend)
 
 
 def kind_of(each: Field) -> str:
