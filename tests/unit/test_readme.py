@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from infra.local.__main__ import _VERBS as STACK_VERBS
 from replicator import settings
 from replicator.cli import verbs
-from replicator.config import modelfile, sourcefile
+from replicator.config import modelfile, sourcefile, yamlschema
 from replicator.config.feedfile import FeedKeys
 from replicator.config.modelfile import ModelKeys
 from replicator.config.settingkeys import Keys
@@ -115,6 +115,21 @@ def test_every_yaml_that_a_page_shows_is_taken(page: str, text: str) -> None:
     """It is YAML, and a file, or a part of one, of some kind that the configuration has."""
     found = [wrong(kind, yaml.safe_load(text)) for kind in KINDS]
     assert [] in found, (page, min(found, key=len))
+
+
+def keys(kind: str) -> set[str]:
+    """Every key of a kind of file, at any depth."""
+    schema = yamlschema.schema(kind)
+    return {key for part in (schema, *schema.get("$defs", {}).values()) for key in part.get("properties", {})}
+
+
+@pytest.mark.parametrize("kind", yamlschema.KINDS)
+def test_every_key_is_told_in_code_of_some_page(kind: str) -> None:
+    """Or in base.yaml, which is the page of its keys: a key that is not told is found by nobody."""
+    texts = [(readme.ROOT / page).read_text(encoding="utf-8") for page in PAGES_WITH_EXAMPLES]
+    code = [part for text in texts for part in re.findall(r"```ya?ml\n.*?```|`[^`\n]+`", text, re.DOTALL)]
+    told = set(re.findall(r"\w+", "\n".join([*code, (readme.ROOT / "conf/base.yaml").read_text(encoding="utf-8")])))
+    assert sorted(keys(kind) - told) == []
 
 
 PAGES = [*readme.ROOT.glob("*.md"), *(readme.ROOT / "docs").rglob("*.md")]
