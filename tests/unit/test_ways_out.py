@@ -7,6 +7,8 @@ import pytest
 from replicator.errors import TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
+from replicator.spec import Declaration
+from replicator.stages.table import truncates
 from replicator.stages.tick import cut
 from replicator.stages.tick.cut import Standing
 
@@ -17,3 +19,12 @@ def test_what_waits_for_a_paused_table_is_told_how_it_goes_on() -> None:
     control.put(lake.cut("s"), Standing("bronze", 1, behind=("shop.orders",)).value())
     with pytest.raises(TableStopped, match=r"shop\.orders stopped, or is paused.*`replicator tables resume`"):
         cut.shown(control, lake, "s")
+
+
+def test_a_truncate_of_a_shard_is_followed_by_no_policy() -> None:
+    """It would empty the rows of all of them, so that the configuration refuses `apply` there."""
+    alone = Declaration("shop.orders", truncate="fail")
+    shard = Declaration("shop.orders", truncate="fail", shards="shop[.]orders_.*")
+    told = [str(truncates.stops(table, "s/shop.orders").mend) for table in (alone, shard)]
+    assert ["`truncate: apply`" in mend for mend in told] == [True, False]
+    assert all("`truncate: ignore`" in mend for mend in told)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from replicator.errors import TableStopped
-from replicator.spec import BY_POSITION
+from replicator.spec import BY_POSITION, Declaration
 from replicator.stages.tick.share import Share
 from replicator.transforms import truncate
 
@@ -42,14 +42,17 @@ def read(share: Share, ordered: DataFrame) -> Truncated:
     if not count or share.declaration.truncate == "ignore":
         return Truncated(count, stored, listed)
     if share.declaration.truncate == "fail":
-        raise TableStopped(
-            "the table was truncated at the source",
-            where=share.table.name,
-            mend="Set `truncate: apply` for the table to follow, or `ignore` to keep its rows.",
-        )
+        raise stops(share.declaration, share.table.name)
     found = {each["_seq"]: each["source_ts_ms"] for each in truncate.each(ordered).collect()}
     every = {**listed, **found} if share.declaration.has_history else {}
     return Truncated(count, max(filter(None, (stored, *found)), default=None), every)
+
+
+def stops(declared: Declaration, where: str) -> TableStopped:
+    """The error of a table whose policy is to stop; one of shards can follow no truncate."""
+    keep = "Set `truncate: ignore` for the table to keep its rows"
+    more = ", those of the shard that is empty too" if declared.shards else ", or `truncate: apply` for it to follow"
+    return TableStopped("the table was truncated at the source", where=where, mend=f"{keep}{more}.")
 
 
 def overtaken(share: Share, ordered: DataFrame, known: Truncated) -> list[str]:
