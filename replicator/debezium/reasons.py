@@ -24,8 +24,15 @@ REASONS: Mapping[str, Reason] = {
     "invalid_utf8": Reason("The bytes of the key or the value are not UTF-8 text.", _PRODUCER),
     "malformed_json": Reason("The value is not JSON.", _PRODUCER),
     "too_deep": Reason("The value is nested deeper than a thousand levels.", _PRODUCER),
-    "unknown_shape": Reason("The value is JSON, but none of the shapes that Debezium writes.", _PRODUCER),
-    "unknown_op": Reason("The operation is none of c, u, r, d, t, m.", _PRODUCER),
+    "unknown_shape": Reason(
+        "The value is JSON, but none of the shapes that Debezium writes, or not that of its topic's other records.",
+        f"{_PRODUCER} What records cannot show of their shape is declared (docs/shapes.md).",
+    ),
+    "unknown_op": Reason(
+        "The operation is none of c, u, r, d, t, m.",
+        f"Of rows with a column `op` declare `shape: flattened` for their table, {_RETRY}; of CloudEvents let the "
+        "connector send its attributes. A record that is no change can be dropped.",
+    ),
     "unknown_table": Reason(
         "The record does not say which table it belongs to, or its topic carries several.",
         f"Let Debezium add the table's name to flattened records or give each table a topic of its own; {_AGAIN} "

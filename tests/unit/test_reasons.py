@@ -55,6 +55,12 @@ def test_what_a_frozen_table_does_not_take_is_mended_by_its_policy() -> None:
     assert "`schema_changes: evolve`" in reasons.REASONS["incompatible_schema"].mend
 
 
+@pytest.mark.parametrize(("name", "way"), [("unknown_op", "`shape: flattened`"), ("unknown_shape", "docs/shapes.md")])
+def test_a_shape_that_records_cannot_show_is_mended_by_a_declaration(name: str, way: str) -> None:
+    """Rows with a column `op`, or of another shape than their topic has, need not be a mistake of who wrote them."""
+    assert way in reasons.REASONS[name].mend
+
+
 def test_a_reason_of_a_newer_release_is_told_by_its_name() -> None:
     """A lake may have been written by one."""
     assert reasons.reason("from_the_future").meaning == "from_the_future"
