@@ -204,6 +204,19 @@ class OffsetsLost(TableStopped):
         "To let the other topics go on, `exclude` its table. To go on behind the gap, `replicator rebuild --checkpoint "
         "SOURCE --accept-gap`, then a new snapshot of the table: `replicator connect snapshot`."
     )
+    ENDED: ClassVar[str] = "`exclude` its table and the others go on; to have it again, use a new topic prefix."
+
+    @classmethod
+    def next(cls, topic: str, partition: int, wanted: int, has: tuple[int, int], where: str) -> OffsetsLost:
+        """Said of the record that was to be read next, where Kafka ``has`` a first offset and one behind the last. Of a
+        log that ends before it nothing is passed over: its offsets will be of other records.
+        """
+        return cls(
+            f"of topic {topic}, partition {partition}, record {wanted} was to be read next; the earliest that Kafka "
+            f"has is {has[0]}, and its log ends before {has[1]}",
+            where=where,
+            mend=cls.ENDED if wanted > has[1] else cls.MEND,
+        )
 
 
 class SourceRewound(TableStopped):

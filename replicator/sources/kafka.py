@@ -120,12 +120,7 @@ class KafkaSource:
             wanted = ends.get(topic, {}).get(str(partition))
             has = first[topic, partition], last[topic, partition]
             if wanted is not None and not has[0] <= wanted <= has[1]:
-                raise OffsetsLost(
-                    f"of topic {topic}, partition {partition}, record {wanted} was to be read next; the earliest that "
-                    f"Kafka has is {has[0]}, and its log ends before {has[1]}",
-                    where=self.bootstrap_servers,
-                    mend=OffsetsLost.MEND,
-                )
+                raise OffsetsLost.next(topic, partition, wanted, has, self.bootstrap_servers)
 
     def _come(self, spark: SparkSession, topics: Sequence[str], held: Held) -> Ends:
         """Where each partition of topics begins that were not read until now, or are again: of those for which it is

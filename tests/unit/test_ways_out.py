@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.errors import TableStopped
+from replicator.errors import OffsetsLost, TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
+from replicator.operate.rebuilding import starts
 from replicator.spec import Declaration
 from replicator.stages.table import truncates
 from replicator.stages.tick import cut
@@ -28,3 +29,15 @@ def test_a_truncate_of_a_shard_is_followed_by_no_policy() -> None:
     told = [str(truncates.stops(table, "s/shop.orders").mend) for table in (alone, shard)]
     assert ["`truncate: apply`" in mend for mend in told] == [True, False]
     assert all("`truncate: ignore`" in mend for mend in told)
+
+
+def test_a_log_that_ends_before_what_was_read_is_passed_over_by_no_new_checkpoint() -> None:
+    """`rebuild --checkpoint` refuses it: what comes to these offsets is other records. Only dropped ones are a gap."""
+    dropped, cut_off = (
+        str(OffsetsLost.next("shop.sales.orders", 0, 50, has, "kafka:9092")) for has in ((60, 90), (0, 40))
+    )
+    assert "`replicator rebuild --checkpoint SOURCE --accept-gap`" in dropped
+    assert "--checkpoint" not in cut_off
+    with pytest.raises(OffsetsLost) as refused:
+        starts.starts({("shop.sales.orders", 0): 50}, {}, {("shop.sales.orders", 0): (0, 40)}, {})
+    assert str(refused.value.mend) in cut_off

@@ -61,7 +61,7 @@ def _start(place: Place, read: int | None, seen: int | None, first: int, end: in
         raise OffsetsLost(
             f"{wanted} was to be read next, and Kafka's log ends before {end}: its offsets will be of other records",
             where=where,
-            mend="`exclude` its table and the others go on; to have it again, use a new topic prefix.",
+            mend=OffsetsLost.ENDED,
         )
     if told is not None:
         _refuse(where, read, first, end, told)
