@@ -196,7 +196,7 @@ class SilverKeys(Strict):
 
 
 class DeadLetterKeys(Strict):
-    """When rejects stop a table: ``max_share`` is a share of one batch, 0 to 1 (debezium.md R5)."""
+    """When rejects stop a table: ``max_share`` is a share of one batch, 0 to 1; 1 lets all go (debezium.md R5)."""
 
     max_share: float = Field(default=0.01, ge=0, le=1)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.errors import OffsetsLost, TableStopped
+from replicator.errors import DeadLetterShare, OffsetsLost, TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
 from replicator.operate.rebuilding import starts
 from replicator.spec import Declaration
-from replicator.stages.table import truncates
+from replicator.stages.account import Account
+from replicator.stages.table import dead_letters, truncates
 from replicator.stages.tick import cut
 from replicator.stages.tick.cut import Standing
 
@@ -41,3 +42,11 @@ def test_a_log_that_ends_before_what_was_read_is_passed_over_by_no_new_checkpoin
     with pytest.raises(OffsetsLost) as refused:
         starts.starts({("shop.sales.orders", 0): 50}, {}, {("shop.sales.orders", 0): (0, 40)}, {})
     assert str(refused.value.mend) in cut_off
+
+
+def test_a_table_whose_rejects_nobody_can_mend_may_go_on() -> None:
+    """R5: a thousand stop it under any share of a batch; a share of 1 is all of it, and no run ever ended otherwise."""
+    account = Account("s/shop.orders", read=5_000, dead_lettered=1_000)
+    with pytest.raises(DeadLetterShare, match=r"`dead_letter: \{max_share: 1\}`"):
+        dead_letters.refuse_too_many(account, 0.99)
+    dead_letters.refuse_too_many(account, 1.0)

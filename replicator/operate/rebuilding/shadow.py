@@ -101,9 +101,7 @@ def begun(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
     another format than the declared one.
     """
     _refuse_other_format(spark, at, name)
-    aside = replace(
-        at, lake=Shadow(at.lake.root, at.source.name, name), reached=Reached(), dead_letter_share=float("inf")
-    )
+    aside = replace(at, lake=Shadow(at.lake.root, at.source.name, name), reached=Reached(), dead_letter_share=1.0)
     bronze, table = at.lake.bronze(at.source.name), at.lake.silver(at.source.name, name)
     identity, upto = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
     if identity is None or upto is None:

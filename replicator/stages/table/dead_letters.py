@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,6 +17,11 @@ KEYLESS = "no record has a key: declare the columns that identify a row as `keys
 
 _COUNTED_FROM = 100
 _MOST = 1000
+_MEND = (
+    "The table is as it was. The dead letters say why: mend the declaration or the source, run again, then "
+    "`replicator dead-letters retry`: letters of records that could be applied leave. Where nothing can be mended, "
+    "`dead_letter: {max_share: 1}` lets the table go on without them."
+)
 
 
 def bury(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
@@ -53,15 +56,14 @@ def complete(spark: SparkSession, at: Refinement) -> None:
 
 
 def refuse_too_many(account: Account, share: float) -> None:
-    """Raise DeadLetterShare when a batch has more rejects than the policy allows (R5); an infinite share allows all."""
+    """Raise DeadLetterShare when a batch has more rejects than the policy allows (R5); a share of 1 allows all."""
     rejected = account.dead_lettered
-    if math.isinf(share):
+    if share >= 1:
         return
     if rejected >= _MOST or (rejected >= _COUNTED_FROM and rejected > share * account.read):
         because = f": {KEYLESS}" if KEYLESS in account.warnings else ""
         raise DeadLetterShare(
             f"{rejected} of {account.read} records cannot be applied{because}",
             where=account.table,
-            mend="The table is as it was. The dead letters say why: mend the declaration or the source, "
-            "run again, then `replicator dead-letters retry`: letters of records that could be applied leave.",
+            mend=_MEND,
         )
