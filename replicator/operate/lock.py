@@ -116,7 +116,7 @@ def _registers(lake: Lake, terms: Terms, *, probed: bool = False) -> Callable[[s
         raise ConfigError(
             "leases are kept on a local disk or s3a://, not here",
             where=lake.root,
-            mend="Set lake.lease: off, and start one driver per lake.",
+            mend="Set lake.lease: off in a configuration (--env NAME, not --lake), and start one driver per lake.",
         )
     client = s3.client(terms.s3)
     if probed:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.errors import DeadLetterShare, OffsetsLost, TableStopped
+from replicator.errors import ConfigError, DeadLetterShare, OffsetsLost, TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
+from replicator.operate.lock import exclusive
 from replicator.operate.rebuilding import starts
 from replicator.spec import Declaration
 from replicator.stages.account import Account
@@ -50,3 +51,9 @@ def test_a_table_whose_rejects_nobody_can_mend_may_go_on() -> None:
     with pytest.raises(DeadLetterShare, match=r"`dead_letter: \{max_share: 1\}`"):
         dead_letters.refuse_too_many(account, 0.99)
     dead_letters.refuse_too_many(account, 1.0)
+
+
+def test_a_lake_without_leases_wants_a_configuration() -> None:
+    """With `--lake` no setting is read, `lake.lease` neither."""
+    with pytest.raises(ConfigError, match=r"lake\.lease: off.*--env"), exclusive(Lake("hdfs://n/lake"), ("silver",)):
+        pass
