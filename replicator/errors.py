@@ -202,7 +202,8 @@ class OffsetsLost(TableStopped):
     code = "OFFSETS_LOST"
     MEND: ClassVar[str] = (
         "To let the other topics go on, `exclude` its table. To go on behind the gap, `replicator rebuild --checkpoint "
-        "SOURCE --accept-gap`, then a new snapshot of the table: `replicator connect snapshot`."
+        "SOURCE --accept-gap`, then a new snapshot of the table: `replicator connect snapshot` with --remove-missing, "
+        "which finds what was deleted meanwhile."
     )
     ENDED: ClassVar[str] = "`exclude` its table and the others go on; to have it again, use a new topic prefix."
 
