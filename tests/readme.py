@@ -25,6 +25,12 @@ def sections(page: str = "README.md") -> dict[str, list[str]]:
     return found
 
 
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, by which links lead to its headings."""
+    told = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).strip().replace(" ", "-") for each in told}
+
+
 def commands(section: str, page: str = "README.md") -> list[str]:
     """The shell commands of one section in their order, for ``bash``; one with a here-document has several lines.
 

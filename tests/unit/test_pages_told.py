@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from tests import messages
-from tests.readme import ROOT
-
-
-def headings(page: Path) -> set[str]:
-    """The anchors of a page."""
-    told = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", each.lower()).strip().replace(" ", "-") for each in told}
+from tests.readme import ROOT, headings
 
 
 def test_a_message_names_pages_that_its_reader_has() -> None:

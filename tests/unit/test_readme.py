@@ -146,6 +146,14 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
     assert [str(path) for path in sorted(paths) if not path.exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(readme.ROOT)))
+def test_every_heading_that_a_page_links_to_is_there(page: Path) -> None:
+    """A renamed heading takes readers to the top of a long page, without a word."""
+    links = re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    told = [(page.parent / target if target else page, anchor) for target, anchor in links]
+    assert [(str(to), anchor) for to, anchor in told if anchor not in readme.headings(to)] == []
+
+
 def test_the_example_of_a_model_is_a_valid_one(tmp_path: Path) -> None:
     """Copied into conf/, it passes `replicator validate`."""
     conf = tmp_path / "conf"
