@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from replicator.cli import verbs
+from replicator.config import yamlschema
 from tests import messages, readme
 
 PAGES = [readme.ROOT / "README.md", readme.ROOT / "CONTRIBUTING.md", *sorted((readme.ROOT / "docs").rglob("*.md"))]
@@ -125,3 +127,29 @@ def test_a_message_names_a_command_that_its_reader_can_give(module: str, code: s
     name = max((told for told in COMMANDS if f"{code} ".startswith(f"{told} ")), key=len)
     words = code.removeprefix(name).replace("{}", messages.VALUE).split()
     COMMANDS[name].make_context(name, words)
+
+
+BLOCKS = yamlschema.schema("settings")
+OF_CODE = {"CONTRIBUTING.md", "architecture.md", "testing.md"}
+"""Pages that name modules and attributes."""
+SETTING = re.compile(rf"(?<![\w./$-])({'|'.join(BLOCKS['properties'])})\.(?!md\b|py\b)([a-z_]+)(?![\w./(=-]*\w)")
+"""A key of a block, such as `lake.root`, that is not the beginning of something longer."""
+
+
+def settings_of(block: str) -> set[str] | None:
+    """The keys of a block of ``base.yaml``; None where it takes any."""
+    told = json.dumps(BLOCKS["properties"][block])
+    named = [BLOCKS["$defs"][name].get("properties", {}) for name in re.findall(r"#/\$defs/(\w+)", told)]
+    keys = {key for each in named for key in each}
+    return keys if keys and "additionalProperties" not in BLOCKS["properties"][block] else None
+
+
+def test_a_setting_that_a_message_or_a_page_names_is_one_that_there_is() -> None:
+    """By its block: whoever is told to set it finds it in base.yaml."""
+    sentences = [text for _, text in messages.texts() if " " in text]
+    pages = [page for page in MANUAL if page.name not in OF_CODE]
+    sentences += [code for page in pages for code in re.findall(r"`([^`]+)`", page.read_text(encoding="utf-8"))]
+    told = {each for text in sentences for each in SETTING.findall(text)}
+    assert ("lake", "root") in told
+    known = {block: settings_of(block) for block, _ in told}
+    assert sorted(each for each in told if (keys := known[each[0]]) is not None and each[1] not in keys) == []
