@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, TYPE_CHECKING
 
+from replicator import names
 from replicator.errors import JarsMissing, JavaUnsuitable
 from replicator.jvm import sparkline
 from replicator.jvm.jar_store import JarStore, size_of
@@ -68,10 +69,9 @@ def present(lock: Mapping[str, str], cache: Path) -> list[Path]:
     store = JarStore(cache)
     absent, differing = store.sort_out(lock)
     if differing or absent:
-        what = (
-            f"differ from their lock: {_names(differing)}" if differing else f"are not in the cache: {_names(absent)}"
-        )
-        raise JarsMissing(f"JARs {what}.", where=str(store.folder), mend=_mend([*differing, *absent]))
+        what, which = ("differ from their lock", differing) if differing else ("are not in the cache", absent)
+        told = f"JARs {what}: {names.some(which, 3)}."
+        raise JarsMissing(told, where=str(store.folder), mend=_mend([*differing, *absent]))
     return store.paths(lock)
 
 
@@ -211,8 +211,3 @@ class _Lines:
         self._next = time.monotonic() + 5
         self._out.write(f"JARs: {now.jars} of {now.total} fetched, {now.size / 1e6:.0f} MB\n")
         self._out.flush()
-
-
-def _names(coordinates: list[str]) -> str:
-    first = ", ".join(coordinates[:3])
-    return first if len(coordinates) <= 3 else f"{first} and {len(coordinates) - 3} more"

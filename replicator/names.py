@@ -7,7 +7,7 @@ already looks like an escape is escaped too, so that :func:`decode` gives back e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from replicator.errors import ConfigError
 
@@ -35,6 +35,12 @@ def encode(name: str) -> str:
         else:
             out.extend(chr(b) if b in _SAFE else f"_x{b:02x}_" for b in character.encode("utf-8", "surrogatepass"))
     return "".join(out)
+
+
+def some(names: Sequence[str], most: int = 10) -> str:
+    """``a, b and 590 more``: names in a sentence, of which people read the first."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def in_topic(name: str) -> str:

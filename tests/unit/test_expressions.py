@@ -130,3 +130,14 @@ def test_a_very_long_text_is_not_kept(spark: SparkSession) -> None:
     assert java(F.coalesce(F.lit(long), F.col("a"))) is java(F.coalesce(F.lit(long), F.col("a")))
     assert java(F.lit(long + "x")) is not java(F.lit(long + "x"))
     assert java(F.coalesce(F.lit(long + "x"), F.col("a"))) is not java(F.coalesce(F.lit(long + "x"), F.col("a")))
+
+
+def test_a_condition_over_thousands_of_columns_is_planned(spark: SparkSession) -> None:
+    """One around the other they overran the stack of Spark's analysis, and its table stopped with it."""
+    every = [F.col("id") == at for at in range(3_000)]
+    told = spark.range(2).select(
+        expressions.any_of(every).alias("some"),
+        expressions.any_of(every[1:2_998]).alias("later"),
+        expressions.any_of([]).alias("none"),
+    )
+    assert [tuple(row) for row in told.collect()] == [(True, False, False), (True, True, False)]

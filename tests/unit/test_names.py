@@ -87,3 +87,9 @@ def test_quotes_are_doubled() -> None:
     """An identifier never ends where its owner did not say so."""
     assert names.spark("a`b.c") == "`a``b.c`"
     assert names.postgres('s"x', "t") == '"s""x"."t"'
+
+
+def test_of_many_names_a_sentence_has_the_first() -> None:
+    """Six hundred columns are no sentence; how many more there are is."""
+    assert names.some(["a", "b", "c"]) == "a, b, c"
+    assert names.some([f"c{at}" for at in range(602)], most=3) == "c0, c1, c2 and 599 more"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from replicator import names
 from replicator.databases.readiness import signalling
 from replicator.databases.readiness.finding import (
     ADVICE,
@@ -141,8 +142,7 @@ def _privileges(told: Rows | None, connector: Connector, databases: list[str]) -
             yield Finding("grants", MEND, f"{grantee} lacks {', '.join(missing)}", fix)
         if surplus:
             fix = f"REVOKE {', '.join(surplus)} ON *.* FROM {grantee};"
-            few = ", ".join(surplus[:4]) + (f" and {len(surplus) - 4} more" if len(surplus) > 4 else "")
-            yield Finding("grants", ADVICE, f"{grantee} has {few}, which capture never needs", fix)
+            yield Finding("grants", ADVICE, f"{grantee} has {names.some(surplus, 4)}, which capture never needs", fix)
         if not missing and not surplus:
             yield Finding("grants", OK, grantee)
 

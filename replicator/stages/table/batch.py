@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from replicator import names
 from replicator.stages.table import anew, truncates
 from replicator.stages.table.decoding import Decoded
 from replicator.stages.table.schema_change import SchemaChange
@@ -66,10 +67,9 @@ def warnings(share: Share, read: Decoded, made: DataFrame, truncated: Truncated)
     """What a user should know of these changes, in sentences."""
     told = []
     if read.guessed:
-        told.append(f"no types are known for {', '.join(sorted(read.guessed))}: they were inferred; declare them")
+        told.append(f"no types are known for {names.some(sorted(read.guessed))}: they were inferred; declare them")
     if read.overruled:
-        columns = ", ".join(sorted(read.overruled))
-        told.append(f"{columns}: declared, but the records' own schemas give other types")
+        told.append(f"{names.some(sorted(read.overruled))}: declared, but the records' own schemas give other types")
     told += read.schema.plan.warnings
     if share.tied:
         told += _ties(made, read.schema.plan.layout)
