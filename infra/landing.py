@@ -33,11 +33,13 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 FLUSH_COUNT = 50
 """Records of one folder that make an object full."""
 
-_NAME = re.compile(r"(?:(.*)/)?[^/]+\((\d+)_(\d+)\)\.json")
+_NAME = re.compile(r"(?:(.*)/)?([^/]+)\((\d+)_(\d+)\)\.json")
 _QUIET_SECONDS = 10.0
 
-Reached = Mapping[tuple[str, int], int]
-"""The greatest landed offset of each folder and Kafka partition."""
+Reached = Mapping[tuple[str, str, int], int]
+"""The greatest landed offset of each folder, topic and partition; to what a killed run left hidden, its dot is one of
+the topic.
+"""
 
 
 @dataclass(frozen=True)
@@ -62,27 +64,27 @@ def objects(
     records: Iterable[Record], partition_by: Sequence[str], reached: Reached, flush_count: int = FLUSH_COUNT
 ) -> Iterator[Object]:
     """What is to be landed of records in the order of their partitions; the last object of a folder may not be full."""
-    open_: dict[tuple[str, int], list[Record]] = {}
+    open_: dict[tuple[str, str, int], list[Record]] = {}
     for record in records:
         payload = _payload(record.value)
         if payload is None:
             continue
-        at = _folder(payload, partition_by), record.partition
+        at = _folder(payload, partition_by), record.topic, record.partition
         if record.offset <= reached.get(at, -1):
             continue
         open_.setdefault(at, []).append(record)
         if len(open_[at]) == flush_count:
             yield _object(at[0], open_.pop(at))
-    for (folder, _), held in open_.items():
+    for (folder, *_), held in open_.items():
         yield _object(folder, held)
 
 
 def reached(names: Iterable[str]) -> Reached:
     """How far the objects of these names go."""
-    found: dict[tuple[str, int], int] = {}
+    found: dict[tuple[str, str, int], int] = {}
     for match in filter(None, map(_NAME.fullmatch, names)):
-        at = match[1] or "", int(match[2])
-        found[at] = max(found.get(at, -1), int(match[3]))
+        at = match[1] or "", match[2], int(match[3])
+        found[at] = max(found.get(at, -1), int(match[4]))
     return found
 
 

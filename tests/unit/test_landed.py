@@ -139,6 +139,16 @@ def test_the_stand_in_goes_on_behind_what_it_landed(tmp_path: Path) -> None:
     assert all(landed.parse(str(file), 1, 1) for file in files)
 
 
+def test_what_a_killed_stand_in_left_and_another_topics_objects_say_nothing_of_a_topic(tmp_path: Path) -> None:
+    """An object that never got its name is not landed, and offsets of one topic are none of another's."""
+    store, records = Folder(tmp_path), [record(n, 1) for n in range(4)]
+    (tmp_path / "order_id=1").mkdir()
+    (tmp_path / "order_id=1" / f".{TOPIC}(0_3).json").write_text("half of")
+    landing.land([replace(each, topic="demo.other") for each in records], store, ("order_id",))
+    landing.land(records, store, ("order_id",))
+    assert (tmp_path / "order_id=1" / f"{TOPIC}(0_3).json").read_text().count("\n") == 4
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
