@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 from collections.abc import Mapping
 
@@ -43,6 +44,14 @@ def put(values: Mapping[str, str]) -> None:
 def set_when_missing(values: Mapping[str, str]) -> None:
     """The same, for variables that the user has not set."""
     put({name: value for name, value in values.items() if not variable(name)})
+
+
+def spell_every_path() -> None:
+    """Child processes know every letter of a path in the locale C, too, as this one does: a JVM would read ``?`` for
+    what ASCII has not, and write to another place.
+    """
+    if locale.setlocale(locale.LC_CTYPE) in ("C", "POSIX"):
+        put({"LC_ALL": "C.UTF-8"})
 
 
 def reach_this_machine_directly() -> None:

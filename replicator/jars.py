@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, TYPE_CHECKING
 
-from replicator import names
+from replicator import environment, names
 from replicator.errors import JarsMissing, JavaUnsuitable
 from replicator.jvm import sparkline
 from replicator.jvm.jar_store import JarStore, size_of
@@ -134,6 +134,7 @@ def _answers(wanted: Mapping[str, str], staging: Path, java: Path) -> Iterator[d
 
     The process and its JVM end when this does. Raises JavaUnsuitable when it falls silent before it has answered all.
     """
+    environment.spell_every_path()
     lines: SimpleQueue[str] = SimpleQueue()
     with (staging / "ivy.log").open("w+", encoding="utf-8") as log:
         command = [sys.executable, "-m", "replicator.jvm.ivy", str(java), str(staging)]

@@ -14,6 +14,7 @@ from replicator.aws import runtime as emr
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError, Unreachable
 from replicator.jvm import causes, class_archive, gateway, interrupts, spark_home, sparkconf, sparkline
 from replicator.jvm.java import java_home
+from replicator.lake import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,6 +54,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     sparkline.refuse(line, settings.formats)
     submitted = _reached(settings, debug=debug, brief=brief)
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
+    told = pyspark.SparkContext._jvm.java.lang.System.getProperty("sun.jnu.encoding")  # type: ignore[union-attr]  # noqa: SLF001
+    refuse_unspelled(settings.lake.root, str(told))
     for name in settings.formats:
         _refuse_without(name, pyspark.SparkContext._jvm, settings.runtime)  # noqa: SLF001
     if "hudi" in settings.formats:
@@ -132,6 +135,7 @@ def _line() -> Line:
 def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
 
+    environment.spell_every_path()
     class_path = jars.present(jars.locked(line.name, settings.formats), settings.cache)
     # the JVM's launcher believes JAVA_HOME before the PATH, so an unsuitable one has to give way
     java = java_home(environment.variable("JAVA_HOME"))
@@ -204,6 +208,20 @@ def _in_utc(jvm: Any) -> None:
     """
     zones = jvm.java.util.TimeZone
     zones.setDefault(zones.getTimeZone("UTC"))
+
+
+def refuse_unspelled(root: str, charset: str) -> None:
+    """Raise ConfigError where a local lake's path has a letter that the JVM has no bytes for in its locale: it would
+    read and write elsewhere.
+    """
+    try:
+        if is_local(root):
+            root.encode(charset)
+    except LookupError:
+        return  # of a charset that Python does not know nothing can be said
+    except UnicodeEncodeError as error:
+        what, mend = f"the JVM's locale ({charset}) cannot spell the lake's path", "Start it with LC_ALL=C.UTF-8."
+        raise ConfigError(what, where=root, mend=mend) from error
 
 
 def refuse_unextended(formats: Iterable[str], told: str | None) -> None:

@@ -85,6 +85,7 @@ class Stack:
         Raises Unreachable with the end of the failed service's log, JarsMissing, JavaUnsuitable.
         """
         environment.reach_this_machine_directly()
+        environment.spell_every_path()
         with self._home.alone():
             starting = [self._service(name) for name in _with_needs(services) if self._down_now(name)]
             self._fetch(starting)

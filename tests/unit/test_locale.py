@@ -1,0 +1,71 @@
+"""Paths with letters that the locale of the driver may not have."""
+
+from __future__ import annotations
+
+import json
+import locale
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from replicator import environment, session
+from replicator.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+
+
+def events(file: Path) -> Path:
+    """One record."""
+    source = {"connector": "mysql", "name": "s", "db": "d", "table": "t", "file": "b.000001", "pos": 1, "ts_ms": 1}
+    payload = {"before": None, "after": {"id": 1}, "source": source, "op": "c"}
+    record = {"topic": "s.d.t", "partition": 0, "offset": 0, "ts": 0, "key": '{"id":1}', "payload": json.dumps(payload)}
+    file.write_text(json.dumps(record), encoding="utf-8")
+    return file
+
+
+@pytest.mark.spark
+def test_a_lake_lies_where_it_is_told_to_in_the_locale_c(tmp_path: Path) -> None:
+    """Python has UTF-8 there, and Java question marks: it wrote to another folder, or never said that it had not begun
+    where its temporary folder was spelled so.
+    """
+    home = tmp_path / "żółć"
+    home.mkdir()
+    command = [sys.executable, "-m", "replicator", "run", "--recorded", str(events(home / "events.jsonl"))]
+    told = {**os.environ, "LC_ALL": "C", "TMPDIR": str(home)}
+    done = subprocess.run(
+        [*command, "--lake", str(home / "lake")],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+        cwd=ROOT,
+        env=told,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (home / "lake/silver/s/d.t/_delta_log").is_dir()
+    assert [each.name for each in tmp_path.iterdir()] == ["żółć"]
+
+
+@pytest.mark.parametrize(("told", "put"), [("C", "C.UTF-8"), ("POSIX", "C.UTF-8"), ("C.UTF-8", "C.UTF-8")])
+def test_child_processes_know_every_letter(monkeypatch: pytest.MonkeyPatch, told: str, put: str) -> None:
+    """Where this process is in a locale that knows none but ASCII's; any other is left as it is."""
+    monkeypatch.setenv("LC_ALL", told)
+    before = locale.setlocale(locale.LC_CTYPE)
+    try:
+        locale.setlocale(locale.LC_CTYPE, told)
+        environment.spell_every_path()
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
+    assert environment.variable("LC_ALL") == put
+
+
+def test_a_jvm_that_cannot_spell_the_lakes_path_is_refused() -> None:
+    """As one that spark-submit has started in the locale C: nothing is written elsewhere."""
+    with pytest.raises(ConfigError, match=r"cannot spell.*LC_ALL=C\.UTF-8"):
+        session.refuse_unspelled("/data/żółć/lake", "ANSI_X3.4-1968")
+    for root, charset in (("/data/lake", "ANSI_X3.4-1968"), ("/data/żółć", "UTF-8"), ("s3a://b/żółć", "US-ASCII")):
+        session.refuse_unspelled(root, charset)
