@@ -167,16 +167,18 @@ class TableMissing(ReplicatorError):
 
 
 class NoControlRow(ReplicatorError):
-    """An object below ``_replicator`` is not what was written there: cut off, or somebody else's."""
+    """An object below ``_replicator`` is not what was written there: cut off, somebody else's, or of a version of ours
+    that this one does not know.
+    """
 
     @classmethod
-    def at(cls, path: str) -> NoControlRow:
+    def at(cls, path: str, what: str = "a control row is no JSON object") -> NoControlRow:
         """Said of the one at that path."""
         mend = (
             "Put it back from a copy of the lake; what it says, and of which commits, is in docs/architecture.md "
             "(Control rows). Do not just remove it: without it some of that is not known any more."
         )
-        return cls("a control row is no JSON", where=path, mend=mend)
+        return cls(what, where=path, mend=mend)
 
 
 class TableStopped(ReplicatorError):

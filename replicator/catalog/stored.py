@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from replicator import controlrow
 from replicator.catalog.store import not_read
 from replicator.errors import NoControlRow
 
@@ -29,11 +29,11 @@ class StoredFacts:
         """The object at its place, else the whole one that lies beside it."""
         text = self._text(path)
         if text is not None:
-            return _row(path, text)
-        found = _whole(self._text(f"{path}{_BESIDE}"))
+            return controlrow.read(path, text)
+        found = _whole(path, self._text(f"{path}{_BESIDE}"))
         # between the two looks it may have been moved to its place
         moved = self._text(path) if found is None else None
-        return found if moved is None else _row(path, moved)
+        return found if moved is None else controlrow.read(path, moved)
 
     def under(self, folder: str) -> tuple[str, ...]:
         """From the names of the files."""
@@ -53,16 +53,9 @@ class StoredFacts:
             raise not_read(path, error) from error
 
 
-def _row(path: str, text: bytes) -> dict[str, Any]:
-    try:
-        return dict(json.loads(text))
-    except ValueError as error:
-        raise NoControlRow.at(path) from error
-
-
-def _whole(text: bytes | None) -> dict[str, Any] | None:
+def _whole(path: str, text: bytes | None) -> dict[str, Any] | None:
     """None where the writer died while it wrote."""
     try:
-        return None if text is None else dict(json.loads(text))
-    except ValueError:
+        return None if text is None else controlrow.read(path, text)
+    except NoControlRow:
         return None

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from replicator import failpoints
+from replicator import controlrow, failpoints
 from replicator.errors import NoControlRow
 from replicator.jvm import gateway
 from replicator.jvm.hadoop import file_system, is_absent, not_read, text
@@ -42,9 +42,7 @@ class JsonControl:
         """The object, None if the file is missing. Raises NoControlRow for one that is broken."""
         if exists(self._spark, path):
             try:
-                return dict(json.loads(self._whole(path)))
-            except ValueError as error:
-                raise NoControlRow.at(path) from error
+                return controlrow.read(path, self._whole(path))
             except Py4JJavaError as error:
                 if not is_absent(error):
                     raise
@@ -104,8 +102,8 @@ class JsonControl:
         if not exists(self._spark, beside):
             return None
         try:
-            return dict(json.loads(text(self._spark, beside)))
-        except ValueError:  # cut off
+            return controlrow.read(path, text(self._spark, beside))
+        except NoControlRow:  # cut off
             return None
         except Py4JJavaError as error:
             if is_absent(error):

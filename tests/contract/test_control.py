@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from replicator import failpoints
 from replicator.catalog.store import Store
 from replicator.catalog.stored import StoredFacts
-from replicator.errors import Unreachable
+from replicator.errors import NoControlRow, Unreachable
 from replicator.failpoints import Killed, parse
 from replicator.formats import control as controls
 from replicator.formats.control import JsonControl, MemoryControl
@@ -47,6 +47,29 @@ def test_the_objects_of_a_folder_are_listed_without_those_below(control: Control
     for name in ("b", "a", "below/c"):
         control.put(f"{tmp_path}/kept/{name}.json", {})
     assert control.under(f"{tmp_path}/kept") == ("a", "b")
+
+
+@pytest.mark.parametrize("told", ["", '{"a": ', "null", "[]", "5"])
+def test_what_is_no_object_is_named(spark: SparkSession, tmp_path: Path, told: str) -> None:
+    """By who reads it with a JVM and who does without: the source or the table stops, and the others go on."""
+    path = tmp_path / "a.json"
+    path.write_text(told)
+    store = Store(str(tmp_path))
+    for facts in (JsonControl(spark), StoredFacts(store, store.files())):
+        with pytest.raises(NoControlRow, match=r"no JSON object \[.*a\.json\]"):
+            facts.get(str(path))
+
+
+def test_what_a_row_lacks_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """Another version may have written it: a name that is asked for is not taken for something else's."""
+    path, store = f"{tmp_path}/a.json", Store(str(tmp_path))
+    JsonControl(spark).put(path, {"one": 1})
+    for facts in (JsonControl(spark), StoredFacts(store, store.files())):
+        row = facts.get(path)
+        assert row == {"one": 1}
+        assert row.get("other") is None
+        with pytest.raises(NoControlRow, match=r"has no 'other' \[.*a\.json\]"):
+            row["other"]
 
 
 def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark: SparkSession, tmp_path: Path) -> None:
