@@ -21,6 +21,7 @@ holder of a lease of 30 is sure of it.
 """
 
 _THROTTLED, _BROKEN = 429, 500
+_OWN = "Give s3.access_key and s3.secret_key, or as to any AWS tool: variables, a profile, a role."
 _NO_BUCKET = re.compile(r"\bNoSuchBucket\b|\bNO_SUCH_BUCKET\b")
 """As S3 says it, and pyarrow of it."""
 
@@ -33,7 +34,9 @@ def refuse_silent(endpoint: str) -> None:
 
 
 def client(s3: S3Keys | None) -> Any:
-    """A client that tells soon that nobody answers. Raises Unreachable for an endpoint that is silent."""
+    """A client that tells soon that nobody answers. Raises Unreachable for an endpoint that is silent, ConfigError for
+    settings of AWS's own that are none.
+    """
     import boto3  # noqa: PLC0415 - half a second that --help need not wait
     import botocore.config  # noqa: PLC0415
 
@@ -43,7 +46,9 @@ def client(s3: S3Keys | None) -> Any:
     if s3 is not None and s3.endpoint:
         refuse_silent(s3.endpoint)
     config = botocore.config.Config(s3={"addressing_style": style}, **patience)
-    return boto3.client("s3", **_credentials(s3), config=config)
+    given = _credentials(s3)
+    with answering(given.get("endpoint_url", "AWS"), "be asked", _OWN):
+        return boto3.client("s3", **given, config=config)
 
 
 def place(location: str) -> tuple[str, str]:
@@ -67,22 +72,31 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
     """Refusals and silence of an object store as errors of ours: ConfigError for what it does not let us do (*what*,
     *mend*) and where nothing says who we are, Unreachable for what it may do later.
     """
-    import botocore.exceptions  # noqa: PLC0415 - as above
+    from botocore import exceptions as aws  # noqa: PLC0415 - as above
 
     try:
         yield
-    except botocore.exceptions.ClientError as error:
+    except aws.ClientError as error:
         code = error.response.get("Error", {}).get("Code", "?")
         if status(error) == _THROTTLED or (status(error) >= _BROKEN and code != "NotImplemented"):
             told = f"The object store does not answer: {code}."
             raise Unreachable(told, where=where, mend="Try again later.") from error
         raise ConfigError(f"The object store refuses to {what}: {code}.", where=where, mend=mend) from error
-    except (botocore.exceptions.NoCredentialsError, botocore.exceptions.PartialCredentialsError) as error:
-        keys = "Give s3.access_key and s3.secret_key, or as to any AWS tool: variables, a profile, a role."
-        raise ConfigError("There are no credentials for the object store.", where=where, mend=keys) from error
-    except (botocore.exceptions.BotoCoreError, ValueError) as error:
+    except (aws.NoCredentialsError, aws.PartialCredentialsError) as error:
+        raise ConfigError("There are no credentials for the object store.", where=where, mend=_OWN) from error
+    except _of_no_use() as error:
+        raise ConfigError(f"AWS's own settings are of no use: {error}", where=where, mend=_OWN) from error
+    except (aws.BotoCoreError, ValueError) as error:
         told = f"The object store does not answer: {type(error).__name__}."
         raise Unreachable(told, where=where, mend="Check that it runs and s3.endpoint is right.") from error
+
+
+def _of_no_use() -> tuple[type[Exception], ...]:
+    """Botocore's errors about what AWS's own variables and files say, before any store is asked."""
+    from botocore import exceptions as aws  # noqa: PLC0415 - as above
+
+    files = aws.ProfileNotFound, aws.ConfigNotFound, aws.ConfigParseError, aws.InvalidConfigError
+    return *files, aws.CredentialRetrievalError, aws.TokenRetrievalError, aws.SSOError
 
 
 def refusal(why: str, where: str | None = None) -> StoreRefused:

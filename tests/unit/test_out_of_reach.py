@@ -14,7 +14,7 @@ from replicator import cli, session
 from replicator.catalog import store
 from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableStopped, Unreachable, exit_code
 from replicator.jvm import causes, hadoop
-from replicator.s3 import refusal
+from replicator.s3 import client, refusal
 from replicator.stages import engine
 from replicator.stages.intake import bronze_stream
 from replicator.stages.models import refresh_plan, refresh_reasons
@@ -40,6 +40,23 @@ OF_THE_TABLE = {
     "a function": "java.net.SocketException: Connection reset\\n at org.apache.spark.api.python.PythonRunner",
     "a right": "java.nio.file.AccessDeniedException: s3a://b/k: Status Code: 403",
 }
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("AWS_PROFILE", "nobody", r"profile \(nobody\) could not be found"),
+        ("AWS_PROFILE", "", r"profile \(\) could not be found"),
+        ("AWS_CONFIG_FILE", __file__, "Unable to parse config file"),
+    ],
+)
+def test_awss_own_settings_that_are_none_are_a_mistake_of_the_configuration(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, told: str
+) -> None:
+    """Exit code 2 with what is to be set, not 1 as of a table that stopped: nobody was asked yet."""
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=f"{told}.*variables, a profile, a role"):
+        client(None)
 
 
 NO = "com.amazonaws.services.s3.model.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: "
