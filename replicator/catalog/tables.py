@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from replicator.catalog.store import Store
     from replicator.lake import Lake
 
-_MARKS = {"delta": "_delta_log", "hudi": ".hoodie/hoodie.properties"}
+_NOTED = ".hoodie/hoodie.properties"
+_MARKS = {"_delta_log": "delta", _NOTED: "hudi", f"{_NOTED}.backup": "hudi"}
+"""What lies in the folder of a table of a format; the copy where Hudi's writer died while it wrote the first anew."""
 
 
 Silver = tuple[str, str, Table]
@@ -78,8 +80,8 @@ class Listing:
 
     def kind(self, location: str) -> str | None:
         """``delta`` or ``hudi``; None where no table is."""
-        marks = (kind for kind, mark in _MARKS.items() if self._store.has(self._files, f"{location}/{mark}"))
-        return next(marks, None)
+        kinds = (kind for mark, kind in _MARKS.items() if self._store.has(self._files, f"{location}/{mark}"))
+        return next(kinds, None)
 
     def silver(self) -> list[Silver]:
         """Every history, twin and silver table. Those beside silver come first: a table of the source's own that has

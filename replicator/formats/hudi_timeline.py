@@ -188,8 +188,11 @@ class Timeline:
         return control.holds(spark, f"{self._location}/.hoodie", _COMPLETED)
 
     def exists(self, spark: SparkSession) -> bool:
-        """Whether there is a table of Hudi's."""
-        return control.exists(spark, f"{self._location}/.hoodie/hoodie.properties")
+        """Whether there is a table of Hudi's. Where a writer died while it wrote anew what is noted of the table, the
+        copy that it had made of that is there, which Hudi reads as well.
+        """
+        noted = f"{self._location}/.hoodie/hoodie.properties"
+        return any(control.exists(spark, place) for place in (noted, f"{noted}.backup"))
 
     def commits(self, spark: SparkSession) -> Sequence[Commit]:
         """Commits of ours that Hudi has not archived, the oldest first; none if there is no table."""

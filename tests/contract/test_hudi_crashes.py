@@ -18,8 +18,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from replicator.catalog.store import Store
+from replicator.catalog.tables import Listing
 from replicator.formats import hudi_options
 from replicator.formats.hudi import HudiFormat
+from replicator.lake import Lake
 from replicator.spec import Progress, Table
 from replicator.transforms import fold
 from tests.builders import changes, state, states, upsert
@@ -122,6 +125,21 @@ def test_a_write_that_dies_is_taken_back_and_repeated(exact: SparkSession, tmp_p
     assert {"requested", "inflight"} <= {name.rsplit(".", 1)[-1] for name, _ in taken}
     for _, place in taken:
         world.goes_on(place)
+
+
+@pytest.mark.parametrize("on_read", [False, True], ids=["copy on write", "merge on read"])
+def test_a_table_whose_properties_were_being_written_anew_is_there(
+    exact: SparkSession, tmp_path: Path, on_read: bool
+) -> None:
+    """Hudi copies them, deletes them and writes them: who dies in between leaves the copy, and the table."""
+    world = World(exact, tmp_path, on_read=on_read)
+    noted = tmp_path / "t" / TIMELINE / "hoodie.properties"
+    noted.rename(noted.with_name("hoodie.properties.backup"))
+    crc = noted.with_name(".hoodie.properties.crc")
+    crc.rename(crc.with_name(".hoodie.properties.backup.crc"))
+    store = Store(str(tmp_path))
+    assert Listing(store, store.files(), Lake(str(tmp_path))).kind(str(tmp_path / "t")) == "hudi"
+    world.goes_on(tmp_path / "t")
 
 
 @pytest.mark.parametrize("on_read", [False, True], ids=["clustering", "compaction"])
