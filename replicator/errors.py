@@ -174,9 +174,11 @@ class NoControlRow(ReplicatorError):
     @classmethod
     def at(cls, path: str, what: str = "a control row is no JSON object") -> NoControlRow:
         """Said of the one at that path."""
+        checksum = f".{path.rpartition('/')[2]}.crc"
         mend = (
-            "Put it back from a copy of the lake; what it says, and of which commits, is in docs/architecture.md "
-            "(Control rows). Do not just remove it: without it some of that is not known any more."
+            f"Put it back from a copy of the lake, and remove {checksum} beside it where that is; what it says, and of "
+            "which commits, is in docs/architecture.md (Control rows). Do not just remove it: without it some of that "
+            "is not known any more."
         )
         return cls(what, where=path, mend=mend)
 

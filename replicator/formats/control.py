@@ -91,8 +91,10 @@ class JsonControl:
         try:
             return text(self._spark, path)
         except Py4JJavaError as error:
-            if looks == 1 or not _is_cut_off(error):
+            if not _is_cut_off(error):
                 raise
+            if looks == 1:
+                raise NoControlRow.at(path, "a control row is not what its checksum says") from error
         time.sleep(_MOMENT_SECONDS)
         return self._whole(path, looks - 1)
 
