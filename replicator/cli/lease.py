@@ -26,11 +26,11 @@ def show(
     """Who holds the lease of each stage, or held it last."""
     from replicator import assemble
     from replicator.lake import Lake
-    from replicator.operate.lock import standing
+    from replicator.operate.lock import WORDS, standing
     from replicator.stages.lines import CANONICAL, STAGES
 
     settings = options.settings(env, conf, lake)
-    found = standing(Lake(settings.lake.root), (*STAGES, CANONICAL), assemble.terms(settings))
+    found = standing(Lake(settings.lake.root), (*STAGES, CANONICAL, WORDS), assemble.terms(settings))
     if as_json:
         console.print_json([asdict(each) for each in found])
     elif found:
@@ -42,7 +42,7 @@ def show(
 
 @app.command("break")
 def break_(
-    stage: Annotated[str, typer.Argument(help="bronze, silver, gold, publish or canonical.", metavar="STAGE")],
+    stage: Annotated[str, typer.Argument(help="bronze, silver, gold, publish, canonical or words.", metavar="STAGE")],
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     lake: options.LakeRoot = None,
@@ -50,11 +50,12 @@ def break_(
     """Take a stage's lease from its holder, who can commit nothing from then on."""
     from replicator import assemble
     from replicator.lake import Lake
-    from replicator.operate.lock import shut_out
+    from replicator.operate.lock import WORDS, shut_out
     from replicator.stages.lines import CANONICAL, STAGES
 
-    if stage not in (*STAGES, CANONICAL):
-        raise ConfigError(f"there is no stage {stage!r}{nearest(stage, (*STAGES, CANONICAL))}")
+    known = (*STAGES, CANONICAL, WORDS)
+    if stage not in known:
+        raise ConfigError(f"there is no stage {stage!r}{nearest(stage, known)}")
     settings = options.settings(env, conf, lake)
     held = shut_out(Lake(settings.lake.root), stage, assemble.terms(settings))
     console.narrate(f"Nobody holds {stage}." if held is None else f"{stage} was held by {held.holder}; it is free now.")

@@ -52,11 +52,17 @@ def pause(
     as_json: options.Json = False,
 ) -> None:
     """Leave tables as they are: their records go on to bronze, and wait there. A run that is under way obeys."""
+    from replicator import assemble
+    from replicator.lake import Lake
     from replicator.operate import pause as operate
+    from replicator.operate.lock import alone
 
-    spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    _tell(operate.pause(operate.named(spark, sources, tables), now), as_json=as_json)
+    settings = options.settings(env, conf, lake)
+    spark, sources = options.opened(context, settings, source, brief=True)
+    places, now = operate.named(spark, sources, tables), datetime.now(timezone.utc).isoformat(timespec="seconds")
+    with alone(Lake(settings.lake.root), assemble.terms(settings)):
+        found = operate.pause(places, now)
+    _tell(found, as_json=as_json)
 
 
 @app.command()
@@ -70,10 +76,17 @@ def resume(
     as_json: options.Json = False,
 ) -> None:
     """Let tables go on from where they stopped, with the next run or the next new records."""
+    from replicator import assemble
+    from replicator.lake import Lake
     from replicator.operate import pause as operate
+    from replicator.operate.lock import alone
 
-    spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
-    _tell(operate.resume(operate.named(spark, sources, tables)), as_json=as_json)
+    settings = options.settings(env, conf, lake)
+    spark, sources = options.opened(context, settings, source, brief=True)
+    places = operate.named(spark, sources, tables)
+    with alone(Lake(settings.lake.root), assemble.terms(settings)):
+        found = operate.resume(places)
+    _tell(found, as_json=as_json)
 
 
 def listed(context: typer.Context, settings: Settings) -> dict[str, list[Listed]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from replicator import failpoints, s3
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 LENGTH = 30.0
 """Seconds after which a lease that nobody renews is anybody's."""
+
+WORDS = "words"
+"""The lease of what operators say beside a run."""
+
+_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,15 @@ def exclusive(lake: Lake, stages: Collection[str], terms: Terms | None = None) -
             lease.mark(held.token.number)
         yield held
         held.refuse_if_lost()  # a run that went on without writing says so
+
+
+@contextmanager
+def alone(lake: Lake, terms: Terms) -> Iterator[None]:
+    """Hold the lease of what operators say beside a run, such as that a table is paused: of two who had read a row
+    before either wrote it, the words of one would be lost. Raises as :func:`exclusive`, LakeBusy after a minute.
+    """
+    with exclusive(lake, (WORDS,), replace(terms, wait=_PATIENCE)):
+        yield
 
 
 def standing(lake: Lake, stages: Collection[str], terms: Terms) -> list[Record]:

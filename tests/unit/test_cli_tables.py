@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from threading import Event, Thread
 
 import pyarrow.parquet as pq
 import pytest
 
+from replicator.lake import Lake
+from replicator.operate.lock import Terms, alone
 from replicator.transforms.derived.hashed import digest
 from tests.builders import envelope
 from tests.cli import said
@@ -72,3 +76,28 @@ def test_recorded_events_are_masked_transformed_and_paused(
     )
     assert email in held
     assert not [clear for clear in ("ann@example", "078-05", KEY) if clear in held]
+
+
+def test_two_who_say_something_at_once_wait_for_each_other(spark: object, tmp_path: Path) -> None:
+    """Who pauses a table writes anew what is said of all: one that had read it before would lose the other's word."""
+    assert spark is not None
+    first, lake = tmp_path / "first.jsonl", Lake(str(tmp_path / "lake"))
+    first.write_text(f"{line(1, 1)}\n")
+    flags = ("--lake", lake.root)
+    said("run", "--recorded", str(first), *flags)
+    row, begun, seen = Path(lake.pauses("s")), Event(), list[bool]()
+
+    def speaking() -> None:
+        with alone(lake, Terms()):
+            begun.set()
+            time.sleep(4)
+            seen.append(row.exists())
+
+    other = Thread(target=speaking)
+    other.start()
+    begun.wait()
+    said("tables", "pause", "people", *flags)
+    other.join()
+    assert (seen, row.exists()) == ([False], True)
+    assert "words" in said("lease", "show", *flags)
+    said("lease", "break", "words", *flags)

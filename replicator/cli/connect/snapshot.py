@@ -142,13 +142,15 @@ def _removal(
     """Take note of where Kafka ends before the signal; to be called once every table was read."""
     from replicator import assemble
     from replicator.operate import missing
+    from replicator.operate.lock import alone
 
     spark, [at] = options.opened(context, settings, source.name, brief=True)
     reader = assemble.reader(source)
     begun = missing.begin(spark, at, reader, tables)
 
     def finish() -> None:
-        missing.finish(spark, at, reader, begun, int(time.time() * 1000))
+        with alone(at.lake, assemble.terms(settings)):
+            missing.finish(spark, at, reader, begun, int(time.time() * 1000))
         console.narrate("The next run removes from silver what the source does not have any more.")
 
     return finish
