@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from replicator.errors import NoControlRow
@@ -28,3 +30,10 @@ def read(path: str, text: str | bytes) -> ControlRow:
     if not isinstance(told, dict):
         raise NoControlRow.at(path)
     return ControlRow(path, told)
+
+
+def known(kind: type[Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told of the fields of a dataclass: what a newer version tells besides is left out. Only of what is for
+    people, since who writes it anew writes it without that.
+    """
+    return {each.name: told[each.name] for each in fields(kind) if each.name in told}

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from replicator import controlrow
 from replicator.lake import Lake
 from replicator.protocols import Control, Facts
 
@@ -85,7 +86,10 @@ class Runs:
     def read(self, run: str) -> Run | None:
         """One run, None if there is none of this id."""
         kept: Any = self.facts.get(self.lake.run(run))
-        return None if kept is None else Run(**{**kept, "entries": tuple(Entry(**each) for each in kept["entries"])})
+        if kept is None:
+            return None
+        entries = tuple(Entry(**controlrow.known(Entry, each)) for each in kept["entries"])
+        return Run(**{**controlrow.known(Run, kept), "entries": entries})
 
 
 class RunLog:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from replicator.errors import TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
-from replicator.operate.runs import Entry, RunLog, Runs
+from replicator.operate.runs import Entry, Run, RunLog, Runs
+from replicator.operate.verify.marks import Mark, Marks
 from replicator.stages.lines import Line
 
 
@@ -42,3 +45,15 @@ def test_the_newest_runs_come_first() -> None:
     for id_ in ("20260101T000000-aaaa", "20260301T000000-aaaa", "20260201T000000-aaaa"):
         control.put(Lake("lake").run(id_), {"id": id_, "command": "run", "started": "", "ended": None, "entries": []})
     assert [run.id[:6] for run in runs.last(2)] == ["202603", "202602"]
+
+
+def test_what_a_newer_version_tells_besides_is_passed_over() -> None:
+    """Who goes back to an older version still sees the runs of both, and what was verified."""
+    control, lake = MemoryControl(), Lake("lake")
+    entry = {"stage": "silver", "table": "s/orders", "read": 5, "newer": 1}
+    row = {"id": "r", "command": "run", "started": "", "ended": None, "entries": [entry], "newer": 1}
+    control.put(lake.run("r"), row)
+    assert Runs(control, lake).last(1) == [Run("r", "run", "", None, (Entry("silver", "s/orders", read=5),))]
+    mark = Mark("source", "s/orders", "postgresql", "", "", 1, "c")
+    control.put(lake.verified(mark.layer, mark.table, mark.against), {**asdict(mark), "newer": 1})
+    assert Marks(lake, control, lambda: "").every() == [mark]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 
+from replicator import controlrow
 from replicator.lake import Lake
 from replicator.operate.verify.verdict import LAYERS, SOURCE, TWINS, Verdict
 from replicator.protocols import Control
@@ -60,5 +61,5 @@ class Marks:
         for layer in LAYERS:
             folder = self.lake.verified_root(layer)
             kept = [self.control.get(f"{folder}/{name}.json") for name in self.control.under(folder)]
-            found += [Mark(**each) for each in kept if each is not None]
+            found += [Mark(**controlrow.known(Mark, each)) for each in kept if each is not None]
         return found
