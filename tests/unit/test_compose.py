@@ -56,11 +56,11 @@ def test_ports_are_published_on_loopback_only_and_never_twice(name: str) -> None
 
 @pytest.mark.parametrize("name", EVERY)
 def test_what_a_service_refers_to_exists(name: str) -> None:
-    """Dependencies with a health check, configs and volumes."""
+    """Dependencies with a health check, or that end; configs and volumes."""
     service = EVERY[name]
     for needed, how in service.get("depends_on", {}).items():
-        assert how == {"condition": "service_healthy"}
-        assert "healthcheck" in EVERY[needed]
+        is_server = "healthcheck" in EVERY[needed]
+        assert how == {"condition": "service_healthy" if is_server else "service_completed_successfully"}
     assert {config["source"] for config in service.get("configs", [])} <= set(COMPOSE["configs"])
     sources = {volume.split(":")[0] for volume in service.get("volumes", [])}
     assert {source for source in sources if not source.startswith(".")} <= set(COMPOSE["volumes"])
@@ -70,6 +70,12 @@ def test_what_a_service_refers_to_exists(name: str) -> None:
 def test_every_server_has_a_health_check(name: str) -> None:
     """`docker compose up --wait` returns when the stack serves."""
     assert EVERY[name]["healthcheck"]["test"][0] == "CMD"
+
+
+def test_what_ends_is_waited_for_by_a_server() -> None:
+    """Else `docker compose up --wait` takes its end for a failure, and exits with 1 though all is well."""
+    ending = {name for name, service in EVERY.items() if "healthcheck" not in service}
+    assert ending <= {needed for service in EVERY.values() for needed in service.get("depends_on", {})}
 
 
 def test_the_versions_are_those_of_the_locks() -> None:
