@@ -58,7 +58,9 @@ def place(location: str) -> tuple[str, str]:
 
 
 def content(client: Any, bucket: str, key: str) -> tuple[str, str]:
-    """Text and ETag of an object. One that breaks off on its way is asked for again, which boto3 leaves to us."""
+    """Text and ETag of an object, whatever bytes it has. One that breaks off on its way is asked for again, which boto3
+    leaves to us.
+    """
     import botocore.exceptions  # noqa: PLC0415 - as above
 
     for _ in range(ATTEMPTS - 1):
@@ -130,7 +132,7 @@ def status(error: Any) -> int:
 
 def _content(client: Any, bucket: str, key: str) -> tuple[str, str]:
     found = client.get_object(Bucket=bucket, Key=key)
-    return found["Body"].read().decode(), found["ETag"]
+    return found["Body"].read().decode(errors="replace"), found["ETag"]
 
 
 def _credentials(s3: S3Keys | None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -9,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from replicator.errors import Unreachable
+from replicator.errors import ConfigError, Unreachable
 from replicator.leases.register import Stored
 
 _PATIENCE, _PAUSE = 5.0, 0.01
+_REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+"""What is so until somebody changes it; a disk that is full, or that a network no longer reaches, may be well again."""
 
 
 class FileRegister:
@@ -44,7 +47,7 @@ class FileRegister:
 
     def _read(self) -> Stored | None:
         try:
-            text = self._path.read_text(encoding="utf-8")
+            text = self._path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
         return Stored(text, text)
@@ -79,5 +82,6 @@ class FileRegister:
         try:
             yield
         except OSError as error:
+            kind = ConfigError if error.errno in _REFUSALS else Unreachable
             what = f"the lake does not take a lease: {error.strerror or error}"
-            raise Unreachable(what, where=self.where, mend="Check the disk and who may write there.") from error
+            raise kind(what, where=self.where, mend="Check the disk and who may write there.") from error

@@ -23,6 +23,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.fenced import FencedControl
 from replicator.lake import Lake
 from replicator.leases import lease, record, token
+from replicator.leases.file import FileRegister
 from replicator.leases.holder import Holder, here, is_gone
 from replicator.leases.lease import Clock, Lease, take
 from replicator.leases.register import Register
@@ -351,10 +352,14 @@ def test_leases_are_taken_from_a_store_that_often_does_not_answer(s3: S3Server) 
     assert all(proxy.faults[each] for each in ("slow_down", "dropped", "lost")), proxy.faults
 
 
-def test_a_lake_without_a_place_for_leases_is_refused(s3: S3Server) -> None:
-    """HDFS, a bucket that is not there, a store that does not answer: each says so."""
+def test_a_lake_without_a_place_for_leases_is_refused(s3: S3Server, tmp_path: Path) -> None:
+    """HDFS, a folder that cannot be made, a bucket that is not there, a store that does not answer: each says so, and
+    only of the last one that it is worth trying again.
+    """
+    (tmp_path / "file").touch()
     refused = {
         "hdfs://host/lake": (ConfigError, "local disk or s3a"),
+        f"{tmp_path}/file": (ConfigError, "Not a directory"),
         "s3a://none/lake": (ConfigError, "NoSuchBucket"),
     }
     for root, (kind, words) in refused.items():
@@ -382,6 +387,14 @@ def test_what_is_no_lease_is_not_overwritten(place: Place) -> None:
     place.at().replace(json.dumps({"stage": "silver"}), None)
     with pytest.raises(ConfigError, match="in the place of a lease"):
         taken(place, Time())
+
+
+def test_what_is_no_text_is_no_lease(tmp_path: Path) -> None:
+    """Half a file behind a power cut: told with its place and what to do, as any other."""
+    register = FileRegister(tmp_path / "silver.json")
+    (tmp_path / "silver.json").write_bytes(b"\xff\0\0")
+    with pytest.raises(ConfigError, match=r"in the place of a lease is none \[.*silver\.json\]"):
+        take(register, "silver", away(), 30.0)
 
 
 class _Moody:

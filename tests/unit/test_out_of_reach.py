@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn, cast
 
+import boto3
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
@@ -54,6 +55,7 @@ def test_awss_own_settings_that_are_none_are_a_mistake_of_the_configuration(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, told: str
 ) -> None:
     """Exit code 2 with what is to be set, not 1 as of a table that stopped: nobody was asked yet."""
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it remembers what it has read
     monkeypatch.setenv(variable, value)
     with pytest.raises(ConfigError, match=f"{told}.*variables, a profile, a role"):
         client(None)
