@@ -8,11 +8,12 @@ import os
 import random
 import shutil
 import socket
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from infra.local.accounts import Account, reachable, stand_in_for
 from infra.local.processes import Process
+from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,9 +81,14 @@ class Home:
             yield
 
     def _read(self, file: Path) -> dict[str, Any]:
-        with suppress(FileNotFoundError):
+        """What is remembered. Raises ConfigError for what is none, as behind a power cut."""
+        try:
             return dict(json.loads(file.read_text(encoding="utf-8")))
-        return {}
+        except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError) as error:
+            mend = "Stop what runs (`make stack-down`), then remove it: all is chosen anew."
+            raise ConfigError("a file of the stack's is no JSON", where=str(file), mend=mend) from error
 
     def _write(self, file: Path, values: dict[str, Any]) -> None:
         self.path.mkdir(parents=True, exist_ok=True)

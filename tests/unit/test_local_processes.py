@@ -19,7 +19,7 @@ from infra.local import jvm
 from infra.local.accounts import account_for, reachable, stand_in_for
 from infra.local.home import Home
 from infra.local.processes import Process, birth, family, identity
-from replicator.errors import Unreachable
+from replicator.errors import ConfigError, Unreachable
 
 
 @pytest.fixture
@@ -146,6 +146,16 @@ def test_a_home_keeps_its_ports_and_gives_no_port_twice(tmp_path: Path) -> None:
     first = [Home(tmp_path).port(name) for name in names]
     assert len(set(first)) == len(names)
     assert [Home(tmp_path).port(name) for name in names] == first
+
+
+def test_what_is_remembered_and_is_no_json_is_told_with_its_file(tmp_path: Path) -> None:
+    """Behind a power cut it may be empty: to be told what to remove is more than a trace of Python's."""
+    Home(tmp_path).port("kafka")
+    (tmp_path / "ports.json").write_text("")
+    with pytest.raises(ConfigError, match=r"no JSON \[.*ports\.json\] Stop what runs"):
+        Home(tmp_path).port("kafka")
+    (tmp_path / "ports.json").unlink()
+    assert Home(tmp_path).port("kafka")
 
 
 def test_a_port_that_a_stranger_took_is_replaced(tmp_path: Path) -> None:
