@@ -5,9 +5,11 @@ from __future__ import annotations
 import locale
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from replicator.errors import ConfigError
 
+_EVERY_LETTER = "C.UTF-8"
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
@@ -48,10 +50,14 @@ def set_when_missing(values: Mapping[str, str]) -> None:
 
 def spell_every_path() -> None:
     """Child processes know every letter of a path in the locale C, too, as this one does: a JVM would read ``?`` for
-    what ASCII has not, and write to another place.
+    what ASCII has not, and write to another place. An old system without such a locale is left as it is.
     """
-    if locale.setlocale(locale.LC_CTYPE) in ("C", "POSIX"):
-        put({"LC_ALL": "C.UTF-8"})
+    before = locale.setlocale(locale.LC_CTYPE)
+    if before in ("C", "POSIX"):
+        with suppress(locale.Error):
+            locale.setlocale(locale.LC_CTYPE, _EVERY_LETTER)
+            put({"LC_ALL": _EVERY_LETTER})
+        locale.setlocale(locale.LC_CTYPE, before)
 
 
 def reach_this_machine_directly() -> None:
