@@ -45,13 +45,13 @@ def across_partitions(changes: DataFrame, keys: Sequence[str], columns: Sequence
     said = F.xxhash64("_deleted", *[part for value in values for part in (value.isNull(), value)])
     told = changes.where(F.col("_reject").isNull() & ~position.is_by_offset(F.col("_seq"))).select(
         *map(names.spark, keys),
-        position.place(F.col("_seq")).alias("_place"),
-        F.xxhash64("_at.topic", "_at.partition").alias("_part"),
-        said.alias("_said"),
+        position.place(F.col("_seq")).alias("@place"),  # no key can have such a name
+        F.xxhash64("_at.topic", "_at.partition").alias("@part"),
+        said.alias("@said"),
     )
-    several = [(F.min(name) != F.max(name)).alias(name) for name in ("_part", "_said")]
-    of_place = told.groupBy(*map(names.spark, keys), "_place").agg(*several)
-    return of_place.where(F.col("_part") & F.col("_said")).select(*map(names.spark, keys))
+    several = [(F.min(name) != F.max(name)).alias(name) for name in ("@part", "@said")]
+    of_place = told.groupBy(*map(names.spark, keys), "@place").agg(*several)
+    return of_place.where(F.col("@part") & F.col("@said")).select(*map(names.spark, keys))
 
 
 def _hashable(column: str, kind: DataType) -> Column:

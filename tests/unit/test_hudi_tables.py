@@ -453,3 +453,18 @@ def test_a_table_that_somebody_else_wrote_by_a_later_hudi_goes_on(exact: SparkSe
     assert HudiFormat().tables(exact, str(tmp_path)) == ("t",)
     assert [_keys(exact, table, *each) for each in ((0, 1), (1, 2))] == [None, [4]]
     assert sorted(row["id"] for row in HudiFormat().read(exact, table, 1).collect()) == [2, 3]
+
+
+def test_columns_called_as_hudis_own_keep_their_values(exact: SparkSession, tmp_path: Path) -> None:
+    """N-3: one that tells Hudi of deletes was left out, one of its own was overwritten, and another kept it from the
+    table.
+    """
+    columns = {"_hoodie_is_deleted": "boolean", "_hoodie_record_key": "string", "_hoodie_operation": "string"}
+    declared = tuple(Column(name, kind) for name, kind in {"id": "int", **columns}.items())
+    world = World(exact, tmp_path, (Declaration(ORDERS, declared, format="hudi"),))
+    for number, values in enumerate([(False, "a", "b"), (True, "c", "d")]):
+        row = {"id": 1, **dict(zip(columns, values, strict=True))}
+        account = world.take(record(f"s.{ORDERS}", number, {"id": 1}, envelope("u", row, pos=10 + number)))
+        assert account[f"s/{ORDERS}"].error is None
+    [row_there] = world.rows(ORDERS)
+    assert row_there[:4] == (1, True, "c", "d")

@@ -28,8 +28,16 @@ _PASSING = (
     "_passes", "_apply_as_deletes", "_inner", "_outer", "_there", "_action", "_stays", "_inserted", "_verdict",
     "_record", "_told", "_came_from",
 )  # fmt: skip
-RESERVED = tuple(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, *_PASSING))
-"""Names of ours, at rest or on the way there, in any case: Delta tells no two columns apart by that."""
+_OF_FORMATS = (
+    "_change_type", "_commit_version", "_commit_timestamp",
+    "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
+    "_hoodie_operation", "_hoodie_is_deleted",
+)  # fmt: skip
+RESERVED = tuple(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, *_PASSING, *_OF_FORMATS))
+"""Names of ours, at rest or on the way there, and those that Delta's change feed and Hudi add to a table's own, in any
+case: no format tells two columns apart by that. A table of Delta with one of these has no feed; one that another case
+lets in is not read again.
+"""
 
 _VERSION = re.compile(r"(.+)__v([2-9]|[1-9]\d+)")
 
