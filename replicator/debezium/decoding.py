@@ -19,6 +19,11 @@ DECIMAL_SCALE = "decimal_scale"
 TEMPORAL_RANGE = "temporal_range"
 NUL_CHARACTER = "nul_character"
 
+AS_NAMED = {"columnNameOfCorruptRecord": ""}
+"""For ``from_json``, which keeps a field of this name for the texts of broken records: by default `_corrupt_record`, as
+a column of a source may be called. None has an empty name.
+"""
+
 
 @dataclass(frozen=True)
 class Decoded:

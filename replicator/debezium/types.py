@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -19,6 +20,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.debezium import decimals, quoted, scalars, temporal
 from replicator.debezium.decoding import (
+    AS_NAMED,
     NUL_CHARACTER,
     TYPE_MISMATCH,
     Decoded,
@@ -142,10 +144,11 @@ def _sparse_vector(_: Logical, wire: Column, text: Column, __: Policies) -> Deco
 def _struct(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
     """Field by field; the first problem of a field is the column's."""
     ddl = ", ".join(f"{names.spark(field.name)} STRING" for field in logical.fields)
+    read = partial(F.from_json, text, options=AS_NAMED)
 
     def part(field: Field, own: Column) -> Decoded:
         bare = {
-            each: F.when(quoted.looks_so(each, own), F.from_json(text, f"{names.spark(field.name)} {kind}")[field.name])
+            each: F.when(quoted.looks_so(each, own), read(f"{names.spark(field.name)} {kind}")[field.name])
             for each, kind in (quoted.readings(field.logical) if quoted.must_be(field.logical) else {}).items()
         }
         return decode(field.logical, wire.getField(field.name), own, policies, bare)
@@ -163,7 +166,7 @@ def _struct(logical: Logical, wire: Column, text: Column, policies: Policies) ->
             )
         )
 
-    return bound(let(F.from_json(text, ddl), fields))
+    return bound(let(read(ddl), fields))
 
 
 def _array(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.debezium import members, quoted, texts, types
+from replicator.debezium.decoding import AS_NAMED
 from replicator.debezium.logical import Field
 from replicator.jvm import expressions
 
@@ -62,7 +63,7 @@ class Struct:
         ddl = f"STRUCT<{', '.join(f'{names.spark(name)}: {kind}' for name, kind in kinds.items())}>"
         for step in reversed(self.path):
             ddl = f"STRUCT<{names.spark(step)}: {ddl}>"
-        return reduce(lambda column, step: column[step], self.path, F.from_json(F.col(self.json), ddl))
+        return reduce(lambda column, step: column[step], self.path, F.from_json(F.col(self.json), ddl, AS_NAMED))
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,33 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import silver
+from replicator.spec import Arrival, Column, Declaration, SourceSpec, Table
+from replicator.stages import silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms.live import live
-from tests.builders import Record, bronze, envelope, record
+from tests.builders import Record, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark
 
 
-def lake(folder: Path, format_: DeltaFormat | MemoryFormat, *columns: str) -> Refinement:
-    declared = Declaration("shop.orders", tuple(Column(name, "int") for name in columns))
+class Sized(MemoryFormat):
+    """Every topic's news are of one size on disk."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
+        found = super().arrivals(spark, table, after, upto)
+        return None if found is None else [Arrival(each.partition, each.version, self._size) for each in found]
+
+
+def lake(
+    folder: Path, format_: DeltaFormat | MemoryFormat, *columns: str, deletes: str | None = None, **others: str
+) -> Refinement:
+    kinds = {**dict.fromkeys(columns, "int"), **others}
+    declared = Declaration("shop.orders", tuple(Column(*each) for each in kinds.items()), deletes=deletes)
     source = SourceSpec("s", ".*", tables=(declared,))
     return Refinement(source, format_, format_, MemoryControl(), Lake(str(folder)), 1.0)
 
@@ -58,3 +73,47 @@ def test_a_key_may_have_any_name_where_partitions_disagree(exact: SparkSession, 
     account = taken(exact, at, records)
     assert account.error is None
     assert "cross_partition_tie" in account.warnings[0]
+
+
+@pytest.mark.parametrize("size", [0, tuning.FEW_RECORDS])
+@pytest.mark.parametrize("kind", ["string", "int"])
+def test_a_column_called_as_sparks_corrupt_records_has_its_values(
+    exact: SparkSession, tmp_path: Path, kind: str, size: int
+) -> None:
+    """Y2: `from_json` gives the broken text of a record under that name, if the record itself is what is read: few
+    flattened rows without a schema had NULL there, or stopped their table; many had their values.
+    """
+    name = "_corrupt_record"
+    at = lake(tmp_path, Sized(size), "id", **{name: kind}, deletes="rewrite")
+    value = {"string": "x", "int": 5}[kind]
+    row = {"id": 1, name: value, "__deleted": "false"}
+    account = taken(exact, at, [record("s.shop.orders", 0, {"id": 1}, row)])
+    assert (account.error, account.dead_lettered) == (None, 0)
+    [stored] = at.silver.read(exact, at.lake.silver("s", "shop.orders")).collect()
+    assert stored[name] == value
+
+
+def test_a_key_called_as_sparks_corrupt_records_is_read(exact: SparkSession, tmp_path: Path) -> None:
+    """C1: so it was of keys, all of which were dead letters (`key_undecodable`)."""
+    name = "_corrupt_record"
+    at = lake(tmp_path, MemoryFormat(), **{name: "string"})
+    account = taken(exact, at, [record("s.shop.orders", 0, {name: "k"}, envelope("u", {name: "k"}))])
+    assert (account.error, account.applied, account.dead_lettered) == (None, 1, 0)
+
+
+def test_a_part_of_a_column_may_have_that_name_too(exact: SparkSession, tmp_path: Path) -> None:
+    """Y2: of a struct each field is read by its own name."""
+    inner = {
+        "type": "struct",
+        "field": "part",
+        "optional": True,
+        "fields": [{"type": "string", "optional": False, "field": "_corrupt_record"}],
+    }
+    row = {"type": "struct", "field": "after", "optional": True, "fields": [{"type": "int32", "field": "id"}, inner]}
+    block = {"type": "struct", "fields": [row, {"type": "string", "field": "op"}]}
+    at = lake(tmp_path, MemoryFormat())
+    value = envelope("u", {"id": 1, "part": {"_corrupt_record": "x"}})
+    account = taken(exact, at, [record("s.shop.orders", 0, {"id": 1}, wrapped(value, block))])
+    assert (account.error, account.dead_lettered) == (None, 0)
+    [stored] = at.silver.read(exact, at.lake.silver("s", "shop.orders")).collect()
+    assert stored["part"].asDict() == {"_corrupt_record": "x"}
