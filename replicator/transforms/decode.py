@@ -18,7 +18,7 @@ from replicator.debezium import infer, position
 from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.schema import Form
 from replicator.jvm import expressions
-from replicator.transforms import appended, cells
+from replicator.transforms import appended, cells, joined_forms
 from replicator.transforms.cells import Cells
 from replicator.transforms.columns.layout import Layout
 from replicator.transforms.keys import moved_keys
@@ -66,8 +66,8 @@ def decode(
     that there may be one: changes without any are what they are with reasons, and took half as long.
     """
     changes, *more = [
-        _decode_form(records.where(F.col("form") == form.id), form, layout, table, needs, reasons=reasons)
-        for form in forms
+        _decode_form(records.where(F.col("form").isin(*each.ids)), each.form, layout, table, needs, reasons=reasons)
+        for each in joined_forms.joined(forms, layout)
     ]
     for each in more:
         changes = changes.unionByName(each)

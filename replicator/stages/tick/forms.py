@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -88,9 +88,11 @@ def _types_of_new(told: Written) -> dict[str, Logical]:
 def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logical]:
     """Kinds over the whole first range (architecture 9.7)."""
     found: set[tuple[str, str]] = set()
+    paths = defaultdict[tuple[str, ...], list[int]](list)
     for example in examples:
-        path = form(example, Declaration(""), {}).path
-        texts = rows.where(F.col("form") == example.form).select("value").rdd.map(lambda row: str(row[0]))
+        paths[form(example, Declaration(""), {}).path].append(example.form)
+    for path, ids in paths.items():
+        texts = rows.where(F.col("form").isin(*ids)).select("value").rdd.map(lambda row: str(row[0]))
         found.update(texts.mapPartitions(partial(infer.kinds, path=path)).collect())
     spelling = by_case(name for name, _ in sorted(found))
     return infer.settle({(spelling[name.casefold()], kind) for name, kind in found})
