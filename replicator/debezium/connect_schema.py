@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from replicator import names
 from replicator.debezium.logical import MAX_PRECISION, Field, Logical
 from replicator.errors import ConfigError
 
@@ -55,6 +57,7 @@ BITS = "io.debezium.data.Bits"
 _VECTORS = {"io.debezium.data.FloatVector": "float", "io.debezium.data.DoubleVector": "double"}
 _SOURCE_TYPE = "__debezium.source.column.type"
 _MONEY_PRECISION = 19
+_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def row_fields(value_schema: Mapping[str, Any]) -> tuple[Field, ...]:
@@ -111,7 +114,8 @@ def _by_connect_type(schema: Mapping[str, Any], connect_type: str) -> Logical:
     if connect_type == "array":
         return Logical("array", element=logical_of(schema.get("items") or {"type": "string"}))
     if connect_type == "struct":
-        return Logical("struct", fields=fields_of(schema))
+        fields = fields_of(schema)
+        return Logical("struct", fields=fields) if _can_be_named(fields) else Logical("json")
     if connect_type == "map":
         return Logical("map") if _is_text_map(schema) else Logical("json")
     if connect_type not in _BY_CONNECT_TYPE:
@@ -119,6 +123,12 @@ def _by_connect_type(schema: Mapping[str, Any], connect_type: str) -> Logical:
     source_type = str(_parameters(schema).get(_SOURCE_TYPE, "")).upper()
     unsigned = connect_type == "int64" and source_type.startswith("BIGINT") and "UNSIGNED" in source_type
     return Logical(_BY_CONNECT_TYPE[connect_type], unsigned=unsigned)
+
+
+def _can_be_named(fields: Sequence[Field]) -> bool:
+    """Whether each format keeps a struct of these fields, some there are: nobody encodes the names within a column."""
+    told = [field.name for field in fields]
+    return bool(told) and all(map(_PLAIN.fullmatch, told)) and names.case_twins(told) is None
 
 
 def _is_text_map(schema: Mapping[str, Any]) -> bool:
