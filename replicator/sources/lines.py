@@ -45,6 +45,22 @@ def of_file(path: Path) -> Iterator[Record]:
         raise BadRecording(told, where=str(path), mend="Check the path.") from error
 
 
+def own_texts(line: str | None) -> tuple[str | None, str | None] | None:
+    """Key and payload of a line, as their own texts where they stand in it as JSON; None of what is a text, or null,
+    and of a line that Python cannot read.
+    """
+    try:
+        told = jsontext.loads(line or "")
+    except (ValueError, RecursionError):
+        return None
+    key, payload = (told.get(part) for part in ("key", "payload"))
+    return _own(key), _own(payload)
+
+
+def _own(told: Any) -> str | None:
+    return None if told is None or isinstance(told, str) else jsontext.dumps(told)
+
+
 def _opener(path: Path) -> Callable[..., Any]:
     return gzip.open if path.suffix == ".gz" else open
 

@@ -31,6 +31,9 @@ _RECORD = (
 _IS_TEXT = "is_text"
 """Whether a line's bytes are UTF-8."""
 
+_AS_JSON = r'"(?:key|payload)"\s*:\s*[^"n\s]'
+"""A part that is neither a text nor null, in a line."""
+
 _BOM = "^\ufeff"
 """With which some editors begin a file in UTF-8; no line of JSON begins so."""
 
@@ -47,6 +50,7 @@ class RecordedSource:
         record = F.from_json("value", _RECORD, {"columnNameOfCorruptRecord": "_broken"})
         parsed = written.select(F.input_file_name().alias("file"), "value", _IS_TEXT, record.alias("r"))
         self._refuse_broken(parsed)
+        key, payload = _texts(parsed)
         pair = F.transform(
             F.sequence(F.lit(0), F.floor(F.size("r.headers") / 2).cast("int") - 1),
             lambda i: F.struct(
@@ -60,8 +64,8 @@ class RecordedSource:
             "r.partition",
             "r.offset",
             F.timestamp_millis("r.ts").alias("timestamp"),
-            F.col("r.key").cast("binary").alias("key"),
-            F.col("r.payload").cast("binary").alias("value"),
+            key.cast("binary").alias("key"),
+            payload.cast("binary").alias("value"),
             F.when(F.size("r.headers") >= 2, pair).otherwise(none).alias("headers"),
         )
 
@@ -116,6 +120,18 @@ class RecordedSource:
         if broken is not None:
             where, mend = _first_broken(broken["file"])
             raise BadRecording(f"{broken['count']} lines are no Kafka records", where=where, mend=mend)
+
+
+def _texts(parsed: DataFrame) -> tuple[Column, Column]:
+    """Key and payload. What stands in a line as JSON is its own text, since `from_json` rewrites numbers (types.md Y1):
+    Python is asked only where there is such a line.
+    """
+    is_json = F.col("value").rlike(_AS_JSON)
+    if parsed.where(is_json).isEmpty():
+        return F.col("r.key"), F.col("r.payload")
+    own = F.udf(lines.own_texts, "struct<key: string, payload: string>", useArrow=False)
+    told = own(F.when(is_json, F.col("value")))
+    return F.coalesce(told["key"], "r.key"), F.coalesce(told["payload"], "r.payload")
 
 
 def _literal(file: str) -> str:

@@ -44,6 +44,26 @@ def test_a_line_is_a_kafka_record(exact: SparkSession, tmp_path: Path) -> None:
     assert first["timestamp"].microsecond == 123000
 
 
+def test_a_part_that_is_no_text_keeps_its_numbers(exact: SparkSession, tmp_path: Path) -> None:
+    """Y1: as `kcat -J -s value=avro` prints it, or a person writes it; a text stays what it is, whatever it says."""
+    numbers = '{"a":1.50,"b":123456789876543212345678987654321.110,"c":-0,"d":1e400,"e":null}'
+    quoted = json.dumps(numbers)
+    told = [("1.5", numbers), (quoted, quoted), ("null", numbers), (quoted, "null"), ('"k"', "[1.50]")]
+    lines_ = [
+        f'{{"topic":"t","partition":0,"offset":{at},"key":{key},"payload":{value}}}'
+        for at, (key, value) in enumerate(told)
+    ]
+    file = tmp_path / "events.jsonl"
+    file.write_text("\n".join(lines_), encoding="utf-8")
+    rows = RecordedSource([str(file)]).read(exact).orderBy("offset").collect()
+    found = [
+        tuple(None if part is None else bytes(part).decode() for part in (row["key"], row["value"])) for row in rows
+    ]
+    assert found == [("1.5", numbers), (numbers, numbers), (None, numbers), (numbers, None), ("k", "[1.50]")]
+    by_python = [(each.key, each.value) for each in lines.of_file(file)]
+    assert [tuple(None if part is None else part.decode() for part in pair) for pair in by_python] == found
+
+
 def test_the_end_is_the_offset_after_the_last_record(exact: SparkSession, tmp_path: Path) -> None:
     """Per topic and partition; gaps are normal (J1)."""
     (tmp_path / "a.jsonl").write_text("\n".join([line(0), line(7), line(3, partition=2), line(1, topic="s")]))
