@@ -5,7 +5,7 @@ types.md sections 2, 6 and 8. Pure Python: configuration can be checked without 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from replicator import names
 from replicator.debezium.type_words import PLAIN, SUFFIX_OF_ENCODING, unknown
@@ -54,12 +54,14 @@ GUESSED_DOUBLE = Logical("double", encoding="guessed")
 
 @dataclass(frozen=True)
 class Field:
-    """A column as a Connect schema describes it; ``default`` is the schema's, None if it has none (G1)."""
+    """A column as a Connect schema describes it; ``default`` is the schema's, None if it has none (G1): any JSON, also
+    what has no hash.
+    """
 
     name: str
     logical: Logical
     optional: bool = True
-    default: object = None
+    default: object = field(default=None, hash=False)
 
 
 def decimal_bounds(logical: Logical) -> tuple[int, int] | None:

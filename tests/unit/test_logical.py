@@ -217,6 +217,15 @@ def test_every_connect_schema_has_a_meaning(schema: dict[str, Any], expected: st
     assert logical_of(schema) == parse_logical(expected)
 
 
+@pytest.mark.parametrize("default", [["a"], {"x": 1}])
+def test_a_default_within_a_struct_may_be_a_list_or_an_object(default: object) -> None:
+    """G1: what is built of types is kept by them, so a type that had no hash stopped its table."""
+    member = {"type": "string", "field": "tags", "default": default}
+    logical = logical_of({"type": "struct", "fields": [member]})
+    assert hash(logical) == hash(logical_of({"type": "struct", "fields": [member]}))
+    assert logical.fields[0].default == default
+
+
 def test_the_rows_of_an_envelope_a_flat_record_and_a_key_are_found() -> None:
     """Section 2 and G1: field order, optionality and the schema's default are kept."""
     row = {
