@@ -104,7 +104,8 @@ class Unions:
             parts = held if name == "array" else value
             element = logical.element
             return [self._column(part, element, from_avro) for part in parts] if isinstance(parts, list) else value
-        is_union = _holds(name, held) and not isinstance(held, dict | list)
+        is_text_of_struct = logical.name == "json" and name not in _PRIMITIVES  # one that no format can name
+        is_union = _holds(name, held) and not isinstance(held, dict | list) and not is_text_of_struct
         scalar = held if is_union else value
         return self._bytes(scalar) if (is_union or from_avro) and _is_bytes(logical) else scalar
 

@@ -128,7 +128,7 @@ STRUCTS: dict[str, list[str]] = {
     "letter": ["é"],
     "case": ["a", "A"],
     "digit": ["1a"],
-    "quoted": ["a`b.c", "d"],
+    "quoted": ["a`b.c"],
     "empty": [],
 }
 
