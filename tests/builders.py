@@ -17,7 +17,7 @@ from replicator.debezium.alike import Known
 from replicator.debezium.placeholder import Placeholder
 from replicator.jvm import gateway
 from replicator.spec import Table
-from replicator.transforms import merge
+from replicator.transforms import fold, merge
 
 UNSENT = Placeholder().configured
 """What a column holds that Debezium left out."""
@@ -93,6 +93,11 @@ def record(topic: str, offset: int, key: Any, value: Any, **more: Any) -> Record
 def bronze(spark: SparkSession, records: Iterable[Record]) -> DataFrame:
     """Bronze rows."""
     return made(spark, [each.row() for each in records], BRONZE)
+
+
+def folded(changed: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Decoded changes, one per key, as silver has them folded."""
+    return fold.fold(changed, keys, changed.agg(fold.unknown()).collect()[0][0])
 
 
 def said_alike(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:

@@ -17,17 +17,16 @@ def fold(changes: DataFrame, keys: Sequence[str], unknown: Collection[str]) -> D
 
     Expects the table's columns, ``_seq``, ``_deleted``, ``_source_ts_ms`` and ``_unavailable ARRAY<STRING>``
     (names of the columns that the change does not know; NULL or empty: it knows them all). ``unknown`` are the columns
-    that some change of the batch does not know (:func:`unknown_to_some`): where there is none, the newest change of a
+    that some change of the batch does not know (:func:`unknown`): where there is none, the newest change of a
     key wins whole, which gives the same bytes (M6, P9).
     """
     columns = [c for c in changes.columns if c not in (*merge.SYSTEM_COLUMNS, "_unavailable")]
     return _registers(changes, columns, keys, unknown) if unknown else _newest(changes, columns, keys)
 
 
-def unknown_to_some(changes: DataFrame) -> frozenset[str]:
-    """The columns that some of the changes does not know. A job."""
-    each = F.array_distinct(F.flatten(F.collect_set("_unavailable")))
-    return frozenset(changes.agg(each.alias("unknown")).collect()[0]["unknown"])
+def unknown() -> Column:
+    """ARRAY<STRING>, of all changes of a batch: the columns that some change does not know."""
+    return F.array_distinct(F.flatten(F.collect_set("_unavailable")))
 
 
 def _newest(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> DataFrame:

@@ -19,10 +19,10 @@ from replicator.operate.verify.moulded import moulded
 from replicator.spec import Transform
 from replicator.stages import silver
 from replicator.stages.table import origins
-from replicator.transforms import fold, merge, registers
+from replicator.transforms import merge, registers
 from replicator.transforms.derived import as_deletes, fitting, transformed
 from replicator.transforms.derived.as_deletes import NoCondition
-from tests.builders import UNSENT, Record, made
+from tests.builders import UNSENT, Record, folded, made
 from tests.unit.test_transforms import _CHANGES, KEY, NAME, TOPIC, World
 
 pytestmark = pytest.mark.spark
@@ -136,8 +136,8 @@ def test_the_merge_laws_hold_for_deletes_by_a_condition(exact: SparkSession) -> 
         rows = made(exact, batch, _CHANGES)
         making = fitting.fitted(Transform(as_deletes="name = 'gone'"), None, KEY, NAME, rows, ("id",))
         fresh = transformed.filtered(transformed.made(rows, making)).drop("_reject", "_at")
-        folded = fold.fold(fresh, making.keys_there, fold.unknown_to_some(fresh))
-        held = folded if held is None else merge.join_rows(held, folded.select(held.columns), making.keys_there)
+        once = folded(fresh, making.keys_there)
+        held = once if held is None else merge.join_rows(held, once.select(held.columns), making.keys_there)
         held = held.localCheckpoint()
     assert held is not None
     found = {}

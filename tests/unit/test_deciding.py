@@ -19,9 +19,8 @@ from replicator.stages.refinement import Refinement
 from replicator.stages.table import decoding, ordering, schema_change
 from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick import sharing, ticks
-from replicator.transforms import fold
 from replicator.transforms.decode import Needs, decode
-from tests.builders import UNSENT, Record, bronze, envelope, record
+from tests.builders import UNSENT, Record, bronze, envelope, folded, record
 
 pytestmark = pytest.mark.spark
 
@@ -133,8 +132,8 @@ def test_the_newest_alone_is_parsed_where_it_replaces_the_others(exact: SparkSes
             for every in (False, True):
                 with decoding.decoded(share, shared.records, places=share.tied, every=every) as read:
                     changes = read.changes.where("_reject IS NULL").drop("_reject", "_at")
-                    folded = fold.fold(changes, read.schema.plan.layout.keys, fold.unknown_to_some(changes))
-                    rows.append(sorted(map(str, folded.collect())))
+                    once = folded(changes, read.schema.plan.layout.keys)
+                    rows.append(sorted(map(str, once.collect())))
                     assert every <= (read.replaced == 0)
                     if share.name == "shop.deleted":
                         assert len(share.rows) > 1

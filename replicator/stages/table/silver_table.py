@@ -224,7 +224,8 @@ def _standing(share: Share, table: Table, good: DataFrame, batch: Batch) -> tupl
 
 def _folded(share: Share, table: Table, good: DataFrame, batch: Batch) -> DataFrame:
     """One change per key; what none of them knows of a row is not taken from before it was purged or truncated."""
-    folded = fold.fold(good, batch.layout.keys, fold.unknown_to_some(good) if batch.partial else ())
+    unknown = good.agg(fold.unknown()).collect()[0][0] if batch.partial else ()
+    folded = fold.fold(good, batch.layout.keys, unknown)
     if batch.purged is not None and batch.partial:
         stored = share.at.silver.read(share.spark, table)
         folded = horizon.cleared(folded, stored, batch.layout.keys, batch.purged)
