@@ -9,22 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import pwd
-import shutil
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.local.processes import Process
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_STAND_INS = Path("/var/tmp")  # noqa: S108 - who owns what is there is looked at
-_OF = "of"
-"""The file of a stand-in that says for which folder it stands."""
 
 
 @dataclass(frozen=True)
@@ -55,32 +48,18 @@ def reachable(folder: Path, account: Account | None) -> Path:
     if account is None or _enters(folder, account):
         return folder
     stand_in = stand_in_for(folder)
-    if not stand_in.exists():
-        _sweep()
     stand_in.mkdir(mode=0o755, exist_ok=True)
     stat = stand_in.lstat()
     if stat.st_uid != os.geteuid() or stat.st_mode & 0o022:
         raise ConfigError("This folder belongs to somebody else.", where=str(stand_in), mend="Remove it.")
     stand_in.chmod(0o755)
-    (stand_in / _OF).write_text(str(folder.resolve()), encoding="utf-8")
     return stand_in
 
 
 def stand_in_for(folder: Path) -> Path:
     """The folder under ``/var/tmp`` that stands in for one that the servers' user cannot enter."""
     digest = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-    return _STAND_INS / f"replicator-{os.geteuid()}-{digest}"
-
-
-def _sweep() -> None:
-    """Remove stand-ins of folders that are gone, as those of tests that were killed, unless a server works in one."""
-    for stand_in in _STAND_INS.glob(f"replicator-{os.geteuid()}-*"):
-        with suppress(OSError):
-            folder = Path((stand_in / _OF).read_text(encoding="utf-8"))
-            is_ours = stand_in.lstat().st_uid == os.geteuid() and not stand_in.is_symlink()
-            works = any(Process(each.name, each).pid() is not None for each in stand_in.iterdir())
-            if is_ours and not works and not folder.exists():
-                shutil.rmtree(stand_in)
+    return Path("/var/tmp") / f"replicator-{os.geteuid()}-{digest}"  # noqa: S108 - its owner is checked
 
 
 def run_as(

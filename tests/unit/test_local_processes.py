@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -200,25 +199,3 @@ def test_a_properties_file_is_what_java_reads(tmp_path: Path) -> None:
     lines = (tmp_path / "x.properties").read_bytes().decode("unicode_escape").splitlines()
     told = dict(line.encode("utf-16", "surrogatepass").decode("utf-16").split("=", 1) for line in lines)
     assert told == {name: str(value) for name, value in values.items()}
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands servers to another user")
-def test_the_stand_in_of_a_folder_that_is_gone_is_removed_by_the_next(tmp_path: Path) -> None:
-    """Who is killed, and whose folder somebody removes, leaves a database's files where nobody looks; of a folder that
-    is there, or in which a server works, they stay.
-    """
-    closed, account = tmp_path / "closed", account_for("postgres")
-    closed.mkdir(mode=0o700)
-    made = {name: reachable(closed / name, account) for name in ("gone", "there", "busy")}
-    busy = Process("sleeper", made["busy"] / "sleeper")
-    busy.folder.mkdir()
-    busy.start(["sleep", "60"])
-    for name in ("gone", "busy"):
-        (closed / name).rmdir()
-    try:
-        made["new"] = reachable(closed / "new", account)
-        assert {name for name, each in made.items() if each.exists()} == {"there", "busy", "new"}
-    finally:
-        busy.stop(signal.SIGKILL)
-        for each in made.values():
-            shutil.rmtree(each, ignore_errors=True)
