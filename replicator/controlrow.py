@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from replicator.errors import NoControlRow
 
 
 class ControlRow(dict[str, Any]):
-    """A JSON object; to look up a name that it has not raises NoControlRow."""
+    """A JSON object of the row at a ``path``; to look up a name that it has not raises NoControlRow."""
 
-    def __init__(self, path: str, told: dict[str, Any]) -> None:
+    def __init__(self, told: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), path: str = "") -> None:
         super().__init__(told)
         self._path = path
 
@@ -22,18 +22,25 @@ class ControlRow(dict[str, Any]):
 
 
 def read(path: str, text: str | bytes) -> ControlRow:
-    """The row at that path, which holds this text. Raises NoControlRow for what is no JSON object."""
+    """The row at that path, which holds this text, and so each object in it. Raises NoControlRow for what is no JSON
+    object.
+    """
     try:
-        told = json.loads(text)
+        told = json.loads(text, object_hook=lambda each: ControlRow(each, path))
     except ValueError as error:
         raise NoControlRow.at(path) from error
-    if not isinstance(told, dict):
+    if not isinstance(told, ControlRow):
         raise NoControlRow.at(path)
-    return ControlRow(path, told)
+    return told
 
 
 def known(kind: type[Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told of the fields of a dataclass: what a newer version tells besides is left out. Only of what is for
-    people, since who writes it anew writes it without that.
+    """What is told of the fields of a dataclass, those with a default only where they are told; what a newer version
+    tells besides is left out. Only of what is for people, since who writes it anew writes it without that. Raises
+    NoControlRow for a control row that lacks one.
     """
-    return {each.name: told[each.name] for each in fields(kind) if each.name in told}
+    return {each.name: told[each.name] for each in fields(kind) if each.name in told or not _may_lack(each)}
+
+
+def _may_lack(each: Field[Any]) -> bool:
+    return each.default is not MISSING or each.default_factory is not MISSING

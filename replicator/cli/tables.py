@@ -60,8 +60,8 @@ def pause(
     settings = options.settings(env, conf, lake)
     spark, sources = options.opened(context, settings, source, brief=True)
     places, now = operate.named(spark, sources, tables), datetime.now(timezone.utc).isoformat(timespec="seconds")
-    with alone(Lake(settings.lake.root), assemble.terms(settings)):
-        found = operate.pause(places, now)
+    with alone(Lake(settings.lake.root), assemble.terms(settings)) as fence:
+        found = operate.pause(operate.fenced(places, fence), now)
     _tell(found, as_json=as_json)
 
 
@@ -84,8 +84,8 @@ def resume(
     settings = options.settings(env, conf, lake)
     spark, sources = options.opened(context, settings, source, brief=True)
     places = operate.named(spark, sources, tables)
-    with alone(Lake(settings.lake.root), assemble.terms(settings)):
-        found = operate.resume(places)
+    with alone(Lake(settings.lake.root), assemble.terms(settings)) as fence:
+        found = operate.resume(operate.fenced(places, fence))
     _tell(found, as_json=as_json)
 
 

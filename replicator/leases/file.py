@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from replicator.errors import ConfigError, Unreachable
 from replicator.leases.register import Stored
@@ -64,7 +65,7 @@ class FileRegister:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Raises Unreachable where another process holds the lock for seconds: it was stopped in that very moment."""
-        with self._path.with_suffix(".lock").open("a") as file:
+        with self._lock() as file:
             give_up = time.monotonic() + _PATIENCE
             while True:
                 try:
@@ -76,6 +77,14 @@ class FileRegister:
                         raise Unreachable("the lease is locked", where=self.where, mend=mend) from None
                     time.sleep(_PAUSE)
             yield
+
+    def _lock(self) -> TextIO:
+        """One that another user has made can be locked, too, which needs no right to write it."""
+        path = self._path.with_suffix(".lock")
+        try:
+            return path.open("a")
+        except PermissionError:
+            return path.open()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -95,12 +95,12 @@ def exclusive(lake: Lake, stages: Collection[str], terms: Terms | None = None) -
 
 
 @contextmanager
-def alone(lake: Lake, terms: Terms) -> Iterator[None]:
+def alone(lake: Lake, terms: Terms) -> Iterator[Fence]:
     """Hold the lease of what operators say beside a run, such as that a table is paused: of two who had read a row
     before either wrote it, the words of one would be lost. Raises as :func:`exclusive`, LakeBusy after a minute.
     """
-    with exclusive(lake, (WORDS,), replace(terms, wait=_PATIENCE)):
-        yield
+    with exclusive(lake, (WORDS,), replace(terms, wait=_PATIENCE)) as fence:
+        yield fence
 
 
 def standing(lake: Lake, stages: Collection[str], terms: Terms) -> list[Record]:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
+from replicator.formats.fenced import FencedControl
 from replicator.offsets import Place
 from replicator.operate import pause
-from replicator.protocols import Source
+from replicator.protocols import Fence, Source
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import gone, snapshots
 from replicator.stages.table.snapshots import Whole
@@ -39,8 +40,8 @@ def begin(spark: SparkSession, at: Refinement, reader: Source, tables: Sequence[
     return Begun(tuple(tables), reader.end_offsets(spark))
 
 
-def finish(spark: SparkSession, at: Refinement, reader: Source, begun: Begun, now_ms: int) -> None:
-    """Once all tables were read to their ends, at ``now_ms`` (ms since 1970, UTC). Raises Unreachable."""
+def finish(spark: SparkSession, at: Refinement, reader: Source, begun: Begun, now_ms: int, fence: Fence) -> None:
+    """Once all tables were read to their ends, at ``now_ms`` (ms since 1970, UTC). Raises Unreachable, LeaseLost."""
     ends = reader.end_offsets(spark)
     bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), bronze)
@@ -48,7 +49,7 @@ def finish(spark: SparkSession, at: Refinement, reader: Source, begun: Begun, no
     for table in begun.tables:
         before, after = (_of(routes.topics(table), offsets) for offsets in (begun.ends, ends))
         taken[table] = Whole(now_ms, before, after)
-    snapshots.add(at.control, at.lake.snapshots(at.source.name), taken)
+    snapshots.add(FencedControl(at.control, fence), at.lake.snapshots(at.source.name), taken)
 
 
 def _of(topics: frozenset[str], offsets: Mapping[Place, int]) -> dict[Place, int]:

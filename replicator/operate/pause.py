@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError
+from replicator.formats.fenced import FencedControl
 from replicator.operate.where import carried
 from replicator.operate.where.survey import Survey
+from replicator.protocols import Fence
 from replicator.spec import SourceSpec
 from replicator.spelling import nearest_table
 from replicator.stages.refinement import Refinement
@@ -52,6 +54,11 @@ def named(spark: SparkSession, sources: Sequence[Refinement], told: Sequence[str
     known = {at.source.name: (at, _known(carried.survey(spark, at), at.source)) for at in sources}
     every = {f"{source}/{table}": (at, table) for source, (at, tables) in known.items() for table in tables}
     return [every[_full(name, list(every))] for name in told]
+
+
+def fenced(places: Sequence[Place], fence: Fence) -> list[Place]:
+    """The same, of which nothing is written once the lease of what operators say is lost (``lock.alone``)."""
+    return [(replace(at, control=FencedControl(at.control, fence)), table) for at, table in places]
 
 
 def pause(places: Sequence[Place], now: str) -> list[Listed]:

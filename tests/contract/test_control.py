@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +15,7 @@ from pyspark.sql import SparkSession
 from replicator import failpoints
 from replicator.catalog.store import Store
 from replicator.catalog.stored import StoredFacts
+from replicator.controlrow import known
 from replicator.errors import NoControlRow, Unreachable
 from replicator.failpoints import Killed, parse
 from replicator.formats import control as controls
@@ -70,16 +73,29 @@ def test_a_row_that_was_put_back_beside_the_checksum_of_another_is_named(spark: 
     assert control.get(str(path)) == {"one": 2}
 
 
+@dataclass
+class Noted:
+    """What some row tells."""
+
+    name: str
+    also: dict[str, Any] = field(default_factory=dict)
+
+
 def test_what_a_row_lacks_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """Another version may have written it: a name that is asked for is not taken for something else's."""
     path, store = f"{tmp_path}/a.json", Store(str(tmp_path))
-    JsonControl(spark).put(path, {"one": 1})
+    JsonControl(spark).put(path, {"one": 1, "each": [{"two": 2}]})
     for facts in (JsonControl(spark), StoredFacts(store, store.files())):
-        row = facts.get(path)
-        assert row == {"one": 1}
+        row: Any = facts.get(path)
+        assert row == {"one": 1, "each": [{"two": 2}]}
         assert row.get("other") is None
         with pytest.raises(NoControlRow, match=r"has no 'other' \[.*a\.json\]"):
             row["other"]
+        with pytest.raises(NoControlRow, match=r"has no 'name' \[.*a\.json\]"):
+            row["each"][0]["name"]
+        assert asdict(Noted("x", row)) == {"name": "x", "also": row}
+        with pytest.raises(NoControlRow, match="has no 'name'"):
+            known(Noted, row)
 
 
 def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark: SparkSession, tmp_path: Path) -> None:

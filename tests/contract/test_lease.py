@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -428,3 +429,27 @@ def _until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < give_up
         time.sleep(0.01)
+
+
+def test_a_lock_that_another_user_has_made_can_be_taken() -> None:
+    """In a lake of a group who spoke first shut out all others, for whom nothing was left but a change of rights."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        register = FileRegister(Path(folder) / "words.json")
+        assert register.replace("mine", None) == "mine"
+        (Path(folder) / "words.lock").chmod(0o444)
+        with _as_somebody_else():
+            assert register.replace("ours", "mine") == "ours"
+
+
+@contextmanager
+def _as_somebody_else() -> Iterator[None]:
+    """Root may write what is nobody's to write."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)

@@ -10,8 +10,14 @@ from threading import Event, Thread
 import pyarrow.parquet as pq
 import pytest
 
+from replicator.errors import LeaseLost
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
+from replicator.operate import pause
 from replicator.operate.lock import Terms, alone
+from replicator.spec import SourceSpec
+from replicator.stages.refinement import Refinement
 from replicator.transforms.derived.hashed import digest
 from tests.builders import envelope
 from tests.cli import said
@@ -78,26 +84,47 @@ def test_recorded_events_are_masked_transformed_and_paused(
     assert not [clear for clear in ("ann@example", "078-05", KEY) if clear in held]
 
 
-def test_two_who_say_something_at_once_wait_for_each_other(spark: object, tmp_path: Path) -> None:
-    """Who pauses a table writes anew what is said of all: one that had read it before would lose the other's word."""
+@pytest.fixture
+def lake(spark: object, tmp_path: Path) -> Lake:
+    """With one table."""
     assert spark is not None
-    first, lake = tmp_path / "first.jsonl", Lake(str(tmp_path / "lake"))
+    first, made = tmp_path / "first.jsonl", Lake(str(tmp_path / "lake"))
     first.write_text(f"{line(1, 1)}\n")
-    flags = ("--lake", lake.root)
-    said("run", "--recorded", str(first), *flags)
+    said("run", "--recorded", str(first), "--lake", made.root)
+    return made
+
+
+def test_of_two_who_say_something_at_once_no_word_is_lost(lake: Lake) -> None:
+    """Who pauses a table writes anew what is said of all: one that had read it before would lose the other's word."""
     row, begun, seen = Path(lake.pauses("s")), Event(), list[bool]()
 
     def speaking() -> None:
         with alone(lake, Terms()):
             begun.set()
-            time.sleep(4)
+            give_up = time.monotonic() + 4
+            while not row.exists() and time.monotonic() < give_up:
+                time.sleep(0.1)
             seen.append(row.exists())
 
     other = Thread(target=speaking)
     other.start()
-    begun.wait()
-    said("tables", "pause", "people", *flags)
+    assert begun.wait(30)
+    said("tables", "pause", "people", "--lake", lake.root)
     other.join()
     assert (seen, row.exists()) == ([False], True)
-    assert "words" in said("lease", "show", *flags)
-    said("lease", "break", "words", *flags)
+    assert "words" in said("lease", "show", "--lake", lake.root)
+
+
+def test_a_word_is_not_written_once_its_lease_is_lost(lake: Lake) -> None:
+    """Who was suspended, and shut out meanwhile, would undo what another has said."""
+    at = Refinement(SourceSpec("s", ".*"), MemoryFormat(), MemoryFormat(), MemoryControl(), lake)
+
+    def say() -> None:
+        with alone(lake, Terms(length=1.0)) as fence:
+            said("lease", "break", "words", "--lake", lake.root)
+            time.sleep(0.2)  # for so long the store's word is taken as it was
+            pause.pause(pause.fenced([(at, "shop.people")], fence), "now")
+
+    with pytest.raises(LeaseLost):
+        say()
+    assert at.control.get(lake.pauses("s")) is None

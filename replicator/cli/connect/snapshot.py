@@ -139,18 +139,21 @@ def _seen(source: SourceSpec) -> tuple[list[str] | None, str]:
 def _removal(
     context: typer.Context, settings: Settings, source: SourceSpec, tables: tuple[str, ...]
 ) -> Callable[[], None]:
-    """Take note of where Kafka ends before the signal; to be called once every table was read."""
+    """Take note of where Kafka ends before the signal; to be called once every table was read. A lake that gives no
+    lease for what is noted then says so now, and not after hours.
+    """
     from replicator import assemble
     from replicator.operate import missing
     from replicator.operate.lock import alone
 
     spark, [at] = options.opened(context, settings, source.name, brief=True)
     reader = assemble.reader(source)
-    begun = missing.begin(spark, at, reader, tables)
+    with alone(at.lake, assemble.terms(settings)):
+        begun = missing.begin(spark, at, reader, tables)
 
     def finish() -> None:
-        with alone(at.lake, assemble.terms(settings)):
-            missing.finish(spark, at, reader, begun, int(time.time() * 1000))
+        with alone(at.lake, assemble.terms(settings)) as fence:
+            missing.finish(spark, at, reader, begun, int(time.time() * 1000), fence)
         console.narrate("The next run removes from silver what the source does not have any more.")
 
     return finish
