@@ -24,13 +24,16 @@ def avro(
         typer.Option("--topic", help="Of a file with several: whose records.", metavar="TOPIC"),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, help="Look at so many records of the file or each partition.", metavar="N")
+        int,
+        typer.Option(
+            "--limit", min=1, help="Look at the first N of a file, the newest N of each partition.", metavar="N"
+        ),
     ] = 10_000,
     brokers: options.Brokers = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
 ) -> None:
-    """Print the Avro schema (.avsc) of a topic's values, from the schema block of the newest record that has one."""
+    """Print the Avro schema (.avsc) of a topic's values, from the schema block of the newest record looked at."""
     from replicator.debezium.avro_schema import avro_schema
 
     block = _newest(topics.some(context, what, limit, brokers, env, conf), topic, what)

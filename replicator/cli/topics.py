@@ -69,7 +69,7 @@ def needed(settings: Settings, topic: str, brokers: str | None) -> SourceSpec:
 def some(
     context: typer.Context, what: str, limit: int, brokers: str | None, env: str, conf: Path | None
 ) -> Iterator[Record]:
-    """The first records of a file, or the last of each partition of a topic, at most ``limit``."""
+    """The first records of a file, or the last of each partition of a topic: ``limit`` of each."""
     from replicator.debezium.spoken import Start
 
     file = recorded(what)

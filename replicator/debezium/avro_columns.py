@@ -40,8 +40,8 @@ def columns(schema: str) -> dict[str, str]:
         record = json.loads(schema)
         known = dict(_named(record))
         fields = {each["name"]: each["type"] for each in record["fields"]}
-        if "op" in fields and "after" in fields:
-            row = _meant_one(fields["after"], known)
+        row = _meant_one(fields["after"], known) if {"op", "after"} <= fields.keys() else None
+        if isinstance(row, dict) and "fields" in row:
             fields = {each["name"]: each["type"] for each in row["fields"]}
         return {name: _type(name, told, known) for name, told in fields.items() if not name.startswith("__")}
     except (ValueError, KeyError, TypeError) as error:

@@ -1,8 +1,8 @@
 """A schema block in Avro's words, as an Avro converter would have registered it (debezium.md A5).
 
 For tools that want a file with an Avro schema (``.avsc``) of records that are JSON. What Avro has no word for stays
-beside its types under the names that converters use (``connect.name``, ``connect.type``, ``connect.parameters``), so
-that nothing of the block's meaning is lost: ``config/hudi_streamer.py`` reads it back.
+beside its types under the names that converters use (``connect.name``, ``connect.type``, ``connect.parameters``):
+``avro_columns.py`` reads them back. Defaults of several values (a struct's, a list's) are left out.
 """
 
 from __future__ import annotations
@@ -63,17 +63,16 @@ class _Names:
         return told["type"] if len(told) == 1 else told
 
     def _record(self, schema: Mapping[str, Any]) -> Any:
-        fields = [self._field(member) for member in schema.get("fields") or ()]
+        members = schema.get("fields") or []
         full = ".".join(_named(part) for part in str(schema.get("name") or "Value").split("."))
         while full in self.defined:
-            if self.defined[full] == fields:
+            if self.defined[full] == members:
                 return full
             full += "_"
-        self.defined[full] = fields
+        self.defined[full] = members
         space, _, name = full.rpartition(".")
-        return _told({"type": "record", "name": name} | ({"namespace": space} if space else {}), schema) | {
-            "fields": fields
-        }
+        named = {"type": "record", "name": name} | ({"namespace": space} if space else {})
+        return _told(named, schema) | {"fields": [self._field(member) for member in members]}
 
     def _field(self, member: Mapping[str, Any]) -> dict[str, Any]:
         name = str(member["field"])

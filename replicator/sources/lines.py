@@ -88,6 +88,5 @@ def _recorded(line: str, path: Path, number: int) -> Record:
 
 def _text(told: Any, line: str, part: str) -> bytes | None:
     """A part of a record; one that stands in the line as JSON, and not as a text, is its own text, as silver has it."""
-    if told is None:
-        return None
-    return (told if isinstance(told, str) else jsontext.dumps(jsontext.loads(line)[part])).encode()
+    text = told if isinstance(told, str) else _own(jsontext.loads(line)[part])
+    return None if text is None else text.encode()

@@ -21,7 +21,8 @@ def fold(changes: DataFrame, keys: Sequence[str], unknown: Collection[str]) -> D
     key wins whole, which gives the same bytes (M6, P9).
     """
     columns = [c for c in changes.columns if c not in (*merge.SYSTEM_COLUMNS, "_unavailable")]
-    return _registers(changes, columns, keys, unknown) if unknown else _newest(changes, columns, keys)
+    lacking = [column for column in columns if column in unknown and column not in keys]  # Kafka's key tells a row's
+    return _registers(changes, columns, keys, lacking) if lacking else _newest(changes, columns, keys)
 
 
 def unknown() -> Column:
@@ -37,10 +38,10 @@ def _newest(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> 
     return ranked.where(F.col("_rank") == 1).select(*registers, "_seq", "_deleted", nothing, "_source_ts_ms")
 
 
-def _registers(changes: DataFrame, columns: Sequence[str], keys: Sequence[str], unknown: Collection[str]) -> DataFrame:
+def _registers(changes: DataFrame, columns: Sequence[str], keys: Sequence[str], lacking: Sequence[str]) -> DataFrame:
     """Each register takes the value at its greatest position; those that every change knows go together."""
-    at = {column: f"@{index}" for index, column in enumerate(columns) if column in unknown}
-    alike = [column for column in columns if column not in unknown and column not in keys]
+    at = {column: f"@{index}" for index, column in enumerate(lacking)}  # no column can have such a name
+    alike = [column for column in columns if column not in lacking and column not in keys]
     placed = changes.select(
         *map(names.spark, keys),
         *[cleared(column, keys).alias(column) for column in at],

@@ -7,8 +7,9 @@ of some hundred took minutes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replicator.debezium.logical import Field
@@ -25,47 +26,61 @@ class Joined:
 
 
 def joined(forms: Sequence[Form], layout: Layout) -> list[Joined]:
-    """The forms of a batch, each in one of these, in their order."""
-    found: list[Joined] = []
-    for form in forms:
-        at = next((i for i, each in enumerate(found) if _are_one(each.form, form, layout)), None)
-        if at is None:
-            found.append(Joined(form, (form.id,)))
-        else:
-            found[at] = Joined(_both(found[at].form, form), (*found[at].ids, form.id))
-    return found
-
-
-def _are_one(one: Form, other: Form, layout: Layout) -> bool:
-    """Whether both can be read as one: not rows whose key is made of their columns, nor where the table cannot follow a
-    column that the other's records lack.
+    """The forms of a batch, each in one of these, in their order. Rows whose key is made of their columns are by
+    themselves, and those with a column that the table cannot follow are not with those that lack it.
     """
-    if one.appended or _frame(one, layout) != _frame(other, layout):
-        return False
-    known = {field.name.casefold(): told for field, told in _told(one)}
-    is_same = all(known.get(field.name.casefold(), told) == told for field, told in _told(other))
-    return is_same and layout.misfit(one) == layout.misfit(other)
+    groups: list[_Group] = []
+    alike = defaultdict[tuple[Any, ...], list[_Group]](list)
+    for form in forms:
+        place = (_frame(form, layout), layout.misfit(form), form.id if form.appended else None)
+        group = next((each for each in alike[place] if each.agrees(form)), None)
+        if group is None:
+            group = _Group(form)
+            groups.append(group)
+            alike[place].append(group)
+        group.add(form)
+    return [each.joined() for each in groups]
+
+
+@dataclass
+class _Group:
+    """Forms that agree. ``known`` is what they tell of each column, in whatever case its name is written: two names
+    that only case tells apart are not the same.
+    """
+
+    first: Form
+    ids: list[int] = field(default_factory=list)
+    known: dict[str, tuple[Field, bool]] = field(default_factory=dict)
+    fields: dict[str, Field] = field(default_factory=dict)
+    image_fields: dict[str, Field] = field(default_factory=dict)
+    raw: set[str] = field(default_factory=set)
+
+    def agrees(self, form: Form) -> bool:
+        """Whether the form tells the same of the columns that are known."""
+        return all(self.known.get(name, told) == told for name, told in _told(form))
+
+    def add(self, form: Form) -> None:
+        """Also of that form's records."""
+        self.ids.append(form.id)
+        self.known.update(_told(form))
+        for each in form.fields:
+            self.fields.setdefault(each.name, each)
+        for each in form.image_fields:
+            self.image_fields.setdefault(each.name, each)
+        self.raw |= form.raw
+
+    def joined(self) -> Joined:
+        """All of them as one."""
+        columns = tuple(self.fields.values()), tuple(self.image_fields.values())
+        form = replace(self.first, fields=columns[0], image_fields=columns[1], raw=frozenset(self.raw))
+        return Joined(form, tuple(self.ids))
 
 
 def _frame(form: Form, layout: Layout) -> tuple[Any, ...]:
     """What must be the same: where row and key are, what the key is, whether there is a row, which keys it has."""
-    keys = frozenset(layout.named(field.name) for field in form.fields) & frozenset(layout.keys)
-    return form.path, form.key_path, form.key_fields, form.appended, bool(form.fields), keys
+    keys = frozenset(layout.named(each.name) for each in form.fields) & frozenset(layout.keys)
+    return form.path, form.key_path, form.key_fields, bool(form.fields), keys
 
 
-def _told(form: Form) -> list[tuple[Field, tuple[Field, bool]]]:
-    """The columns of a form, each with what is told of it: two names that only case tells apart are not the same."""
-    return [(field, (field, field.name in form.raw)) for field in (*form.image_fields, *form.fields)]
-
-
-def _both(one: Form, other: Form) -> Form:
-    return replace(
-        one,
-        fields=_union(one.fields, other.fields),
-        image_fields=_union(one.image_fields, other.image_fields),
-        raw=one.raw | other.raw,
-    )
-
-
-def _union(one: Iterable[Field], other: Iterable[Field]) -> tuple[Field, ...]:
-    return tuple({field.name: field for field in (*one, *other)}.values())
+def _told(form: Form) -> list[tuple[str, tuple[Field, bool]]]:
+    return [(each.name.casefold(), (each, each.name in form.raw)) for each in (*form.image_fields, *form.fields)]

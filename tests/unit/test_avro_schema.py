@@ -109,6 +109,30 @@ def test_a_field_that_avro_cannot_name_is_told_with_the_connectors_setting() -> 
         avro_schema(struct({"type": "string", "field": "unit price"}))
 
 
+def test_a_row_is_defined_once_whatever_types_it_has() -> None:
+    """``before`` and ``after`` of an envelope are of one type, which is called by its name the second time; so are the
+    named types in it. Structs of one name that differ have names of their own.
+    """
+    point = struct({"type": "double", "field": "x"}, name="io.debezium.data.geometry.Point")
+    row = struct({**point, "field": "at"}, {**point, "field": "to"}, name="s.d.t.Value")
+    other = struct({"type": "double", "field": "y"}, name="s.d.t.Value")
+    members = ({**row, "field": "before"}, {**row, "field": "after"}, {**other, "field": "source"})
+    before, after, source = (each["type"] for each in avro_schema(struct(*members, name="s.d.t.Envelope"))["fields"])
+    assert [each["type"] if isinstance(each["type"], str) else each["type"]["name"] for each in before["fields"]] == [
+        "Point",
+        "io.debezium.data.geometry.Point",
+    ]
+    assert after == "s.d.t.Value"
+    assert (source["name"], source["namespace"]) == ("Value_", "s.d.t")
+
+
+def test_a_plain_row_may_have_columns_of_an_envelopes_names() -> None:
+    """``op`` and ``after`` are texts there, and columns as any other."""
+    fields = [{"name": "op", "type": "string"}, {"name": "after", "type": ["null", "string"]}]
+    told = columns(json.dumps({"type": "record", "name": "t", "fields": fields}))
+    assert told == {"op": "string", "after": "string"}
+
+
 def blocks(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The distinct schema blocks of recorded values below a folder, with their topics."""
     known = set[str]()

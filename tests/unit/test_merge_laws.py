@@ -121,7 +121,7 @@ def test_folding_changes_gives_the_same_as_joining_them(exact: SparkSession) -> 
         if seq in part
     ]
     assert changes(exact, sent).agg(fold.unknown()).collect() == [(["b"],)]
-    for unknown in (["b"], ["a", "b"]):
+    for unknown in (["b"], ["a", "b"], ["k", "b"]):
         found = states(fold.fold(changes(exact, sent), ["k"], unknown).collect())
         assert {cases[at]: state for at, state in found.items()} == {case: left_behind(*case) for case in cases}
 

@@ -485,6 +485,21 @@ def test_what_a_row_above_a_truncate_does_not_know_went_with_it(exact: SparkSess
     assert found == {table: {1: (2, None, cleared)} for table in ways}
 
 
+def test_a_key_that_its_row_was_not_sent_with_is_the_records_own(exact: SparkSession, tmp_path: Path) -> None:
+    """E6: a long text as the key, alone and beside a column that was not sent either, also in a second batch."""
+    columns = (Column("id", "string"), Column("v", "int"), Column("b", "string"))
+    source = SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),))
+    lake = Silver(exact, replace(silver_of(exact, tmp_path).at, source=source))
+    lake.take(record(ORDERS, 0, {"id": "a"}, envelope("c", {"id": "a", "v": 1, "b": "x"}, pos=10)))
+    lake.take(record(ORDERS, 1, {"id": "a"}, envelope("u", {"id": UNSENT, "v": 2, "b": "y"}, pos=20)))
+    lake.take(
+        record(ORDERS, 2, {"id": "a"}, envelope("u", {"id": UNSENT, "v": 3, "b": UNSENT}, pos=30)),
+        record(ORDERS, 3, {"id": "c"}, envelope("c", {"id": "c", "v": 1, "b": "z"}, pos=40)),
+    )
+    held: dict[Any, Any] = _values(lake, "v", "b")
+    assert held == {"a": (3, "y"), "c": (1, "z")}
+
+
 def test_a_null_in_a_flattened_topic_deletes_from_the_table_that_the_topic_carries(lake: Silver) -> None:
     """B6, F2: the table is what the rows say, whatever the topic is called."""
     flat = {"__op": "c", "__table": "orders", "__db": "shop"}

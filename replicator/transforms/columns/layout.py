@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -106,6 +106,7 @@ def spelled(column: str, known: Mapping[str, str]) -> str:
     return known.get(name.casefold(), name)
 
 
+@lru_cache(maxsize=4096)
 def stored_name(column: str) -> str:
     """A source column's name at rest: encoded, and out of the way of our own columns (N-3) and of versions."""
     encoded = names.encode(column)
