@@ -56,12 +56,7 @@ class Service:
         """Errors of botocore inside of the block as ours."""
         from botocore import exceptions as aws  # noqa: PLC0415 - on demand
 
-        credentials = (
-            aws.NoCredentialsError,
-            aws.PartialCredentialsError,
-            aws.CredentialRetrievalError,
-            aws.ProfileNotFound,
-        )
+        credentials = aws.NoCredentialsError, aws.PartialCredentialsError, aws.CredentialRetrievalError
         try:
             yield
         except aws.ClientError as error:

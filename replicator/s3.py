@@ -22,6 +22,7 @@ holder of a lease of 30 is sure of it.
 
 _THROTTLED, _BROKEN = 429, 500
 _OWN = "Give s3.access_key and s3.secret_key, or as to any AWS tool: variables, a profile, a role."
+_AWSS = "Correct, or unset, AWS_PROFILE, AWS_CONFIG_FILE and AWS's other variables, or the files that they name."
 _NO_BUCKET = re.compile(r"\bNoSuchBucket\b|\bNO_SUCH_BUCKET\b")
 """As S3 says it, and pyarrow of it."""
 
@@ -86,19 +87,13 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
         raise ConfigError(f"The object store refuses to {what}: {code}.", where=where, mend=mend) from error
     except (aws.NoCredentialsError, aws.PartialCredentialsError) as error:
         raise ConfigError("There are no credentials for the object store.", where=where, mend=_OWN) from error
-    except _of_no_use() as error:
+    except (aws.ProfileNotFound, aws.ConfigNotFound, aws.ConfigParseError, aws.InvalidConfigError) as error:
+        raise ConfigError(f"AWS's own settings are of no use: {error}", where=where, mend=_AWSS) from error
+    except (aws.CredentialRetrievalError, aws.TokenRetrievalError, aws.SSOError) as error:
         raise ConfigError(f"AWS's own settings are of no use: {error}", where=where, mend=_OWN) from error
     except (aws.BotoCoreError, ValueError) as error:
         told = f"The object store does not answer: {type(error).__name__}."
         raise Unreachable(told, where=where, mend="Check that it runs and s3.endpoint is right.") from error
-
-
-def _of_no_use() -> tuple[type[Exception], ...]:
-    """Botocore's errors about what AWS's own variables and files say, before any store is asked."""
-    from botocore import exceptions as aws  # noqa: PLC0415 - as above
-
-    files = aws.ProfileNotFound, aws.ConfigNotFound, aws.ConfigParseError, aws.InvalidConfigError
-    return *files, aws.CredentialRetrievalError, aws.TokenRetrievalError, aws.SSOError
 
 
 def refusal(why: str, where: str | None = None) -> StoreRefused:

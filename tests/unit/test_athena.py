@@ -216,6 +216,14 @@ def test_a_region_is_needed() -> None:
         athena.client(athena.Place())
 
 
+def test_a_profile_that_nobody_has_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose keys stand in variables is not told to give some."""
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it remembers what it has read
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(ConfigError, match=r"Athena cannot be asked: The config profile \(nobody\)"):
+        athena.client(PLACE)
+
+
 @pytest.mark.parametrize(
     ("column", "text", "value"),
     [

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import boto3
 import pytest
+from pydantic import SecretStr
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from replicator import cli, session
 from replicator.catalog import store
+from replicator.config.settingkeys import S3Keys
 from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableStopped, Unreachable, exit_code
 from replicator.jvm import causes, hadoop
 from replicator.s3 import client, refusal
@@ -54,11 +56,15 @@ OF_THE_TABLE = {
 def test_awss_own_settings_that_are_none_are_a_mistake_of_the_configuration(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, told: str
 ) -> None:
-    """Exit code 2 with what is to be set, not 1 as of a table that stopped: nobody was asked yet."""
+    """Exit code 2 with what is to be corrected, also where keys are given, which mend nothing: not 1 as of a table that
+    stopped, nobody was asked yet.
+    """
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it remembers what it has read
     monkeypatch.setenv(variable, value)
-    with pytest.raises(ConfigError, match=f"{told}.*variables, a profile, a role"):
-        client(None)
+    for keys in (None, S3Keys(access_key=SecretStr("a"), secret_key=SecretStr("b"))):
+        with pytest.raises(ConfigError, match=f"{told}.* Correct, or unset, AWS_PROFILE, AWS_CONFIG_FILE") as caught:
+            client(keys)
+        assert "Give" not in str(caught.value)
 
 
 NO = "com.amazonaws.services.s3.model.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: "
