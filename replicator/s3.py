@@ -22,7 +22,7 @@ holder of a lease of 30 is sure of it.
 
 _THROTTLED, _BROKEN = 429, 500
 _OWN = "Give s3.access_key and s3.secret_key, or as to any AWS tool: variables, a profile, a role."
-_AWSS = "Correct, or unset, AWS_PROFILE, AWS_CONFIG_FILE and AWS's other variables, or the files that they name."
+_AWSS = "Correct, or unset, AWS_PROFILE, AWS_CONFIG_FILE and others of AWS's, or what their files say, or s3.region."
 _NO_BUCKET = re.compile(r"\bNoSuchBucket\b|\bNO_SUCH_BUCKET\b")
 """As S3 says it, and pyarrow of it."""
 
@@ -36,10 +36,11 @@ def refuse_silent(endpoint: str) -> None:
 
 def client(s3: S3Keys | None) -> Any:
     """A client that tells soon that nobody answers. Raises Unreachable for an endpoint that is silent, ConfigError for
-    settings of AWS's own that are none.
+    a setting, AWS's own among them, that is none.
     """
     import boto3  # noqa: PLC0415 - half a second that --help need not wait
     import botocore.config  # noqa: PLC0415
+    import botocore.exceptions  # noqa: PLC0415
 
     style = "path" if s3 is not None and s3.path_style else "auto"
     retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
@@ -48,8 +49,11 @@ def client(s3: S3Keys | None) -> Any:
         refuse_silent(s3.endpoint)
     config = botocore.config.Config(s3={"addressing_style": style}, **patience)
     given = _credentials(s3)
-    with answering(given.get("endpoint_url", "AWS"), "be asked", _OWN):
+    try:
         return boto3.client("s3", **given, config=config)
+    except (botocore.exceptions.BotoCoreError, ValueError) as error:  # no store has been asked yet
+        where = given.get("endpoint_url", "AWS")
+        raise ConfigError(f"No client of the object store can be made: {error}", where=where, mend=_AWSS) from error
 
 
 def place(location: str) -> tuple[str, str]:
@@ -87,8 +91,6 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
         raise ConfigError(f"The object store refuses to {what}: {code}.", where=where, mend=mend) from error
     except (aws.NoCredentialsError, aws.PartialCredentialsError) as error:
         raise ConfigError("There are no credentials for the object store.", where=where, mend=_OWN) from error
-    except (aws.ProfileNotFound, aws.ConfigNotFound, aws.ConfigParseError, aws.InvalidConfigError) as error:
-        raise ConfigError(f"AWS's own settings are of no use: {error}", where=where, mend=_AWSS) from error
     except (aws.CredentialRetrievalError, aws.TokenRetrievalError, aws.SSOError) as error:
         raise ConfigError(f"AWS's own settings are of no use: {error}", where=where, mend=_OWN) from error
     except (aws.BotoCoreError, ValueError) as error:

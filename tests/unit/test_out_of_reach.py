@@ -67,6 +67,35 @@ def test_awss_own_settings_that_are_none_are_a_mistake_of_the_configuration(
         assert "Give" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("AWS_DEFAULT_REGION", "eu west 1", "eu west 1"),
+        ("AWS_ENDPOINT_URL", "nonsense", "Invalid endpoint: nonsense"),
+        ("AWS_DEFAULTS_MODE", "zzz", "zzz"),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://192.0.2.1/", "Unsupported host"),
+    ],
+)
+def test_no_setting_of_awss_that_is_none_is_a_silent_store(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, told: str
+) -> None:
+    """Exit code 2: whoever waits and tries again waits for ever."""
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # as above
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=f"No client .*{told}.* Correct, or unset"):
+        client(None)
+
+
+def test_a_region_that_is_none_is_a_mistake_of_the_configuration() -> None:
+    """The one of `s3` as well."""
+    with pytest.raises(ConfigError, match=r"eu west 1.*s3\.region"):
+        client(S3Keys(region="eu west 1", access_key=SecretStr("a"), secret_key=SecretStr("b")))
+
+
 NO = "com.amazonaws.services.s3.model.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: "
 REFUSED = {
     "keys that do not hold": f"java.nio.file.AccessDeniedException: s3a://b/k: getFileStatus: {NO}403 Forbidden;)",
