@@ -64,6 +64,7 @@ class Service:
         except aws.NoRegionError as error:
             raise ConfigError(f"It is not said in which region {self.name} is.", mend=f"Set {self.region}.") from error
         except credentials as error:
+            s3.refuse_silent_agent(error, where)
             mend = "Give them as to any AWS tool: variables, a profile, or a role."
             raise ConfigError("There are no AWS credentials.", mend=mend) from error
         except aws.ParamValidationError as error:

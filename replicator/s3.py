@@ -35,8 +35,8 @@ def refuse_silent(endpoint: str) -> None:
 
 
 def client(s3: S3Keys | None) -> Any:
-    """A client that tells soon that nobody answers. Raises Unreachable for an endpoint that is silent, ConfigError for
-    a setting, AWS's own among them, that is none.
+    """A client that tells soon that nobody answers. Raises Unreachable for an endpoint, or an agent that gives
+    credentials, that is silent, ConfigError for a setting, AWS's own among them, that is none.
     """
     import boto3  # noqa: PLC0415 - half a second that --help need not wait
     import botocore.config  # noqa: PLC0415
@@ -53,6 +53,7 @@ def client(s3: S3Keys | None) -> Any:
         return boto3.client("s3", **given, config=config)
     except (botocore.exceptions.BotoCoreError, ValueError) as error:  # no store has been asked yet
         where = given.get("endpoint_url", "AWS")
+        refuse_silent_agent(error, where)
         raise ConfigError(f"No client of the object store can be made: {error}", where=where, mend=_AWSS) from error
 
 
@@ -92,10 +93,19 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
     except (aws.NoCredentialsError, aws.PartialCredentialsError) as error:
         raise ConfigError("There are no credentials for the object store.", where=where, mend=_OWN) from error
     except (aws.CredentialRetrievalError, aws.TokenRetrievalError, aws.SSOError) as error:
+        refuse_silent_agent(error, where)
         raise ConfigError(f"AWS's own settings are of no use: {error}", where=where, mend=_OWN) from error
     except (aws.BotoCoreError, ValueError) as error:
         told = f"The object store does not answer: {type(error).__name__}."
         raise Unreachable(told, where=where, mend="Check that it runs and s3.endpoint is right.") from error
+
+
+def refuse_silent_agent(error: Exception, where: str) -> None:
+    """Raise Unreachable where *error* is of an agent, as a container has one, which gives credentials and did not."""
+    from botocore.exceptions import MetadataRetrievalError  # noqa: PLC0415 - as above
+
+    if isinstance(error.__context__, MetadataRetrievalError):
+        raise Unreachable(f"Nobody gives credentials: {error}", where=where, mend="Try again later.") from error
 
 
 def refusal(why: str, where: str | None = None) -> StoreRefused:

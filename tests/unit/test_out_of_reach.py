@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import boto3
 import pytest
+from botocore.exceptions import CredentialRetrievalError, MetadataRetrievalError
+from botocore.utils import ContainerMetadataFetcher
 from pydantic import SecretStr
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from replicator import cli, session
-from replicator.catalog import store
+from replicator.catalog import athena, store
 from replicator.config.settingkeys import S3Keys
 from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableStopped, Unreachable, exit_code
 from replicator.jvm import causes, hadoop
-from replicator.s3 import client, refusal
+from replicator.s3 import answering, client, refusal
 from replicator.stages import engine
 from replicator.stages.intake import bronze_stream
 from replicator.stages.models import refresh_plan, refresh_reasons
@@ -94,6 +96,29 @@ def test_a_region_that_is_none_is_a_mistake_of_the_configuration() -> None:
     """The one of `s3` as well."""
     with pytest.raises(ConfigError, match=r"eu west 1.*s3\.region"):
         client(S3Keys(region="eu west 1", access_key=SecretStr("a"), secret_key=SecretStr("b")))
+
+
+def test_an_agent_that_is_silent_for_a_moment_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 3: a container's credentials come from one, which a scheduler waits for."""
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # as above
+    monkeypatch.setattr(ContainerMetadataFetcher, "SLEEP_TIME", 0)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:9/")
+    with pytest.raises(Unreachable, match=r"credentials.*127\.0\.0\.1:9"):
+        client(None)
+    with pytest.raises(Unreachable, match=r"credentials.*127\.0\.0\.1:9"):
+        athena.client(athena.Place(region="us-east-1"))
+
+
+def test_credentials_that_an_agent_does_not_renew_amid_the_work_are_worth_another_try() -> None:
+    """The same once the store has been asked; of a program that fails to give them nobody knows that."""
+    for cause, kind in ((MetadataRetrievalError(error_msg="timed out"), Unreachable), (None, ConfigError)):
+        error = CredentialRetrievalError(provider="here", error_msg="no")
+        error.__context__ = cause  # as botocore's `raise` amid an `except` leaves it
+        with pytest.raises(kind, match="credentials from here"), answering("s3a://b/k", "read", "Check it."):
+            raise error
 
 
 NO = "com.amazonaws.services.s3.model.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: "
