@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 _HEADING = re.compile(r"^## (.+)$")
 _FENCE = re.compile(r"^```(\w*)$")
+_WORD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"';])+|;""")
+_BEHIND = re.compile(r"(?:\|\|?|&&?|;)$|\d?>")
 _HEREDOC = re.compile(r"<<'(\w+)'")
 
 
@@ -26,9 +29,26 @@ def sections(page: str = "README.md") -> dict[str, list[str]]:
 
 
 def headings(page: Path) -> set[str]:
-    """The anchors of a page, by which links lead to its headings."""
-    told = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", each.lower()).strip().replace(" ", "-") for each in told}
+    """The anchors of a page, by which links lead to its headings: a second one of a name ends with ``-1``. Code has
+    none.
+    """
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    told = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    names = [re.sub(r"[^\w -]", "", each.lower()).strip().replace(" ", "-") for each in told]
+    before = [names[:at].count(name) for at, name in enumerate(names)]
+    return {f"{name}-{times}" if times else name for name, times in zip(names, before, strict=True)}
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """File and anchor (empty where there is none) of each link of a page that leads to no other site."""
+    told = re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8"))
+    return [(page.parent / target if target else page, anchor) for target, anchor in told if "://" not in target]
+
+
+def words(command: str) -> list[str]:
+    """The words of the first program of a line of shell, in their quotes: up to a pipe, a further command or a file."""
+    found = _WORD.findall(command)
+    return list(itertools.takewhile(lambda word: not _BEHIND.match(word), found))
 
 
 def commands(section: str, page: str = "README.md") -> list[str]:

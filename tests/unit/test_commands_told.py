@@ -13,6 +13,7 @@ import pytest
 from replicator.cli import verbs
 from replicator.config import yamlschema
 from tests import messages, readme
+from tests.unit import test_readme
 
 PAGES = [readme.ROOT / "README.md", readme.ROOT / "CONTRIBUTING.md", *sorted((readme.ROOT / "docs").rglob("*.md"))]
 MANUAL = [page for page in PAGES if page.parent.name != "decisions"]
@@ -38,7 +39,7 @@ GROUPS = {" ".join(name.split()[:size]) for name in COMMANDS for size in (1, 2)}
 
 def wrong(code: str) -> str | None:
     """What is not right in words behind ``replicator``; None where verb and flags are there."""
-    words = re.sub(r"[][]|\.\.\.", " ", code).split()
+    words = readme.words(re.sub(r"[][]|\.\.\.", " ", code))
     name = max(
         (told for told in (*COMMANDS, *GROUPS) if words[: len(told.split())] == told.split()), key=len, default=""
     )
@@ -77,11 +78,33 @@ def test_a_page_names_verbs_and_flags_that_there_are(page: Path) -> None:
         ("```sh\nreplicator verify --sampel 0.1\n```", "verify has no --sampel"),
         ("`replicator run silver [--contineous]`", "run has no --contineous"),
         ("`replicator connect offsets\nreset NAME --json`", "connect offsets reset has no --json"),
+        ("```sh\nreplicator sql 'SELECT 1; SELECT 2' --fromat csv | cat\n```", "sql has no --fromat"),
+        ("`replicator diff TABLE --from V|TIME [--ot V|TIME]`", "diff has no --ot"),
     ],
 )
 def test_what_there_is_not_is_seen(text: str, why: str) -> None:
     """A misspelt verb or flag on a page is found."""
     assert [wrong(code) for code in of_page(text)] == [why]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "replicator run --env local | grep -v error",
+        "replicator status --json | jq --raw-output .x",
+        "replicator run && ls -la",
+        "replicator run; ls -la",
+        "replicator run || rm --force it",
+        "replicator status > --file",
+        "replicator status 2>/dev/null --x",
+        'replicator sql "SELECT a -x FROM t" --lake .demo/lake',
+        "replicator sql 'SELECT 1 --x' --env local",
+    ],
+)
+def test_what_other_programs_of_a_line_take_is_not_asked_of_ours(line: str) -> None:
+    """Nor what stands in quotes; the README's own test takes them, too."""
+    assert [wrong(code) for code in of_page(f"```sh\n{line}\n```")] == [None]
+    test_readme.check(line)
 
 
 def test_every_command_is_told_in_the_manual() -> None:

@@ -99,9 +99,42 @@ def test_a_command_that_went_on_ends_with_what_is_to_be_done() -> None:
 CODES = {kind.code: kind.exit_code for kind in CLASSES if issubclass(kind, errors.TableStopped)}
 
 
+CLAIM = re.compile(r"`([A-Z][A-Z_]+)\b[^`]*`(?: \((\d)\))?")
+"""A code, or another name in capitals, and the exit code where it stands right behind."""
+
+
+def claims(table: str) -> list[tuple[str, str]]:
+    """Those of the second column of a page's table, which says what is seen."""
+    rows = [row.split(" | ") for row in table.splitlines() if row.startswith("| ")]
+    return [claim for row in rows for claim in CLAIM.findall(row[1])]
+
+
+def wrong(table: str) -> dict[str, int]:
+    """What a table says of exit codes against the classes: a name in capitals without one may be anything."""
+    return {name: int(number) for name, number in claims(table) if number and CODES.get(name) != int(number)}
+
+
 def test_every_code_stands_in_the_table_of_what_to_do_with_its_exit_code() -> None:
-    """README sends whoever meets one there; what that table names, and no class has, nobody will ever see."""
+    """README sends whoever meets one there; what that table says a run ends with, and no class has, nobody will ever
+    see.
+    """
     table = "\n".join(readme.sections("docs/operate.md")["What comes in, what you see, what to do"])
-    told = re.findall(r"`([A-Z]+_[A-Z_]+|RESIDUE)\b[^`]*`(?: \((\d)\))?", table)
-    assert {code for code, _ in told} - {"JAVA_HOME"} == CODES.keys()
-    assert [(code, number) for code, number in told if number and int(number) != CODES[code]] == []
+    assert CODES.keys() - {name for name, _ in claims(table)} == set()
+    assert wrong(table) == {}
+
+
+@pytest.mark.parametrize(
+    ("seen", "found"),
+    [
+        ("`TOPIC_GONE` (1), with its name", {"TOPIC_GONE": 1}),
+        ("`TOPIC_DELETED: x` (3)", {"TOPIC_DELETED": 3}),
+        ("`TOPIC_DELETED` (1), or `TOPIC_GONE` (2)", {"TOPIC_GONE": 2}),
+        ("`POSTGRES_PASSWORD` is told (2); `SQLSTATE 28P01`", {}),
+    ],
+)
+def test_a_code_that_no_class_has_is_found_and_other_names_are_not(seen: str, found: dict[str, int]) -> None:
+    """A variable may be told of, too."""
+    assert (
+        wrong(f"| what comes in | what you see | what to do |\n|---|---|---|\n| `A_B` | {seen} | set `C_D` (1) |")
+        == found
+    )
