@@ -48,15 +48,15 @@ def set_when_missing(values: Mapping[str, str]) -> None:
     put({name: value for name, value in values.items() if not variable(name)})
 
 
-def spell_every_path() -> None:
+def spell_every_path(in_locale: str = _EVERY_LETTER) -> None:
     """Child processes know every letter of a path in the locale C, too, as this one does: a JVM would read ``?`` for
-    what ASCII has not, and write to another place. An old system without such a locale is left as it is.
+    what ASCII has not, and write to another place. On an old system without *in_locale* all is left as it is.
     """
     before = locale.setlocale(locale.LC_CTYPE)
     if before in ("C", "POSIX"):
         with suppress(locale.Error):
-            locale.setlocale(locale.LC_CTYPE, _EVERY_LETTER)
-            put({"LC_ALL": _EVERY_LETTER})
+            locale.setlocale(locale.LC_CTYPE, in_locale)
+            put({"LC_ALL": in_locale})
         locale.setlocale(locale.LC_CTYPE, before)
 
 
