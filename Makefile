@@ -110,7 +110,11 @@ lock: ## write the requirement locks anew (needs uv)
 	@$(TIMED) "lock Flink" $(LOCK) --no-deps benchmarks/requirements/flink.in --output-file benchmarks/requirements/flink.lock
 
 clean: ## stop the stack; remove the environment, data and caches of this checkout
-	@if $(BIN)/python -c "import infra.local" 2>/dev/null; then $(BIN)/python -m infra.local down --delete; \
-	elif kill -0 $$(cut -d " " -f 1 .cache/stack/*/pid 2>/dev/null) 2>/dev/null; then \
-	  echo "The stack runs, and without its environment nothing can stop it: \`make env\`, then \`make clean\`." >&2; exit 2; fi
+	@if $(BIN)/python -c "import infra.local" 2>/dev/null; then $(BIN)/python -m infra.local down --delete; else \
+	  born() { awk '{ sub(/.*\) /, "") } $$1 !~ /[ZX]/ { print $$20 }' "$$1" 2>/dev/null; }; \
+	  for noted in .cache/stack/*/pid; do \
+	    start=$$(born "$$noted"); \
+	    if [ -n "$$start" ] && [ "$$start" = "$$(born "/proc/$$(cut -d " " -f 1 "$$noted")/stat")" ]; then \
+	      echo "The stack runs, and without its environment nothing can stop it: \`make env\`, then \`make clean\`." >&2; exit 2; fi; \
+	  done; fi
 	rm -rf .venv .venv-4.1 .cache .demo .replicator build dist *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis

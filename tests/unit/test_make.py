@@ -11,6 +11,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
+from infra.local.processes import birth
+
 ROOT = Path(__file__).parents[2]
 LITTLE = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
 
@@ -23,6 +27,14 @@ def half_made(folder: Path) -> Path:
     """As ``python -m venv`` leaves it before it has come to pip; its Python."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / ".venv"], check=True)
     return folder / ".venv" / "bin" / "python"
+
+
+def noted(folder: Path, pid: int, born: str) -> None:
+    """A server of the stack, as it writes of itself when it starts."""
+    for name in ("kafka", "s3"):
+        (folder / ".cache" / "stack" / name).mkdir(parents=True)
+    line = f"{pid} (a (b) c) S {' '.join(['0'] * 18)} {born} {' '.join(['0'] * 30)}\n"
+    (folder / ".cache" / "stack" / "kafka" / "pid").write_text(line)
 
 
 def checkout(folder: Path) -> None:
@@ -58,18 +70,25 @@ def test_a_half_made_environment_can_be_removed(tmp_path: Path) -> None:
     python = half_made(tmp_path)
     assert run(tmp_path, sys.executable, "-c", "import infra.local").returncode == 0
     assert run(tmp_path, python, "-c", "import infra.local").returncode == 1
-    (tmp_path / ".cache" / "stack" / "kafka").mkdir(parents=True)
-    (tmp_path / ".cache" / "stack" / "kafka" / "pid").write_text("4194305 (java) S\n")  # more than there are
+    noted(tmp_path, 4194305, born="77")  # more than there are
     assert run(tmp_path, "make", "clean").returncode == 0
     assert not (tmp_path / ".venv").exists()
     assert not (tmp_path / ".cache").exists()
 
 
-def test_the_folder_of_servers_that_run_is_not_removed(tmp_path: Path) -> None:
-    """Else nobody could stop them any more."""
+@pytest.mark.parametrize("pid", [os.getpid(), 1], ids=["ours", "another user's"])
+def test_the_folder_of_servers_that_run_is_not_removed(tmp_path: Path, pid: int) -> None:
+    """Else nobody could stop them any more; some run as a user of their own."""
     shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / ".cache" / "stack" / "kafka").mkdir(parents=True)
-    (tmp_path / ".cache" / "stack" / "kafka" / "pid").write_text(f"{os.getpid()} (java) S\n")
+    noted(tmp_path, pid, born=str(birth(pid)))
     done = run(tmp_path, "make", "clean")
     assert (done.returncode, (tmp_path / ".cache").exists()) == (2, True)
     assert "`make env`, then `make clean`" in done.stderr
+
+
+def test_a_process_that_got_the_id_of_a_server_is_none(tmp_path: Path) -> None:
+    """As after a reboot: a server is known by its start, too."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    noted(tmp_path, os.getpid(), born=f"{birth(os.getpid())}0")
+    done = run(tmp_path, "make", "clean")
+    assert (done.returncode, (tmp_path / ".cache").exists()) == (0, False), done.stderr
