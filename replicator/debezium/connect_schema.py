@@ -54,6 +54,9 @@ BY_NAME = {
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
 BITS = "io.debezium.data.Bits"
+OBJECT = Logical("json", encoding="object")
+"""A struct or a map that is kept as its JSON text: its only member is no type of a union, whatever it is called."""
+
 _VECTORS = {"io.debezium.data.FloatVector": "float", "io.debezium.data.DoubleVector": "double"}
 _SOURCE_TYPE = "__debezium.source.column.type"
 _MONEY_PRECISION = 19
@@ -115,9 +118,9 @@ def _by_connect_type(schema: Mapping[str, Any], connect_type: str) -> Logical:
         return Logical("array", element=logical_of(schema.get("items") or {"type": "string"}))
     if connect_type == "struct":
         fields = fields_of(schema)
-        return Logical("struct", fields=fields) if _can_be_named(fields) else Logical("json")
+        return Logical("struct", fields=fields) if _can_be_named(fields) else OBJECT
     if connect_type == "map":
-        return Logical("map") if _is_text_map(schema) else Logical("json")
+        return Logical("map") if _is_text_map(schema) else OBJECT
     if connect_type not in _BY_CONNECT_TYPE:
         raise ConfigError(f"Connect type {connect_type!r} is not known", where=schema.get("field"))
     source_type = str(_parameters(schema).get(_SOURCE_TYPE, "")).upper()

@@ -23,7 +23,8 @@ class Logical:
     ``length`` is the number of bits of ``bits``. ``unsigned`` marks a MySQL BIGINT UNSIGNED (section 5).
     ``encoding`` says how values are written where a schema cannot: decimals ``base64`` (mode ``precise``),
     ``text`` (mode ``string``), ``number`` (converter's NUMERIC format) or ``connect`` (base64 or a number, value by
-    value, which a schema block does not say); bytes ``base64``, ``base64url``, ``hex``; GUESSED_DOUBLE has one too.
+    value, which a schema block does not say); bytes ``base64``, ``base64url``, ``hex``; JSON that comes
+    as itself, not as a text, ``object``; GUESSED_DOUBLE has one too.
     ``element`` belongs to ``array``, ``fields`` to ``struct``.
     """
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from replicator.debezium.connect_schema import row_fields
+from replicator.debezium.connect_schema import OBJECT, row_fields
 from replicator.debezium.jsontext import Number
 from replicator.debezium.logical import Logical
 from replicator.errors import ConfigError
@@ -104,8 +104,7 @@ class Unions:
             parts = held if name == "array" else value
             element = logical.element
             return [self._column(part, element, from_avro) for part in parts] if isinstance(parts, list) else value
-        is_text_of_struct = logical.name == "json" and name not in _PRIMITIVES  # one that no format can name
-        is_union = _holds(name, held) and not isinstance(held, dict | list) and not is_text_of_struct
+        is_union = _holds(name, held) and not isinstance(held, dict | list) and logical != OBJECT
         scalar = held if is_union else value
         return self._bytes(scalar) if (is_union or from_avro) and _is_bytes(logical) else scalar
 

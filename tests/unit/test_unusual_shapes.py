@@ -142,6 +142,33 @@ def test_a_field_of_a_struct_may_have_a_dot_in_its_name(sent: Any, plain: Any) -
     assert row_of({"id": 1, "v": sent}, Unions({"shop.orders": {"v": outer}})) == {"id": 1, "v": plain}
 
 
+@pytest.mark.parametrize(
+    ("sent", "plain"),
+    [
+        ({"io.debezium.data.Json": "{}"}, "{}"),
+        ({"string": "{}"}, "{}"),
+    ],
+)
+def test_a_json_column_is_unwrapped_under_the_name_of_its_type(sent: Any, plain: str) -> None:
+    """A5: the schema of a JSON column has a name, by which its union calls the text."""
+    assert row_of({"id": 1, "doc": sent}) == {"id": 1, "doc": plain}
+
+
+@pytest.mark.parametrize("name", ["a`b.c", "bytes"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"type": "struct", "fields": [{"type": "string", "field": "a`b.c"}, {"type": "bytes", "field": "bytes"}]},
+        {"type": "map", "keys": {"type": "string"}, "values": {"type": "bytes"}},
+    ],
+)
+def test_a_struct_or_a_map_that_is_kept_as_its_text_is_no_union(kind: dict[str, Any], name: str) -> None:
+    """A5: its only member is its own, whatever it is called."""
+    block = {"type": "struct", "fields": [kind | {"field": "v"}, {"type": "string", "field": "__x"}]}
+    payload = Unions().record(exactly({"schema": block, "payload": {"v": {name: "AQ=="}}}), TOPIC)["payload"]
+    assert payload == {"v": {name: "AQ=="}}
+
+
 def test_bytes_of_avro_s_own_json_are_characters_by_declaration_only() -> None:
     """Promise D: ``EtaH`` may be four bytes or three; the text does not tell."""
     latin1 = Unions({"shop.orders": DECLARED}, latin1=True)
