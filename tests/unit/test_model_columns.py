@@ -64,6 +64,16 @@ def test_a_column_with_a_name_that_a_difference_needs_is_refused(shop: Shop, nam
     assert shop.at.gold.version(shop.spark, shop.at.lake.gold("dim")) is None
 
 
+@pytest.mark.parametrize("name", ["_change_type", "_commit_version", "_Commit_Timestamp"])
+def test_a_column_called_as_one_of_the_change_feed_is_refused(shop: Shop, name: str) -> None:
+    """By name, with what to do: Delta keeps no feed of a table that has it."""
+    [built] = shop.refresh(replace(OF_A_PRODUCT, sql=f"SELECT code, gone AS {name} FROM {{products}}"))
+    assert isinstance(built.error, ConfigError)
+    assert built.error.what == f"the SQL of model dim gives a column {name}, which Delta's change feed has of its own"
+    assert built.error.mend == "Name it otherwise with AS in dim.sql."
+    assert shop.at.gold.version(shop.spark, shop.at.lake.gold("dim")) is None
+
+
 @pytest.mark.parametrize("value", ["NULL", "array()", "named_struct('a', 1, 'b', map('x', NULL))"])
 def test_a_column_that_has_no_type_is_refused(shop: Shop, value: str) -> None:
     """A NULL says nothing of what it is instead of: Delta would make a table that nobody can read, or write, again."""

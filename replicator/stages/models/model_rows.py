@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from replicator.errors import ConfigError, first_line
 from replicator.spec import Model
+from replicator.transforms.columns.layout import OF_A_FEED
 from replicator.transforms.columns.untyped import is_interval, is_untyped, within
 from replicator.transforms.model import RESERVED
 
@@ -54,6 +55,9 @@ def _wrong_column(field: T.StructField, place: str) -> Iterator[tuple[str, str]]
     name, kind = field.name, field.dataType
     if name.casefold() in RESERVED:
         yield f"gives a column {name}, which is a name of ours", f"Call it something else in {place}."
+    if name.casefold() in OF_A_FEED:
+        what = f"gives a column {name}, which Delta's change feed has of its own"
+        yield what, f"Name it otherwise with AS in {place}."
     for unfit in _unfit(field):
         yield f"gives a column {unfit}, a name that no table can have", f"Name it with AS in {place}: {_WORDS}."
     if is_untyped(kind):

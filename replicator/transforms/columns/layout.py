@@ -28,8 +28,11 @@ _PASSING = (
     "_passes", "_apply_as_deletes", "_inner", "_outer", "_there", "_action", "_stays", "_inserted", "_verdict",
     "_record", "_told", "_came_from",
 )  # fmt: skip
+OF_A_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
+"""What Delta's change feed adds to a table's columns, in any case: a table with one of these has none."""
+
 _OF_FORMATS = (
-    "_change_type", "_commit_version", "_commit_timestamp",
+    *OF_A_FEED,
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
     "_hoodie_operation", "_hoodie_is_deleted",
 )  # fmt: skip
