@@ -60,7 +60,8 @@ OBJECT = Logical("json", encoding="object")
 _VECTORS = {"io.debezium.data.FloatVector": "float", "io.debezium.data.DoubleVector": "double"}
 _SOURCE_TYPE = "__debezium.source.column.type"
 _MONEY_PRECISION = 19
-_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_PLAIN = re.compile(r"(?!\d+(e\d+)?([yslfd]|bd)?$)\w+", re.ASCII | re.IGNORECASE)
+"""Letters, digits and ``_``, but for what is a number: ``1e5``, ``7L``."""
 
 
 def row_fields(value_schema: Mapping[str, Any]) -> tuple[Field, ...]:
@@ -129,9 +130,14 @@ def _by_connect_type(schema: Mapping[str, Any], connect_type: str) -> Logical:
 
 
 def _can_be_named(fields: Sequence[Field]) -> bool:
-    """Whether each format keeps a struct of these fields, some there are: nobody encodes the names within a column."""
+    """Whether Delta keeps a struct of these fields, some there are: nobody encodes the names within a column."""
     told = [field.name for field in fields]
-    return bool(told) and all(map(_PLAIN.fullmatch, told)) and names.case_twins(told) is None
+    return bool(told) and all(map(is_plain, told)) and names.case_twins(told) is None
+
+
+def is_plain(name: str) -> bool:
+    """Whether Spark reads a field's name in a type that it wrote down itself, with no quotes around."""
+    return _PLAIN.fullmatch(name) is not None
 
 
 def _is_text_map(schema: Mapping[str, Any]) -> bool:

@@ -14,7 +14,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import names
+from replicator.debezium.connect_schema import is_plain
 from replicator.debezium.schema import Form
+from replicator.errors import TableStopped
 from replicator.stages.table.origins import Origin
 from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick import schema_ledger
@@ -24,6 +26,7 @@ from replicator.transforms import changes, evolve
 from replicator.transforms.columns import homes, written
 from replicator.transforms.columns.layout import key_of, kin, version_of
 from replicator.transforms.columns.policy import ADDED, MOVED, Change, Policy
+from replicator.transforms.columns.untyped import within
 from replicator.transforms.columns.written import Written
 from replicator.transforms.evolve import Plan
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -100,10 +103,22 @@ def _noting(share: Share, told: Written) -> Ledger | None:
 def _plan(
     share: Share, forms: Sequence[Form], stored: StructType | None, policy: Policy, ledger: Ledger | None
 ) -> Plan:
+    _refuse_unreadable(share, stored)
     types = None if stored is None else {column.name: column.dataType.simpleString() for column in stored}
     since = None if ledger is None else ledger.since
     declared = share.declaration.keys
     return evolve.plan(share.name, forms, types, keys(stored), declared=declared, policy=policy, since=since)
+
+
+def _refuse_unreadable(share: Share, stored: StructType | None) -> None:
+    """Raise TableStopped for a struct that nothing could name, from before such were kept as their texts."""
+    structs = ((column.name, each) for column in stored or () for each in within(column.dataType))
+    fields = ((column, name) for column, each in structs if isinstance(each, StructType) for name in each.names)
+    column, name = next((each for each in fields if not is_plain(each[1])), ("", ""))
+    if column:
+        whole = share.table.name
+        what = f"column {names.decode(column)} is a struct with a field {name!r}, which no type can be written with"
+        raise TableStopped(what, where=whole, mend=f"`replicator rebuild {whole}` makes it a text, from bronze.")
 
 
 def keys(stored: StructType | None) -> tuple[str, ...]:
