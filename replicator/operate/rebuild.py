@@ -27,7 +27,7 @@ from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import gone, history_table, horizons
 from replicator.transforms import history
-from replicator.transforms.columns.layout import key_of, stored_name
+from replicator.transforms.columns.layout import by_case, key_of, stored_name
 from replicator.transforms.equality import compare, rebuilt
 
 EQUAL, WRITTEN, REPLACED, FINISHED, PAUSED = "equal", "written", "replaced", "finished", "paused"
@@ -149,7 +149,7 @@ def _table(spark: SparkSession, begun: Rebuild) -> Iterator[Compared]:
         made = made if purged is None else rebuilt.without_deleted(made, purged.seq)
         present = rebuilt.without_deleted(present, shadow.truncated(begun))
     keys = key_of(made.schema)
-    parts = shadow.partitions(at, begun.name)
+    parts = shadow.partitions(at, begun.name, made.columns)
     other = _unlike_parts(at.silver.kept(spark, begun.table).partition_by, parts)
     table = replace(begun.table, keys=keys, partition_by=parts)
     with _compared(begun, table, present, made, other, same_key=set(key_of(present.schema)) == set(keys)) as found:
@@ -193,7 +193,8 @@ def _compared(
 
 def _of_column(column: str, table: Table, present: DataFrame, made: DataFrame) -> DataFrame:
     """The present rows with one column of the others. Raises ConfigError, TableStopped where that cannot be done."""
-    versions = rebuilt.versions(list(dict.fromkeys([*present.columns, *made.columns])), stored_name(column))
+    every = list(dict.fromkeys([*present.columns, *made.columns]))
+    versions = rebuilt.versions(every, stored_name(column, by_case(every)))
     if not set(versions) & set(made.columns) or set(versions) & set(table.keys):
         raise ConfigError(
             f"there is no column {column} that could be rebuilt alone",

@@ -52,6 +52,7 @@ class Transform:
     with ``column_list`` only those stay, with ``except_column_list`` all but those; ``rename`` gives other names.
     ``shard`` is a further column of the key: which of several source tables a row is from. ``as_deletes`` is a SQL
     condition over the columns before all steps: changes whose row satisfies it are deletes (`apply_as_deletes`).
+    ``free`` are names of formats that the table is not kept in: new columns may have them.
     """
 
     cast: tuple[tuple[str, str], ...] = ()
@@ -65,6 +66,7 @@ class Transform:
     rename: tuple[tuple[str, str], ...] = ()
     shard: str = ""
     as_deletes: str = field(default="", repr=False)  # lakes keep a hash of the text that this class had before it
+    free: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ retry, a purge, columns that moved) is followed alike, and a crash between the t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -22,7 +22,7 @@ from replicator.spec import Declaration, Progress, Table
 from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms.columns import homes
-from replicator.transforms.columns.layout import Layout, key_of, stored_name
+from replicator.transforms.columns.layout import Layout, by_case, key_of, stored_name
 from replicator.transforms.columns.reshape import OURS
 
 
@@ -71,7 +71,7 @@ def _followed(spark: SparkSession, at: Refinement, declared: Declaration, twin: 
     spark = tuning.session_for(spark, silver.size(spark, table), exact_names=True)
     rows = silver.read(spark, table, upto)
     keys = key_of(rows.schema)
-    twin = _made_as(declared, twin, keys)
+    twin = _made_as(declared, twin, keys, rows.columns)
     _evolve(spark, at, twin, rows.schema)
     changed = None if reached is None else silver.changed_keys(spark, replace(table, keys=keys), reached.version, upto)
     if changed is None and _has_other_columns(spark, at, twin, rows.schema):
@@ -89,8 +89,9 @@ def _followed(spark: SparkSession, at: Refinement, declared: Declaration, twin: 
     return Followed(twin.name, count, applied.written)
 
 
-def _made_as(declared: Declaration, twin: Table, keys: tuple[str, ...]) -> Table:
-    parts = tuple(map(stored_name, declared.partition_by))
+def _made_as(declared: Declaration, twin: Table, keys: tuple[str, ...], columns: Iterable[str]) -> Table:
+    own = by_case(columns)
+    parts = tuple(stored_name(part, own) for part in declared.partition_by)
     return replace(twin, keys=keys, partition_by=parts, merge_on_read=declared.merge_on_read)
 
 

@@ -8,10 +8,11 @@ records a table ends with the same columns, however they were batched.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator import names
+from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
 from replicator.debezium.widening import common
 from replicator.errors import SchemaRefused
@@ -82,17 +83,20 @@ def plan(
     declared: Sequence[str] = (),
     policy: Policy = FOLLOW,
     since: homes.Since | None = None,
+    free: Collection[str] = (),
 ) -> Plan:
     """The plan for a batch; ``keys`` are those that the table was made with, ``declared`` the user's, by source name.
 
     ``stored`` maps the table's columns to Spark types, None before it exists: then the first form with columns is what
     the table is made as, and the others are changes of it. ``since`` decides which types have which column; without it
-    stored ones stay, and new ones follow. Raises SchemaRefused where the key is not what it was.
+    stored ones stay, and new ones follow. ``free`` are names that the table's formats leave (``layout.free``). Raises
+    SchemaRefused where the key is not what it was.
     """
-    key_names = _keys(table, forms, keys, declared)
     own = {column: normal(kind) for column, kind in (stored or {}).items() if column not in SYSTEM_COLUMNS}
     forms, books = forms if stored is not None else _first_first(forms), _books(own)
-    spelling = _spelling(table, books, forms, key_names)
+    there = by_case([*books, *(name for name in free if stored_name(name) not in books)])
+    key_names = tuple(stored_name(key, there) for key in _keys(table, forms, keys, declared))
+    spelling = _spelling(table, books, [columns_of(form, key_names) for form in forms], there)
     key_names = tuple(spelling.get(key.casefold(), key) for key in key_names)
     draft = Draft(table, key_names, policy, books, spelling)
     for form in forms:
@@ -135,7 +139,7 @@ def first_seen(change: Change, forms: Sequence[Form], firsts: Mapping[int, str])
 
 
 def _is_same(column: str, stored: str) -> bool:
-    return stored_name(column).casefold() == stored.casefold()
+    return spelled(column, by_case([stored])) == stored
 
 
 def _brings(kind: str, change: Change) -> bool:
@@ -167,11 +171,13 @@ def _books(own: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return books
 
 
-def _spelling(table: str, stored: Iterable[str], forms: Sequence[Form], keys: Collection[str]) -> dict[str, str]:
+def _spelling(
+    table: str, stored: Iterable[str], forms: Sequence[Sequence[Field]], there: Container[str]
+) -> dict[str, str]:
     """How columns are spelled: as the table has them, then as the first form does. A source may change the case of a
     name; raises ConfigError for one that has two names that differ by nothing else (G4).
     """
-    told = [[stored_name(each.name) for each in columns_of(form, keys)] for form in forms]
+    told = [[stored_name(each.name, there) for each in form] for form in forms]
     for columns in told:
         names.refuse_case_twins(columns, f"table {table}")
     return by_case([*stored, *(name for columns in told for name in columns)])
@@ -182,7 +188,7 @@ def _dropped(forms: Sequence[Form], own: Mapping[str, str], draft: Draft) -> tup
     old name of the new one. Records with another new column may be older, and have them.
     """
     added = {change.column for change in draft.changes if change.kind == ADDED}
-    first = [stored_name(each.name) for each in forms[0].fields] if forms and not own else []
+    first = [spelled(each.name, draft.spelling) for each in forms[0].fields] if forms and not own else []
     known = by_case([*(version_of(column)[0] for column in own), *first])
     told = [{spelled(each.name, known) for each in form.fields} for form in forms]
     with_new = [set[str]().union(*(columns for columns in told if new in columns)) for new in added]
@@ -191,7 +197,7 @@ def _dropped(forms: Sequence[Form], own: Mapping[str, str], draft: Draft) -> tup
 
 
 def _keys(table: str, forms: Sequence[Form], keys: Sequence[str], declared: Sequence[str]) -> tuple[str, ...]:
-    """The key's columns by stored name. Records may have another key only where the user declared one."""
+    """The key's columns by source name. Records may have another key only where the user declared one."""
     told = sorted({tuple(each.name for each in form.key_fields) for form in forms if form.key_fields})
     found = [tuple(declared)] if declared else told
     known = [tuple(keys)] if keys else []
@@ -202,8 +208,7 @@ def _keys(table: str, forms: Sequence[Form], keys: Sequence[str], declared: Sequ
             where=table,
             mend=_way_out(table, keys, found),
         )
-    chosen = next(iter(found if declared else (*known, *found)), ())
-    return tuple(stored_name(key) for key in chosen)
+    return next(iter(found if declared else (*known, *found)), ())
 
 
 def _way_out(table: str, keys: Sequence[str], found: Sequence[Sequence[str]]) -> str:

@@ -451,3 +451,46 @@ def test_a_hostile_column_is_stored_encoded() -> None:
     assert list(found.layout.types) == ["id", "a_x2e_b_x20_c"]
     again = evolve.plan("t", [form({"id": "int", "a.b c": "date"})], columns(found))
     assert list(again.layout.types) == ["id", "a_x2e_b_x20_c", "a_x2e_b_x20_c__v2"]
+
+
+@pytest.mark.parametrize("policy", [Policy("evolve"), FAIL, FREEZE])
+@pytest.mark.parametrize("name", ["_hoodie_is_deleted", "_Change_Type"])
+def test_a_table_that_has_a_column_of_another_format_keeps_it(name: str, policy: Policy) -> None:
+    """N-3: what was made before such names were kept apart goes on as it was, also where it is of the key."""
+    stored = {"id": "int", name: "boolean"} | SYSTEM
+    found = evolve.plan("t", [form({"id": "int", name: "boolean"}, ("id", name))], stored, ("id", name), policy=policy)
+    assert (columns(found), found.layout.keys, found.changes) == ({"id": "int", name: "boolean"}, ("id", name), ())
+    assert not found.evolution
+    assert found.layout.named(name) == name
+    silent = form({"id": "int", name.upper(): "boolean"})
+    assert columns(evolve.plan("t", [silent], stored, ("id",), policy=policy)) == columns(found)
+
+
+@pytest.mark.parametrize(
+    ("formats", "kept"),
+    [
+        ((), ["_x5f_change_type", "_hoodie_is_deleted"]),
+        (("delta",), ["_x5f_change_type", "_hoodie_is_deleted"]),
+        (("hudi",), ["_change_type", "_x5f_hoodie_is_deleted"]),
+        (("delta", "hudi"), ["_x5f_change_type", "_x5f_hoodie_is_deleted"]),
+    ],
+)
+def test_a_new_table_may_have_the_names_of_formats_that_it_is_not_kept_in(
+    formats: tuple[str, ...], kept: list[str]
+) -> None:
+    """N-3: SQL of the configuration finds them as the source calls them; what a table has stays, whatever is said."""
+    told = form({"_change_type": "int", "_hoodie_is_deleted": "boolean"}, ("_hoodie_is_deleted",))
+    found = evolve.plan("t", [told], None, free=layout.free(formats))
+    assert (list(found.layout.types), found.layout.keys) == (kept, (kept[1],))
+    for others in ((), ("hudi",), ("delta", "hudi")):
+        again = evolve.plan("t", [told], columns(found) | SYSTEM, ("_hoodie_is_deleted",), free=layout.free(others))
+        assert (columns(again), again.changes) == (columns(found), ())
+
+
+def test_how_a_column_of_another_format_is_written_is_known_by_its_own_name() -> None:
+    """A3: records without types are read as those with types wrote the column."""
+    told = written.of([form({"_hoodie_is_deleted": "boolean"})])
+    assert written.in_one_case(told, ["_hoodie_is_deleted"]) == {
+        ("_hoodie_is_deleted", layout.kin("boolean")): "boolean"
+    }
+    assert {name for name, _ in written.in_one_case(told)} == {"_x5f_hoodie_is_deleted"}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from replicator.errors import TableStopped
 from replicator.formats.control import MemoryControl
@@ -16,7 +17,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.rebuild import How, rebuild
-from replicator.spec import Arrival, Column, Declaration, SourceSpec, Table
+from replicator.spec import Arrival, Column, Declaration, SourceSpec, Table, Transform
 from replicator.stages import silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
@@ -67,6 +68,77 @@ def test_columns_called_as_those_of_a_change_feed_are_kept(exact: SparkSession, 
         assert (account.error, account.applied) == (None, 1)
     [shown] = live(at.silver.read(exact, at.lake.silver("s", "shop.orders"))).collect()
     assert shown.asDict() == {"id": 7, **{name: value + 1 for name, value in columns.items()}}
+
+
+def marked(at: Refinement, **keys: Any) -> Refinement:
+    """The same with these keys of its table."""
+    [declared] = at.source.tables
+    return replace(at, source=replace(at.source, tables=(replace(declared, **keys),)))
+
+
+def test_sql_finds_a_column_that_only_another_format_could_not_have(exact: SparkSession, tmp_path: Path) -> None:
+    """N-3: whoever marks rows as deleted as Hudi's writers do says so by that name, in a table of Delta."""
+    told = Transform(as_deletes="_hoodie_is_deleted", except_column_list=("_hoodie_is_deleted",))
+    kinds = {"id": "int", "_hoodie_is_deleted": "boolean"}
+    at = marked(lake(tmp_path, DeltaFormat(), **kinds), transform=told)
+    for number, gone in enumerate([False, False, True]):
+        row = {"id": number % 2, "_hoodie_is_deleted": gone}
+        account = taken(exact, at, [change(number, {"id": number % 2}, row, pos=10 + number)])
+        assert (account.error, account.applied) == (None, 1)
+    shown = live(at.silver.read(exact, at.lake.silver("s", "shop.orders")))
+    assert [row.asDict() for row in shown.collect()] == [{"id": 1}]
+
+
+def test_each_step_finds_a_column_that_its_table_has(exact: SparkSession, tmp_path: Path) -> None:
+    """N-3: by the source's name, as the source's columns lie there; a table that is there is parted by such a one."""
+    told = Transform(
+        cast=(("_hoodie_file_name", "bigint"),),
+        derive=(("_hoodie_commit_time", "_hoodie_commit_time + 1"),),
+        masked=("_hoodie_record_key",),
+        rename=(("_hoodie_commit_seqno", "seqno"),),
+    )
+    words = ("_hoodie_file_name", "_hoodie_commit_time", "_hoodie_record_key", "_hoodie_commit_seqno")
+    part = "_hoodie_partition_path"
+    at = marked(lake(tmp_path, DeltaFormat(), "id", *words, part), transform=told, partition_by=(part,))
+    for number in range(2):
+        row = {"id": 1, part: 5, **dict.fromkeys(words, 7)}
+        assert taken(exact, at, [change(number, {"id": 1}, row, pos=10 + number)]).error is None
+    table = at.lake.silver("s", "shop.orders")
+    stored = at.silver.read(exact, table)
+    [shown] = live(stored).collect()
+    assert shown.asDict() == {
+        "id": 1, "_hoodie_file_name": 7, "_hoodie_commit_time": 8, "_hoodie_record_key": "n", "seqno": 7, part: 5,
+    }  # fmt: skip
+    assert stored.schema["_hoodie_file_name"].dataType.simpleString() == "bigint"
+    assert at.silver.kept(exact, table).partition_by == (part,)
+
+
+def tidy(rows: DataFrame) -> DataFrame:
+    """A function of a user's that passes a column on, and gives another."""
+    return rows.withColumn("_hoodie_record_key", rows["_hoodie_file_name"] + 1)
+
+
+def test_a_transform_may_give_such_a_column(exact: SparkSession, tmp_path: Path) -> None:
+    """N-3: under its own name, so that a table of Delta that has it already goes on with it."""
+    told = Transform(
+        function=f"{__name__}:tidy",
+        derive=(("_hoodie_is_deleted", "v > 1"),),
+        where="NOT _hoodie_is_deleted",
+        rename=(("v", "_hoodie_operation"),),
+    )
+    at = marked(lake(tmp_path, DeltaFormat(), "id", "v", "_hoodie_file_name"), transform=told)
+    records = [change(n, {"id": n}, {"id": n, "v": n, "_hoodie_file_name": 7}, pos=10 + n) for n in (1, 2)]
+    assert taken(exact, at, records).error is None
+    stored = at.silver.read(exact, at.lake.silver("s", "shop.orders"))
+    own = {
+        "id": 1,
+        "_hoodie_file_name": 7,
+        "_hoodie_record_key": 8,
+        "_hoodie_is_deleted": False,
+        "_hoodie_operation": 1,
+    }
+    assert [row.asDict() for row in live(stored).collect()] == [own]
+    assert own.keys() <= set(stored.columns)
 
 
 @pytest.mark.parametrize("key", ["_part", "_said"])
@@ -173,7 +245,7 @@ def test_a_table_that_stopped_with_such_a_struct_says_how_it_goes_on(exact: Spar
     account = taken(exact, at, [record("s.shop.orders", 1, {"id": 2}, value)])
     assert isinstance(account.error, TableStopped)
     assert account.error.what == "column place is a struct with a field 'x-y', which no type can be written with"
-    assert "`replicator rebuild s/shop.orders`" in account.error.mend
+    assert "`replicator rebuild s/shop.orders`" in str(account.error.mend)
     rebuild(exact, at, "shop.orders", How())
     rows = live(at.silver.read(exact, table)).sort("id").collect()
     assert [row.asDict() for row in rows] == [{"id": 1, "place": None}, {"id": 2, "place": '{"x-y":"!"}'}]

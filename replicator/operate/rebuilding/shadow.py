@@ -8,6 +8,7 @@ with, or one that is removed.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from replicator.stages.table import origins
 from replicator.stages.tick import cut, routing, schema_ledger
 from replicator.stages.tick.reached import Reached
 from replicator.stages.tick.schema_ledger import Ledger
-from replicator.transforms.columns.layout import stored_name
+from replicator.transforms.columns.layout import by_case, stored_name
 
 
 @dataclass(frozen=True)
@@ -194,9 +195,10 @@ def _remove(spark: SparkSession, rebuild: Rebuild) -> None:
         at.control.remove(path)
 
 
-def partitions(at: Refinement, name: str) -> tuple[str, ...]:
-    """The columns by which the table is declared to be partitioned, as stored."""
-    return tuple(map(stored_name, at.source.declaration(name).partition_by))
+def partitions(at: Refinement, name: str, columns: Iterable[str]) -> tuple[str, ...]:
+    """Of the table's columns those by which it is declared to be partitioned."""
+    own = by_case(columns)
+    return tuple(stored_name(part, own) for part in at.source.declaration(name).partition_by)
 
 
 def _refuse_older(spark: SparkSession, at: Refinement, name: str, bronze: str, newest: int) -> None:

@@ -15,8 +15,8 @@ from replicator.spec import Transform
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import transforming
 from replicator.transforms import letters
-from replicator.transforms.columns.layout import key_of, stored_name
-from replicator.transforms.derived import transformed
+from replicator.transforms.columns.layout import key_of
+from replicator.transforms.derived import steps, transformed
 from replicator.transforms.derived.fitting import Making
 
 _LETTER = ", ".join(f"{name}: {kind}" for name, kind in letters.COLUMNS.items() if name != "first_seen")
@@ -80,8 +80,8 @@ def _ours() -> list[Column]:
 def _meaning(column: str, making: Making, meanings: Mapping[str, str]) -> str | None:
     """How the column is compared; None where it is made of a text that may be written in another way."""
     told = making.transform
-    changed = {stored_name(n) for n in (*told.hashed, *told.masked, *dict(told.derive), *dict(told.cast))}
     before = making.columns[column][0]
+    changed = steps.stored((*told.hashed, *told.masked, *dict(told.derive), *dict(told.cast)), [before])
     if making.function is None and before not in changed:
         return meanings.get(before, "")
     return None if any(meanings.get(source) for source in making.sources[column]) else ""

@@ -24,7 +24,7 @@ from replicator.stages.tick.schema_ledger import Ledger
 from replicator.stages.tick.share import Share
 from replicator.transforms import changes, evolve
 from replicator.transforms.columns import homes, written
-from replicator.transforms.columns.layout import key_of, kin, version_of
+from replicator.transforms.columns.layout import free, key_of, kin, version_of
 from replicator.transforms.columns.policy import ADDED, MOVED, Change, Policy
 from replicator.transforms.columns.untyped import within
 from replicator.transforms.columns.written import Written
@@ -106,8 +106,10 @@ def _plan(
     _refuse_unreadable(share, stored)
     types = None if stored is None else {column.name: column.dataType.simpleString() for column in stored}
     since = None if ledger is None else ledger.since
-    declared = share.declaration.keys
-    return evolve.plan(share.name, forms, types, keys(stored), declared=declared, policy=policy, since=since)
+    told = share.declaration
+    return evolve.plan(
+        share.name, forms, types, keys(stored), declared=told.keys, policy=policy, since=since, free=free(told.formats)
+    )
 
 
 def _refuse_unreadable(share: Share, stored: StructType | None) -> None:

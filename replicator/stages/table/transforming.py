@@ -17,7 +17,7 @@ from replicator.stages.table import origins
 from replicator.stages.table.schema_change import SchemaChange
 from replicator.stages.tick.share import Share
 from replicator.transforms.columns import homes
-from replicator.transforms.columns.layout import Layout, kin
+from replicator.transforms.columns.layout import Layout, free, kin
 from replicator.transforms.derived import fitting, transformed
 from replicator.transforms.derived.as_deletes import NoCondition
 from replicator.transforms.derived.fitting import Making, Unfit
@@ -72,6 +72,7 @@ def fitted(
 ) -> Making:
     """A transform for decoded changes of a table. Raises TableStopped where it does not fit them."""
     function = origins.function(told.function, table.name) if told.function else None
+    told = replace(told, free=free(source.declaration(name).formats))
     try:
         return fitting.fitted(told, function, source.hash_key, name, decoded, keys)
     except NoCondition as error:

@@ -7,7 +7,7 @@ A source column whose type changed to one that no widening reaches has several c
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -31,11 +31,11 @@ _PASSING = (
 OF_A_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
 """What Delta's change feed adds to a table's columns, in any case: a table with one of these has none."""
 
-_OF_FORMATS = (
-    *OF_A_FEED,
+_OF_HUDI = (
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
     "_hoodie_operation", "_hoodie_is_deleted",
 )  # fmt: skip
+_OF_FORMATS = (*OF_A_FEED, *_OF_HUDI)
 RESERVED = tuple(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, *_PASSING, *_OF_FORMATS))
 """Names of ours, at rest or on the way there, and those that Delta's change feed and Hudi add to a table's own, in any
 case: no format tells two columns apart by that. A table of Delta with one of these has no feed; one that another case
@@ -91,8 +91,14 @@ class Layout:
 
 def columns_of(form: Form, keys: Collection[str]) -> list[Field]:
     """The fields of a form that have columns: those of the row, and of the Kafka key what is a key here."""
-    own = {key.casefold() for key in keys}
-    return [*form.fields, *(each for each in form.key_fields if stored_name(each.name).casefold() in own)]
+    own = by_case(keys)
+    return [*form.fields, *(each for each in form.key_fields if stored_name(each.name, own).casefold() in own)]
+
+
+def free(formats: Collection[str]) -> tuple[str, ...]:
+    """Names of other formats than these, the default one if there are none: columns of such a table may have them."""
+    of_delta = () if "delta" in formats or not formats else OF_A_FEED
+    return of_delta if "hudi" in formats else (*of_delta, *_OF_HUDI)
 
 
 def by_case(stored: Iterable[str]) -> dict[str, str]:
@@ -105,18 +111,24 @@ def by_case(stored: Iterable[str]) -> dict[str, str]:
 
 def spelled(column: str, known: Mapping[str, str]) -> str:
     """A source column's name at rest, as it is spelled among those that are known (:func:`by_case`)."""
-    name = stored_name(column)
+    name = stored_name(column, known)
     return known.get(name.casefold(), name)
 
 
-@lru_cache(maxsize=4096)
-def stored_name(column: str) -> str:
-    """A source column's name at rest: encoded, and out of the way of our own columns (N-3) and of versions."""
-    encoded = names.encode(column)
+def stored_name(column: str, there: Container[str] = ()) -> str:
+    """A source column's name at rest: encoded, and out of the way of our own columns (N-3) and of versions, but for
+    a name of another format that its table has: ``there`` are its columns in lower case (:func:`by_case`).
+    """
+    encoded = _encoded(column)
+    if encoded.casefold() in _OF_FORMATS and encoded.casefold() in there:
+        return encoded
     version = _VERSION.fullmatch(encoded)
     if version is not None:
         return f"{version.group(1)}__x5f_v{version.group(2)}"
     return f"_x5f_{encoded[1:]}" if encoded.casefold() in RESERVED else encoded
+
+
+_encoded = lru_cache(maxsize=4096)(names.encode)
 
 
 def version_name(name: str, number: int) -> str:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from replicator import names
 from replicator.debezium.logical import GUESSED_DOUBLE, Logical, spark_type
 from replicator.debezium.schema import Form
 from replicator.debezium.short_forms import parse_logical
 from replicator.debezium.types import TEXTS
 from replicator.errors import ConfigError
 from replicator.transforms.columns.draft import kind_of
-from replicator.transforms.columns.layout import by_case, kin, normal, stored_name
+from replicator.transforms.columns.layout import by_case, kin, normal, spelled, stored_name
 
 Written = Mapping[tuple[str, str], str]
 
@@ -48,7 +49,7 @@ def in_one_case(told: Written, stored: Iterable[str] = ()) -> dict[tuple[str, st
     spelling = by_case([*stored, *(name for name, _ in told)])
     found: dict[tuple[str, str], str] = {}
     for (name, family), form in told.items():
-        found = together(found, {(spelling[name.casefold()], family): form})
+        found = together(found, {(spelled(names.decode(name), spelling), family): form})
     return found
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.jvm import causes, gateway
 from replicator.spec import Transform
-from replicator.transforms.columns.layout import RESERVED, stored_name, version_of
+from replicator.transforms.columns.layout import RESERVED, by_case, stored_name, version_of
 from replicator.transforms.columns.untyped import is_untyped
 from replicator.transforms.derived import as_deletes, rowwise, steps, versions
 from replicator.transforms.derived.steps import PASSES, Function
@@ -75,7 +75,7 @@ def fitted(
     _refuse_unknown(transform, probe, keys, is_whole=function is None)
     with _translated():
         remade = _refuse_careless(
-            function, steps.cast(steps.marked(probe, transform, over), transform, keys, table), keys
+            function, steps.cast(steps.marked(probe, transform, over), transform, keys, table), keys, transform.free
         )
         rows = steps.stepped(probe, transform, function, keys, table, over)
         passes_over = _filtering(transform, rows, remade)
@@ -115,7 +115,7 @@ def _filtering(transform: Transform, rows: DataFrame, remade: frozenset[str]) ->
     """Of which columns the filter means the one that has a value: not of those that are ``remade`` or derived."""
     if not transform.where:
         return {}
-    whole = {*remade, *(stored_name(name) for name, _ in transform.derive)}
+    whole = remade | steps.stored(dict(transform.derive), steps.nameable(transform, rows.columns))
     return versions.read_as_one(rows, F.expr(transform.where), whole)
 
 
@@ -134,9 +134,11 @@ def _translated() -> Iterator[None]:
 
 def _given(transform: Transform, kinds: Mapping[str, str], keys: Sequence[str]) -> dict[str, tuple[str, str]]:
     """The columns that stay, with what becomes of their names and types; a source column goes with all its versions."""
-    only, without = steps.stored(transform.column_list), steps.stored(transform.except_column_list)
-    changed = steps.stored((*transform.hashed, *transform.masked))
-    renamed = {stored_name(old): stored_name(new) for old, new in transform.rename}
+    there = by_case(version_of(name)[0] for name in kinds)
+    free = by_case(steps.nameable(transform, there.values()))
+    told = (transform.column_list, transform.except_column_list, (*transform.hashed, *transform.masked))
+    only, without, changed = (steps.stored(each, there.values()) for each in told)
+    renamed = {stored_name(old, there): stored_name(new, free) for old, new in transform.rename}
     found: dict[str, tuple[str, str]] = {}
     for name, kind in kinds.items():
         first = version_of(name)[0]
@@ -150,16 +152,15 @@ def _given(transform: Transform, kinds: Mapping[str, str], keys: Sequence[str]) 
 
 def _refuse_unknown(transform: Transform, rows: DataFrame, keys: Sequence[str], *, is_whole: bool) -> None:
     """A misspelled name must not let a column through; what is new in ``derive`` is there behind it only."""
-    there = {version_of(name)[0] for name in steps.registers(rows)} | {
-        stored_name(name) for name, _ in transform.derive
-    }
+    own = {version_of(name)[0] for name in steps.registers(rows)}
+    there = own | steps.stored(dict(transform.derive), steps.nameable(transform, own))
     told = (*transform.hashed, *transform.masked, *transform.column_list, *transform.except_column_list)
     renamed = tuple(name for name, _ in transform.rename)
     wanted = (*told, *renamed) if is_whole else ()
-    strange = next((n for n in (*wanted, *(n for n, _ in transform.cast)) if stored_name(n) not in there), None)
+    strange = next((n for n in (*wanted, *dict(transform.cast)) if not steps.stored([n], own) <= there), None)
     if strange is not None:
         raise Unfit(f"there is no column {strange}")
-    lost = steps.stored((*transform.masked, *transform.except_column_list, *(name for name, _ in transform.derive)))
+    lost = steps.stored((*transform.masked, *transform.except_column_list, *dict(transform.derive)), own)
     key = next((key for key in keys if key in lost), None)
     if key is not None:
         raise Unfit(f"{names.decode(key)} is of the key: it can be renamed, cast and hashed, and nothing else")
@@ -172,7 +173,9 @@ def _refuse_untyped(rows: DataFrame) -> None:
         raise Unfit(f"{untyped} has no type: give it one, as in CAST(NULL AS STRING)")
 
 
-def _refuse_careless(function: Function | None, rows: DataFrame, keys: Sequence[str]) -> frozenset[str]:
+def _refuse_careless(
+    function: Function | None, rows: DataFrame, keys: Sequence[str], free: Sequence[str]
+) -> frozenset[str]:
     """A function gives each row it is given, and leaves its key and what is ours as it is. Gives the others that it
     makes anew.
     """
@@ -184,7 +187,8 @@ def _refuse_careless(function: Function | None, rows: DataFrame, keys: Sequence[
     lost = next((name for name in needed if made.same.get(name) != name), None)
     if lost is not None:
         raise Unfit(f"the function must leave {names.decode(lost)} as it is")
-    new = next((name for name in made.of if name.casefold() in RESERVED and name not in needed), None)
+    there = {*rows.columns, *free}
+    new = next((name for name in made.of if name.casefold() in RESERVED and name not in there), None)
     if new is not None:
         raise Unfit(f"the function may not give a column {new}")
     return frozenset(name for name in made.of if made.same.get(name) != name)

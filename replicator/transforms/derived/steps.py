@@ -5,7 +5,7 @@ filter.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import and_
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.spec import Transform
-from replicator.transforms.columns.layout import stored_name
+from replicator.transforms.columns.layout import by_case, stored_name
 from replicator.transforms.derived import as_deletes, versions
 from replicator.transforms.derived import casts as casts_of
 from replicator.transforms.derived.versions import Versions
@@ -43,16 +43,19 @@ def stepped(
 ) -> DataFrame:
     """What is computed of plain values before the filter: which are deletes, casts, the function, derived columns."""
     rows = cast(marked(changes, transform, over), transform, keys, table)
+    own = by_case(nameable(transform, rows.columns))
     if function is not None:
         before = set(rows.columns)
         rows = function(rows)
-        rows = rows.select(*[F.col(names.spark(c)).alias(c if c in before else stored_name(c)) for c in rows.columns])
-    derived = {stored_name(name): F.expr(sql) for name, sql in transform.derive}
-    own = list(dict.fromkeys([*registers(rows), *derived]))
+        rows = rows.select(
+            *[F.col(names.spark(c)).alias(c if c in before else stored_name(c, own)) for c in rows.columns]
+        )
+    derived = {stored_name(name, own): F.expr(sql) for name, sql in transform.derive}
+    given = list(dict.fromkeys([*registers(rows), *derived]))
     ours = [F.col(name) for name in rows.columns if name in OURS]
-    rows = rows.select(*[derived.get(name, F.col(names.spark(name))).alias(name) for name in own], *ours)
+    rows = rows.select(*[derived.get(name, F.col(names.spark(name))).alias(name) for name in given], *ours)
     if transform.shard:
-        rows = rows.select(*map(names.spark, own), shard().alias(stored_name(transform.shard)), *ours)
+        rows = rows.select(*map(names.spark, given), shard().alias(stored_name(transform.shard)), *ours)
     return rows
 
 
@@ -72,7 +75,7 @@ def cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: s
     """A value that is not the same in its new type makes the change a dead letter."""
     if not transform.cast:
         return changes
-    held, told = dict(changes.dtypes), casts_of.kinds(changes, cast_types(transform))
+    held, told = dict(changes.dtypes), casts_of.kinds(changes, cast_types(transform, changes.columns))
     casts = {name: casts_of.exactly(names.spark(name), held[name], kind) for name, kind in told.items()}
     wrong = F.col("_reject")
     for name, value in casts.items() if "_at" in changes.columns else ():
@@ -84,9 +87,10 @@ def cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: s
     return changes.select(*[casts.get(c, F.col(names.spark(c))).alias(c) for c in changes.columns])
 
 
-def cast_types(transform: Transform) -> dict[str, str]:
-    """The types that columns are cast to, by stored name."""
-    return {stored_name(name): kind for name, kind in transform.cast}
+def cast_types(transform: Transform, there: Iterable[str]) -> dict[str, str]:
+    """The types that columns are cast to, by their names among those that are ``there``."""
+    own = by_case(there)
+    return {stored_name(name, own): kind for name, kind in transform.cast}
 
 
 def ends(transform: Transform) -> Column:
@@ -117,6 +121,13 @@ def registers(rows: DataFrame) -> list[str]:
     return [name for name in rows.columns if name not in OURS]
 
 
-def stored(columns: Sequence[str]) -> frozenset[str]:
-    """Columns by the names that they have at rest."""
-    return frozenset(map(stored_name, columns))
+def nameable(transform: Transform, there: Iterable[str]) -> list[str]:
+    """Names that columns have as the source, or the transform, calls them: those that are ``there``, and free ones."""
+    own = list(there)
+    return [*own, *(name for name in transform.free if stored_name(name) not in own)]
+
+
+def stored(columns: Iterable[str], there: Iterable[str]) -> frozenset[str]:
+    """Columns by the names that they have at rest, among those that are ``there``."""
+    own = by_case(there)
+    return frozenset(stored_name(column, own) for column in columns)

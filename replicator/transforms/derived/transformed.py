@@ -74,9 +74,9 @@ def filtered(changes: DataFrame) -> DataFrame:
 def _rested(value: Column, name: str, kind: str, transform: Transform) -> Column:
     """A value as it may rest."""
     first = version_of(name)[0]
-    if first in steps.stored(transform.hashed):
+    if first in steps.stored(transform.hashed, [first]):
         return hashed.hashed(value, kind)
-    return _masked(value.cast("string")) if first in steps.stored(transform.masked) else value
+    return _masked(value.cast("string")) if first in steps.stored(transform.masked, [first]) else value
 
 
 def _masked(text: Column) -> Column:
@@ -105,7 +105,7 @@ def _is_half(making: Making, unsent: Column) -> Column:
 
 def _old(making: Making, before: Mapping[str, str], kinds: Mapping[str, str]) -> Column:
     """The key that a row had before, as its columns are now; ``before`` are its types as they were sent."""
-    casts = steps.cast_types(making.transform)
+    casts = steps.cast_types(making.transform, making.keys)
 
     def value(key: str) -> Column:
         if key == stored_name(making.transform.shard or " "):
