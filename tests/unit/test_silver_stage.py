@@ -486,18 +486,42 @@ def test_what_a_row_above_a_truncate_does_not_know_went_with_it(exact: SparkSess
 
 
 def test_a_key_that_its_row_was_not_sent_with_is_the_records_own(exact: SparkSession, tmp_path: Path) -> None:
-    """E6: a long text as the key, alone and beside a column that was not sent either, also in a second batch."""
-    columns = (Column("id", "string"), Column("v", "int"), Column("b", "string"))
-    source = SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),))
+    """E6: a long text as the key, alone and beside a column that was not sent either, also in a second batch; of few
+    columns and of many, where it is asked which are not known.
+    """
+    tables = {"shop.orders": 0, "shop.wide": 40}
+
+    def columns(more: int) -> tuple[Column, ...]:
+        return (Column("id", "string"), Column("v", "int"), Column("b", "string"), *_many(more))
+
+    def _many(more: int) -> tuple[Column, ...]:
+        return tuple(Column(f"c{at}", "int") for at in range(more))
+
+    def sent(op: str, number: int, key: str, told: str, b: str) -> list[Record]:
+        return [
+            record(
+                f"s.{table}",
+                number,
+                {"id": key},
+                envelope(
+                    op,
+                    {"id": told, "v": number, "b": b, **{each.name: number for each in _many(more)}},
+                    pos=10 * number + 10,
+                    table=table,
+                ),
+            )
+            for table, more in tables.items()
+        ]
+
+    declared = tuple(Declaration(table, columns(more)) for table, more in tables.items())
+    source = SourceSpec("s", ".*", tables=declared)
     lake = Silver(exact, replace(silver_of(exact, tmp_path).at, source=source))
-    lake.take(record(ORDERS, 0, {"id": "a"}, envelope("c", {"id": "a", "v": 1, "b": "x"}, pos=10)))
-    lake.take(record(ORDERS, 1, {"id": "a"}, envelope("u", {"id": UNSENT, "v": 2, "b": "y"}, pos=20)))
-    lake.take(
-        record(ORDERS, 2, {"id": "a"}, envelope("u", {"id": UNSENT, "v": 3, "b": UNSENT}, pos=30)),
-        record(ORDERS, 3, {"id": "c"}, envelope("c", {"id": "c", "v": 1, "b": "z"}, pos=40)),
-    )
-    held: dict[Any, Any] = _values(lake, "v", "b")
-    assert held == {"a": (3, "y"), "c": (1, "z")}
+    lake.take(*sent("c", 0, "a", "a", "x"))
+    lake.take(*sent("u", 1, "a", UNSENT, "y"))
+    lake.take(*sent("u", 2, "a", UNSENT, UNSENT), *sent("c", 3, "c", "c", "z"))
+    narrow: dict[Any, Any] = _values(lake, "v", "b")
+    wide: dict[Any, Any] = _values(lake, "v", "b", "c0", "c39", table="shop.wide")
+    assert (narrow, wide) == ({"a": (2, "y"), "c": (3, "z")}, {"a": (2, "y", 2, 2), "c": (3, "z", 3, 3)})
 
 
 def test_a_null_in_a_flattened_topic_deletes_from_the_table_that_the_topic_carries(lake: Silver) -> None:

@@ -8,6 +8,7 @@ changes nothing, so a crash anywhere is repaired by the next run.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,7 @@ from replicator import failpoints
 from replicator.errors import ReplicatorError, Residue, TableMissing
 from replicator.jvm.failures import FAILURES
 from replicator.spec import Table
-from replicator.stages import engine
+from replicator.stages import engine, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.table import batch as batches
 from replicator.stages.table import (
@@ -40,6 +41,8 @@ from replicator.stages.tick.share import Share
 from replicator.transforms import changes, fold, horizon, truncate
 from replicator.transforms.columns.layout import described
 from replicator.transforms.evolve import Plan
+
+_FEW_COLUMNS = 32
 
 
 class ReadAnew(ReplicatorError):
@@ -224,14 +227,21 @@ def _standing(share: Share, table: Table, good: DataFrame, batch: Batch) -> tupl
 
 def _folded(share: Share, table: Table, good: DataFrame, batch: Batch) -> DataFrame:
     """One change per key; what none of them knows of a row is not taken from before it was purged or truncated."""
-    unknown = good.agg(fold.unknown()).collect()[0][0] if batch.partial else ()
-    folded = fold.fold(good, batch.layout.keys, unknown)
+    folded = fold.fold(good, batch.layout.keys, _unknown(share, good, batch) if batch.partial else ())
     if batch.purged is not None and batch.partial:
         stored = share.at.silver.read(share.spark, table)
         folded = horizon.cleared(folded, stored, batch.layout.keys, batch.purged)
     if batch.truncated.watermark is not None and batch.partial:
         folded = truncate.cleared(folded, batch.truncated.watermark)
     return folded
+
+
+def _unknown(share: Share, good: DataFrame, batch: Batch) -> Collection[str]:
+    """The columns that some change does not know; any may be one where a job that asks costs more than it saves."""
+    every = batch.layout.types
+    if tuning.is_small(share.spark) and len(every) <= _FEW_COLUMNS:
+        return every
+    return frozenset(good.agg(fold.unknown()).collect()[0][0])
 
 
 def _evolve(share: Share, table: Table, batch: Batch) -> None:
