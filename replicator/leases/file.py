@@ -84,6 +84,8 @@ class FileRegister:
         try:
             return path.open("a")
         except PermissionError:
+            if not path.exists():
+                raise
             return path.open()
 
     @contextmanager

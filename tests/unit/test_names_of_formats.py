@@ -141,6 +141,17 @@ def test_a_transform_may_give_such_a_column(exact: SparkSession, tmp_path: Path)
     assert own.keys() <= set(stored.columns)
 
 
+def test_other_steps_find_such_a_column_that_is_derived(exact: SparkSession, tmp_path: Path) -> None:
+    """It is there behind ``derive`` only, under the name that this gives it."""
+    told = Transform(derive=(("_hoodie_is_deleted", "v > 1"),), column_list=("id", "_hoodie_is_deleted"))
+    at = marked(lake(tmp_path, DeltaFormat(), "id", "v"), transform=told)
+    records = [change(n, {"id": n}, {"id": n, "v": n}, pos=10 + n) for n in (1, 2)]
+    assert taken(exact, at, records).error is None
+    stored = at.silver.read(exact, at.lake.silver("s", "shop.orders"))
+    assert sorted(map(tuple, stored.select("id", "_hoodie_is_deleted").collect())) == [(1, False), (2, True)]
+    assert "v" not in stored.columns
+
+
 @pytest.mark.parametrize("key", ["_part", "_said"])
 def test_a_key_may_have_any_name_where_partitions_disagree(exact: SparkSession, tmp_path: Path, key: str) -> None:
     """Q11: what is asked of keys in several partitions is asked under names that no key has."""

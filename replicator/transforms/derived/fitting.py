@@ -157,7 +157,7 @@ def _refuse_unknown(transform: Transform, rows: DataFrame, keys: Sequence[str], 
     told = (*transform.hashed, *transform.masked, *transform.column_list, *transform.except_column_list)
     renamed = tuple(name for name, _ in transform.rename)
     wanted = (*told, *renamed) if is_whole else ()
-    strange = next((n for n in (*wanted, *dict(transform.cast)) if not steps.stored([n], own) <= there), None)
+    strange = next((n for n in (*wanted, *dict(transform.cast)) if not steps.stored([n], there) <= there), None)
     if strange is not None:
         raise Unfit(f"there is no column {strange}")
     lost = steps.stored((*transform.masked, *transform.except_column_list, *dict(transform.derive)), own)
