@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +16,7 @@ from pyspark.sql import functions as F
 from replicator.debezium import terms
 from replicator.debezium.reasons import REASONS
 from replicator.errors import ConfigError, TableMissing
+from replicator.jvm import expressions
 from replicator.spec import Progress
 from replicator.spelling import nearest
 from replicator.stages.refinement import Refinement
@@ -144,7 +143,7 @@ def _connectors(spark: SparkSession, at: Refinement, places: Sequence[Column]) -
     bronze = at.lake.bronze(at.source.name)
     if not places or at.bronze.version(spark, bronze) is None:
         return {}
-    records = at.bronze.read(spark, bronze).where(reduce(or_, places)).select("topic", "value").collect()
+    records = at.bronze.read(spark, bronze).where(expressions.any_of(places)).select("topic", "value").collect()
     said = [(row["topic"], terms.connector_of(row["value"])) for row in records]
     return {topic: connector for topic, connector in said if connector is not None}
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,6 +11,7 @@ from pyspark.sql import functions as F
 from replicator import names, offsets
 from replicator.debezium import envelope
 from replicator.errors import ConfigError, TableMissing
+from replicator.jvm import expressions
 from replicator.lake import Lake
 from replicator.protocols import Control, Facts, TableFormat
 from replicator.spec import BY_TIME, Reading
@@ -175,7 +174,7 @@ def _since(places: DataFrame, falls: Mapping[offsets.Place, _Fall]) -> dict[offs
     for (topic, _), fall in falls.items():
         went_back[topic] = min(fall.ms, went_back.get(topic, fall.ms))
     later = [(F.col("topic") == topic) & (F.col("source_ts_ms") >= ms) for topic, ms in went_back.items()]
-    first = places.where(reduce(or_, later, F.lit(False))).groupBy("topic", "partition")
+    first = places.where(expressions.any_of(later)).groupBy("topic", "partition")
     return {(row[0], row[1]): row[2] for row in first.agg(F.min("offset")).collect()}
 
 

@@ -12,6 +12,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.jvm import expressions, gateway
+from replicator.stages.table import snapshots
+from replicator.stages.tick import cut
+from tests.builders import made
 
 pytestmark = pytest.mark.spark
 
@@ -141,3 +144,14 @@ def test_a_condition_over_thousands_of_columns_is_planned(spark: SparkSession) -
         expressions.any_of([]).alias("none"),
     )
     assert [tuple(row) for row in told.collect()] == [(True, False, False), (True, True, False)]
+
+
+def test_places_of_a_source_with_thousands_of_partitions_are_planned(spark: SparkSession) -> None:
+    """A cut between transactions, and a snapshot's ends, are conditions over all of them."""
+    ends = {(f"s.d.t{at % 1_000}", at // 1_000): 5 for at in range(3_000)}
+    rows = made(
+        spark, [("s.d.t0", 0, 7), ("s.d.t999", 2, 4), ("s.d.other", 0, 9)], "topic STRING, partition INT, offset BIGINT"
+    )
+    assert [row.offset for row in rows.where(cut.reaching(ends)).collect()] == [7]
+    whole = snapshots.Whole(0, {}, ends)
+    assert [row.offset for row in rows.where(whole.until()).collect()] == [4]

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from replicator.jvm import expressions
 from replicator.offsets import Place, by_place, by_topic
 from replicator.protocols import Control
 
@@ -80,7 +79,7 @@ def _before(ends: Mapping[Place, int], of: str = "") -> Column:
         (F.col(f"{of}topic") == topic) & (F.col(f"{of}partition") == partition) & (F.col(f"{of}offset") < offset)
         for (topic, partition), offset in sorted(ends.items())
     ]
-    return reduce(or_, own, F.lit(False))
+    return expressions.any_of(own)
 
 
 def _later(one: Mapping[Place, int], other: Mapping[Place, int]) -> dict[Place, int]:

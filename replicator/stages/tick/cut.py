@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from operator import or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,6 +19,7 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints
 from replicator.errors import AtWork, TableStopped
+from replicator.jvm import expressions
 from replicator.lake import Lake
 from replicator.offsets import Place, by_place, by_topic
 from replicator.protocols import Control
@@ -181,7 +181,7 @@ def _save(at: Refinement, now: Standing) -> None:
 
 def reaching(offsets: Mapping[Place, int]) -> Column:
     """Whether a record is in one of these partitions, at its offset or behind it."""
-    return reduce(or_, [_from(place, offset) for place, offset in offsets.items()], F.lit(False))
+    return expressions.any_of(_from(place, offset) for place, offset in offsets.items())
 
 
 def _from(place: Place, offset: int) -> Column:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import envelope
+from replicator.jvm import expressions
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import arrivals
@@ -115,7 +114,7 @@ def _told_before(watch: Watch, stood: Standing) -> DataFrame | None:
     ends = rows.groupBy("partition").agg(F.max("offset").alias("last")).collect()
     # as a condition it leaves out older files, which a join would read
     recent = [(F.col("partition") == each["partition"]) & (F.col("offset") > each["last"] - _REPEATED) for each in ends]
-    lately = rows.where(reduce(or_, recent, F.lit(False)))
+    lately = rows.where(expressions.any_of(recent))
     told = watch.in_epochs(lately, {topic})
     return told.where(F.col("epoch") == watch.epochs.newest)
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium import envelope, position
 from replicator.errors import PartitionsGrew, SourceRewound, TableStopped
+from replicator.jvm import expressions
 from replicator.spec import BY_GTID, BY_POSITION, BY_TIME
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
@@ -127,7 +126,7 @@ def _rewound(watch: Watch, records: DataFrame, suspects: Sequence[Row], routes: 
     bronze = bronze.where(F.col("topic").isin(*topics))
     if _were_delivered_lately(watch, records, tables, bronze, topics):
         return {}
-    in_range = reduce(or_, map(_behind, suspects))
+    in_range = expressions.any_of(map(_behind, suspects))
     event = F.min_by(F.struct("topic", "partition", "offset", "holder"), "offset").alias("event")
     with tuning.kept(reach.placed_by_folder(watch.described(bronze, topics))) as places:
         events = reach.fallen(places).where(F.col("newer") & F.col("table").isin(*tables) & in_range)

@@ -17,6 +17,7 @@ from pyspark.sql.types import MapType, StringType, StructType
 
 from replicator import names
 from replicator.debezium import position
+from replicator.jvm import expressions
 from replicator.transforms import decode, fold, merge, truncate
 from replicator.transforms.derived.steps import PASSES
 from replicator.transforms.keys import occupants
@@ -242,7 +243,7 @@ def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[
 def _is_whole(columns: Sequence[str]) -> Column:
     """Whether a former row is certainly not PostgreSQL's filler."""
     known = [~_is_filler(F.col(names.spark(column))) for column in columns]
-    return F.coalesce(reduce(lambda a, b: a | b, known, F.lit(False)), F.lit(False))
+    return F.coalesce(expressions.any_of(known), F.lit(False))
 
 
 def _is_filler(value: Column) -> Column:
