@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -49,8 +50,7 @@ class RecordedSource:
         written = self._lines(spark)
         record = F.from_json("value", _RECORD, {"columnNameOfCorruptRecord": "_broken"})
         parsed = written.select(F.input_file_name().alias("file"), "value", _IS_TEXT, record.alias("r"))
-        self._refuse_broken(parsed)
-        key, payload = _texts(parsed)
+        key, payload = _texts(is_json=self._looked_at(parsed))
         pair = F.transform(
             F.sequence(F.lit(0), F.floor(F.size("r.headers") / 2).cast("int") - 1),
             lambda i: F.struct(
@@ -104,10 +104,11 @@ class RecordedSource:
                 "a folder cannot be read as one recording", where=", ".join(folders), mend="Name the files."
             ) from error
 
-    def _refuse_broken(self, parsed: DataFrame) -> None:
-        counts = parsed.where(_is_broken()).groupBy("file").count().orderBy("file")
+    def _looked_at(self, parsed: DataFrame) -> bool:
+        """Whether some line has a part that stands in it as JSON. Raises BadRecording for lines that are no records."""
+        broken, is_json = F.count_if(_is_broken()).alias("broken"), F.max(_is_json()).alias("is_json")
         try:
-            broken = counts.first()
+            files = parsed.groupBy("file").agg(broken, is_json).collect()
         except Py4JJavaError as error:
             told = causes.shortened(error)
             if "java.io." not in told or causes.is_no_tables(error):
@@ -117,20 +118,26 @@ class RecordedSource:
                 where=", ".join(self.files),
                 mend="Is it whole, and of the kind that its name says (.gz)?",
             ) from error
-        if broken is not None:
-            where, mend = _first_broken(broken["file"])
-            raise BadRecording(f"{broken['count']} lines are no Kafka records", where=where, mend=mend)
+        first = min((each for each in files if each["broken"]), key=itemgetter("file"), default=None)
+        if first is not None:
+            where, mend = _first_broken(first["file"])
+            raise BadRecording(f"{first['broken']} lines are no Kafka records", where=where, mend=mend)
+        return any(each["is_json"] for each in files)
 
 
-def _texts(parsed: DataFrame) -> tuple[Column, Column]:
+def _is_json() -> Column:
+    """Whether a part stands in a line as JSON."""
+    return F.col("value").rlike(_AS_JSON)
+
+
+def _texts(*, is_json: bool) -> tuple[Column, Column]:
     """Key and payload. What stands in a line as JSON is its own text, since `from_json` rewrites numbers (types.md Y1):
     Python is asked only where there is such a line.
     """
-    is_json = F.col("value").rlike(_AS_JSON)
-    if parsed.where(is_json).isEmpty():
+    if not is_json:
         return F.col("r.key"), F.col("r.payload")
     own = F.udf(lines.own_texts, "struct<key: string, payload: string>", useArrow=False)
-    told = own(F.when(is_json, F.col("value")))
+    told = own(F.when(_is_json(), F.col("value")))
     return F.coalesce(told["key"], "r.key"), F.coalesce(told["payload"], "r.payload")
 
 
