@@ -15,8 +15,9 @@ from pyspark.sql.types import StructType
 from replicator.debezium import alike
 from replicator.debezium.alike import Known
 from replicator.debezium.placeholder import Placeholder
+from replicator.formats.memory import MemoryFormat
 from replicator.jvm import gateway
-from replicator.spec import Table
+from replicator.spec import Arrival, Table
 from replicator.transforms import fold, merge
 
 UNSENT = Placeholder().configured
@@ -123,6 +124,18 @@ def envelope(
 def wrapped(payload: Any, schema: Any = None) -> dict[str, Any]:
     """A JSON converter's wrapper; without a schema its ``schema`` is null (A3)."""
     return {"schema": schema, "payload": payload}
+
+
+class Sized(MemoryFormat):
+    """Every topic's news are of one size on disk."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
+        found = super().arrivals(spark, table, after, upto)
+        return None if found is None else [Arrival(each.partition, each.version, self._size) for each in found]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import typer
 from replicator.cli import console, direct, options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from replicator.operate.pause import Listed
+    from replicator.operate.pause import Listed, Place
     from replicator.settings import Settings
 
 app = typer.Typer(help="Which tables are kept up to date, and which are paused.", no_args_is_help=True)
@@ -52,17 +52,12 @@ def pause(
     as_json: options.Json = False,
 ) -> None:
     """Leave tables as they are: their records go on to bronze, and wait there. A run that is under way obeys."""
-    from replicator import assemble
-    from replicator.lake import Lake
     from replicator.operate import pause as operate
-    from replicator.operate.lock import alone
 
-    settings = options.settings(env, conf, lake)
-    spark, sources = options.opened(context, settings, source, brief=True)
-    places, now = operate.named(spark, sources, tables), datetime.now(timezone.utc).isoformat(timespec="seconds")
-    with alone(Lake(settings.lake.root), assemble.terms(settings)) as fence:
-        found = operate.pause(operate.fenced(places, fence), now)
-    _tell(found, as_json=as_json)
+    def paused(places: Sequence[Place]) -> list[Listed]:
+        return operate.pause(places, datetime.now(timezone.utc).isoformat(timespec="seconds"))
+
+    _tell(_said(context, options.settings(env, conf, lake), source, tables, paused), as_json=as_json)
 
 
 @app.command()
@@ -76,17 +71,28 @@ def resume(
     as_json: options.Json = False,
 ) -> None:
     """Let tables go on from where they stopped, with the next run or the next new records."""
+    from replicator.operate import pause as operate
+
+    _tell(_said(context, options.settings(env, conf, lake), source, tables, operate.resume), as_json=as_json)
+
+
+def _said(
+    context: typer.Context,
+    settings: Settings,
+    source: str | None,
+    tables: Sequence[str],
+    change: Callable[[Sequence[Place]], list[Listed]],
+) -> list[Listed]:
+    """What becomes of the tables, changed while nobody else says something of a table."""
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate import pause as operate
     from replicator.operate.lock import alone
 
-    settings = options.settings(env, conf, lake)
     spark, sources = options.opened(context, settings, source, brief=True)
     places = operate.named(spark, sources, tables)
     with alone(Lake(settings.lake.root), assemble.terms(settings)) as fence:
-        found = operate.resume(operate.fenced(places, fence))
-    _tell(found, as_json=as_json)
+        return change(operate.fenced(places, fence))
 
 
 def listed(context: typer.Context, settings: Settings) -> dict[str, list[Listed]]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from replicator.debezium.connect_schema import DECIMAL, logical_of
+from replicator.debezium.connect_schema import DECIMAL, logical_of, must_be_row
 from replicator.debezium.logical import MAX_PRECISION
 from replicator.errors import ConfigError
 
@@ -36,8 +36,7 @@ def avro_schema(block: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of a record's value, a Connect struct, as an Avro record. A field that may be null is a union with
     null. Raises ConfigError for what is no struct, and where Avro cannot have a field's name.
     """
-    if block.get("type") != "struct":
-        raise ConfigError(f"a schema of type {block.get('type')!r} is no row", mend="Expected a Connect struct.")
+    must_be_row(block)
     schema: dict[str, Any] = _Names().type_of(block)
     return schema
 

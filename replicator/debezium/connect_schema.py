@@ -83,8 +83,7 @@ def fields_of(schema_block: Mapping[str, Any]) -> tuple[Field, ...]:
 
     The semantic ``name`` decides, then the Connect type. Raises ConfigError when the block is no struct.
     """
-    if schema_block.get("type") != "struct":
-        raise ConfigError(f"a schema of type {schema_block.get('type')!r} is no row", mend="Expected a Connect struct.")
+    must_be_row(schema_block)
     return tuple(
         Field(
             name=str(member["field"]),
@@ -94,6 +93,12 @@ def fields_of(schema_block: Mapping[str, Any]) -> tuple[Field, ...]:
         )
         for member in schema_block.get("fields") or ()
     )
+
+
+def must_be_row(schema_block: Mapping[str, Any]) -> None:
+    """Raise ConfigError when the block is no struct."""
+    if schema_block.get("type") != "struct":
+        raise ConfigError(f"a schema of type {schema_block.get('type')!r} is no row", mend="Expected a Connect struct.")
 
 
 def logical_of(schema: Mapping[str, Any]) -> Logical:

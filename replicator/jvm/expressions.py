@@ -11,6 +11,7 @@ may have, an aggregate its result, and all that is made of one. So is every func
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -81,6 +82,13 @@ def struct(fields: Mapping[str, Column]) -> Column:
     from pyspark.sql import functions as F  # noqa: PLC0415 - `--help` loads no pyspark
 
     return F.named_struct(*[part for name, value in fields.items() for part in (F.lit(name), value)])
+
+
+def texts(values: Iterable[str]) -> Column:
+    """ARRAY<STRING> of these: one literal, however many they are."""
+    from pyspark.sql import functions as F  # noqa: PLC0415 - as above
+
+    return F.from_json(F.lit(json.dumps(list(values))), "ARRAY<STRING>")
 
 
 def any_of(conditions: Iterable[Column]) -> Column:

@@ -27,7 +27,7 @@ from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import gone, history_table, horizons
 from replicator.transforms import history
-from replicator.transforms.columns.layout import by_case, key_of, stored_name
+from replicator.transforms.columns.layout import key_of, stored_names
 from replicator.transforms.equality import compare, rebuilt
 
 EQUAL, WRITTEN, REPLACED, FINISHED, PAUSED = "equal", "written", "replaced", "finished", "paused"
@@ -194,7 +194,7 @@ def _compared(
 def _of_column(column: str, table: Table, present: DataFrame, made: DataFrame) -> DataFrame:
     """The present rows with one column of the others. Raises ConfigError, TableStopped where that cannot be done."""
     every = list(dict.fromkeys([*present.columns, *made.columns]))
-    versions = rebuilt.versions(every, stored_name(column, by_case(every)))
+    versions = rebuilt.versions(every, *stored_names([column], every))
     if not set(versions) & set(made.columns) or set(versions) & set(table.keys):
         raise ConfigError(
             f"there is no column {column} that could be rebuilt alone",

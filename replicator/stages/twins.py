@@ -22,7 +22,7 @@ from replicator.spec import Declaration, Progress, Table
 from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms.columns import homes
-from replicator.transforms.columns.layout import Layout, by_case, key_of, stored_name
+from replicator.transforms.columns.layout import Layout, key_of, stored_names
 from replicator.transforms.columns.reshape import OURS
 
 
@@ -90,8 +90,7 @@ def _followed(spark: SparkSession, at: Refinement, declared: Declaration, twin: 
 
 
 def _made_as(declared: Declaration, twin: Table, keys: tuple[str, ...], columns: Iterable[str]) -> Table:
-    own = by_case(columns)
-    parts = tuple(stored_name(part, own) for part in declared.partition_by)
+    parts = stored_names(declared.partition_by, columns)
     return replace(twin, keys=keys, partition_by=parts, merge_on_read=declared.merge_on_read)
 
 

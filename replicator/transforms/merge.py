@@ -11,7 +11,6 @@ BIGINT``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -149,16 +148,12 @@ def differing(placed: Column, seq: Column, deleted: Column) -> Column:
 
 def all_at(columns: Sequence[str], place: Column) -> Column:
     """Columns that have one position. Their names are one literal, however many there are."""
-    return F.transform(_names(columns), lambda column: expressions.struct({"key": column, "value": place}))
+    return F.transform(expressions.texts(columns), lambda column: expressions.struct({"key": column, "value": place}))
 
 
 def nowhere() -> Column:
     """No columns, with no positions."""
     return F.array().cast(_PLACED)
-
-
-def _names(columns: Sequence[str]) -> Column:
-    return F.from_json(F.lit(json.dumps(list(columns))), "ARRAY<STRING>")
 
 
 def _place(of: Callable[[str], Column]) -> Column:
@@ -177,7 +172,7 @@ def _differing(registers: Sequence[str], sides: Sides, seq: Column, deleted: Col
     """
     known = [F.coalesce(F.map_keys(of("_column_seq")), F.array().cast("array<string>")) for of in sides.both]
     rest = F.greatest(*map(_place, sides.both))
-    every = _names(registers)
+    every = expressions.texts(registers)
     named = F.when(rest == default_position(seq, deleted), F.array_intersect(F.array_union(*known), every))
 
     def placed(column: Column) -> Column:

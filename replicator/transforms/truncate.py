@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
+from replicator.jvm import expressions
 from replicator.transforms.columns.layout import Layout
 
 
@@ -38,8 +38,7 @@ def place_cleared(place: Column, mark: Column) -> Column:
 
 def last_below(seq: Column, marks: Sequence[str]) -> Column:
     """The last of the truncates at ``marks`` below a change; '' where there is none."""
-    known = F.from_json(F.lit(json.dumps(list(marks))), "ARRAY<STRING>")
-    return F.coalesce(F.array_max(F.filter(known, lambda mark: mark < seq)), F.lit(""))
+    return F.coalesce(F.array_max(F.filter(expressions.texts(marks), lambda mark: mark < seq)), F.lit(""))
 
 
 def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:

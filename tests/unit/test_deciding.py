@@ -11,16 +11,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator.formats.control import MemoryControl
-from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.spec import BY_TIME, Arrival, Column, Declaration, SourceSpec, Table, Transform
+from replicator.spec import BY_TIME, Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver, tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import decoding, ordering, schema_change
 from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick import sharing, ticks
 from replicator.transforms.decode import Needs, decode
-from tests.builders import UNSENT, Record, bronze, envelope, folded, record
+from tests.builders import UNSENT, Record, Sized, bronze, envelope, folded, record
 
 pytestmark = pytest.mark.spark
 
@@ -92,18 +91,6 @@ def _sent(name: str, offset: int, key: int, told: dict[str, Any]) -> Record:
     after = None if op in ("d", "t") else row
     where: dict[str, Any] = {"pos": 4 + offset, "table": f"shop.{name}"} | told
     return record(topic, offset, given, envelope(op, after, before, **where), **place)
-
-
-class Sized(MemoryFormat):
-    """Every topic's news are of one size on disk."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self._size = size
-
-    def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
-        found = super().arrivals(spark, table, after, upto)
-        return None if found is None else [Arrival(each.partition, each.version, self._size) for each in found]
 
 
 def lake(folder: Path, size: int = 0) -> Refinement:

@@ -17,26 +17,14 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.rebuild import How, rebuild
-from replicator.spec import Arrival, Column, Declaration, SourceSpec, Table, Transform
+from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms.live import live
-from tests.builders import Record, bronze, envelope, record, wrapped
+from tests.builders import Record, Sized, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark
-
-
-class Sized(MemoryFormat):
-    """Every topic's news are of one size on disk."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self._size = size
-
-    def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
-        found = super().arrivals(spark, table, after, upto)
-        return None if found is None else [Arrival(each.partition, each.version, self._size) for each in found]
 
 
 def lake(

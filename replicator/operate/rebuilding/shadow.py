@@ -24,7 +24,7 @@ from replicator.stages.table import origins
 from replicator.stages.tick import cut, routing, schema_ledger
 from replicator.stages.tick.reached import Reached
 from replicator.stages.tick.schema_ledger import Ledger
-from replicator.transforms.columns.layout import by_case, stored_name
+from replicator.transforms.columns.layout import stored_names
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,7 @@ def _remove(spark: SparkSession, rebuild: Rebuild) -> None:
 
 def partitions(at: Refinement, name: str, columns: Iterable[str]) -> tuple[str, ...]:
     """Of the table's columns those by which it is declared to be partitioned."""
-    own = by_case(columns)
-    return tuple(stored_name(part, own) for part in at.source.declaration(name).partition_by)
+    return stored_names(at.source.declaration(name).partition_by, columns)
 
 
 def _refuse_older(spark: SparkSession, at: Refinement, name: str, bronze: str, newest: int) -> None:

@@ -18,7 +18,7 @@ from replicator.stages.tick.arrivals import News
 from replicator.stages.tick.epochs import Epochs
 from replicator.stages.tick.routing import BEGINNING, Routes
 from replicator.transforms import changes
-from replicator.transforms.columns.layout import Layout, by_case, stored_name
+from replicator.transforms.columns.layout import Layout, stored_names
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,7 @@ class Share:
 
     def made_as(self, layout: Layout) -> Table:
         """The silver table as it is declared to be kept. Raises TableStopped for a partition column that it has not."""
-        own = by_case(layout.types)
-        parts = tuple(stored_name(part, own) for part in self.declaration.partition_by)
+        parts = stored_names(self.declaration.partition_by, layout.types)
         missing = next((part for part in parts if part not in layout.types), None)
         if missing is not None:
             raise TableStopped(

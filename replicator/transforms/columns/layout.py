@@ -128,6 +128,12 @@ def stored_name(column: str, there: Container[str] = ()) -> str:
     return f"_x5f_{encoded[1:]}" if encoded.casefold() in RESERVED else encoded
 
 
+def stored_names(columns: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
+    """:func:`stored_name` of each column of a table that has those."""
+    own = by_case(there)
+    return tuple(stored_name(column, own) for column in columns)
+
+
 _encoded = lru_cache(maxsize=4096)(names.encode)
 
 

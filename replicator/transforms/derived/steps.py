@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.spec import Transform
-from replicator.transforms.columns.layout import by_case, stored_name
+from replicator.transforms.columns.layout import by_case, stored_name, stored_names
 from replicator.transforms.derived import as_deletes, versions
 from replicator.transforms.derived import casts as casts_of
 from replicator.transforms.derived.versions import Versions
@@ -129,5 +129,4 @@ def nameable(transform: Transform, there: Iterable[str]) -> list[str]:
 
 def stored(columns: Iterable[str], there: Iterable[str]) -> frozenset[str]:
     """Columns by the names that they have at rest, among those that are ``there``."""
-    own = by_case(there)
-    return frozenset(stored_name(column, own) for column in columns)
+    return frozenset(stored_names(columns, there))
