@@ -51,7 +51,7 @@ TESTS_4.1 := $(addprefix tests/,unit/test_sparkline.py unit/test_java.py unit/te
 	unit/test_recorded_source.py unit/test_bronze_rows.py unit/test_envelope.py unit/test_types.py unit/test_position.py \
 	unit/test_silver_stage.py unit/test_tables_at_once.py unit/test_schema_change.py unit/test_key_changes.py unit/test_spans.py \
 	unit/test_gold_stage.py unit/test_publish_stage.py unit/test_objects.py golden/test_recordings.py property/test_members_laws.py property/test_runs_laws.py \
-	contract/test_table_format.py contract/test_delta_log.py contract/test_delta_merge.py contract/test_delta_upkeep.py \
+	contract/test_table_format.py contract/test_delta_log.py contract/test_delta_merge.py contract/test_delta_maintenance.py \
 	contract/test_sink.py contract/test_sink_values.py contract/test_fence.py unit/test_expressions.py \
 	unit/test_sql.py::test_whatever_is_no_query_is_refused unit/test_sql.py::test_queries_are_let_through)
 
@@ -62,8 +62,8 @@ test-spark-4.1: .venv-4.1/.made ## the part of the tests that Spark 4.1 has to p
 # the laws, the recorded cases and what decides about rows, which small batches of tests take one way through; without what
 # is true of small work alone: its jobs, and tables side by side
 SIZED := tests/golden tests/property $(addprefix tests/unit/,test_key_changes.py test_silver_stage.py test_schema_change.py \
-	test_shapes_in_silver.py test_compaction.py test_whole_transactions.py test_history_table.py test_dead_letters.py \
-	test_gone.py test_purge.py test_gold_stage.py test_model_columns.py)
+	test_shapes_in_silver.py test_lone_tombstones.py test_whole_transactions.py test_history_table.py test_dead_letters.py \
+	test_missing_rows.py test_purge.py test_gold_stage.py test_model_columns.py)
 SIZES := some medium many
 
 test-sizes: jars ## the same laws and cases with all work taken for larger work (SIZES="many")

@@ -25,9 +25,9 @@ from replicator.jvm import jvm_options
 from replicator.lake import Lake
 from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress
 from replicator.stages import gold
-from replicator.stages.gold import Built
+from replicator.stages.gold import RefreshResult
 from replicator.stages.models.warehouse import Warehouse
-from replicator.transforms.columns.layout import Layout, described
+from replicator.transforms.columns.layout import Layout, with_column_metadata
 
 PRODUCTS = 1_000
 TABLES = {
@@ -72,7 +72,7 @@ class Shop:
         rows = ids.select(*[v.cast(columns[c]).alias(c) for c, v in values.items()])
         rows = rows.withColumns(system | {"_source_ts_ms": F.lit(self.batches).cast("bigint")})
         table = replace(self.at.lake.silver("shop", f"db.{name}", tuple(columns)[:keys]), complete=True)
-        changes = described(rows, Layout(columns, table.keys))
+        changes = with_column_metadata(rows, Layout(columns, table.keys))
         self.at.silver.apply(changes, table, Progress("bronze", self.batches))
 
     def _line(self) -> dict[str, Column]:
@@ -91,7 +91,7 @@ class Shop:
         cost = (F.abs(F.hash(F.col("id") + self.batches)) % 5_000) / 100
         return {"product": F.concat(F.lit("P"), F.col("id")), "cost": cost, "text": F.repeat(F.lit("words "), 20)}
 
-    def refreshed(self, model: Model, full_share: float) -> Built:
+    def refreshed(self, model: Model, full_share: float) -> RefreshResult:
         """One model brought up to date."""
         [built] = gold.refresh(self.spark, [model], replace(self.at, full_share=full_share, full_bytes=0))
         if built.error is not None:
@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     told = parser.parse_args()
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g"}
-    quick["spark.driver.extraJavaOptions"] = jvm_options.BRIEF
+    quick["spark.driver.extraJavaOptions"] = jvm_options.SHORT_LIVED
     spark = session.session(settings.bare(None).model_copy(update={"spark": quick, "formats": ("delta",)}))
     sys.stdout.write("      change     lines  affected  computed  share  seconds full rows  seconds\n")
     with tempfile.TemporaryDirectory(prefix="gold-refresh-") as folder:

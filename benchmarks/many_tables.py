@@ -29,7 +29,7 @@ from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import pauses
-from replicator.stages.tick.reached import Reached
+from replicator.stages.tick.source_state import SourceState
 from tests.builders import Record, bronze, envelope, record
 
 SOURCE, BUSY = "s", "shop.t0"
@@ -103,7 +103,7 @@ def lake(spark: SparkSession, folder: Path, count: int) -> Refinement:
     root = Path(place.silver_root(SOURCE))
     for other in others:
         shutil.copytree(root / names.encode_table(BUSY), root / names.encode_table(other))
-    return replace(at, reached=Reached())
+    return replace(at, reached=SourceState())
 
 
 def append(spark: SparkSession, at: Refinement, records: list[Record]) -> None:

@@ -26,7 +26,7 @@ from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.operate import verify
-from replicator.operate.verify import Checks, Look
+from replicator.operate.verify import VerifyInputs, VerifyOptions
 from replicator.sinks.postgres import PostgresConnection, PostgresSink
 from replicator.spec import Model, ModelColumn, Progress, Target
 from replicator.stages import gold, publish
@@ -85,7 +85,7 @@ def run(home: Path, rows: int) -> None:
     for error in errors:
         if error is not None:
             raise error
-    checks = Checks([], ("delta",), at, [MODEL], {"warehouse": sink})
+    checks = VerifyInputs([], ("delta",), at, [MODEL], {"warehouse": sink})
     compare(spark, checks, "as it was made")
     damage(spark, at, connection, rows // 3)
     compare(spark, checks, "one cell of each changed")
@@ -100,11 +100,11 @@ def damage(spark: SparkSession, at: Warehouse, connection: PostgresConnection, k
     at.gold.put(row.withColumn("_op", F.lit("upsert")), table, Progress("a mistake", 1))
 
 
-def compare(spark: SparkSession, checks: Checks, what: str) -> None:
+def compare(spark: SparkSession, checks: VerifyInputs, what: str) -> None:
     """A line per comparison."""
-    for each in verify.chosen(spark, checks):
+    for each in verify.select_comparisons(spark, checks):
         started = time.monotonic()
-        [told] = verify.verify(spark, [each], Look())
+        [told] = verify.verify(spark, [each], VerifyOptions())
         seconds = time.monotonic() - started
         found = told.error or f"named {list(told.named)}"
         sys.stdout.write(f"{what}: {told.layer}: {told.rows:,} rows, {seconds:.1f} s, {found}\n")

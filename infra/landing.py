@@ -1,7 +1,7 @@
 """A topic's records as objects, as a sink connector lays them down: ``python -m infra.landing`` (docs/objects.md).
 
 No Kafka Connect sink in a public registry divides records by the values of columns, so this one stands in for it. The
-layout is that of ``replicator/landed.py``; like those sinks it writes payloads only, and no nulls.
+layout is that of ``replicator/landing_objects.py``; like those sinks it writes payloads only, and no nulls.
 
 Exactly once by naming: an object is called by the offset of its last record, so what a folder holds says how far its
 records are landed, and a run that begins again goes on behind that.
@@ -188,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=float, metavar="SECONDS", help="go on, and look this often")
     parser.add_argument("--bootstrap-servers", default=os.environ.get("KAFKA_BOOTSTRAP", "127.0.0.1:9092"))
     told = parser.parse_args(arguments)
-    variables.reach_this_machine_directly()
+    variables.bypass_proxy_for_localhost()
     target, columns = store(told.target, os.environ), told.partition_by.split(",")
     while True:
         made = land(records(told.bootstrap_servers, told.topic), target, columns, told.flush_count)

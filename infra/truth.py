@@ -16,7 +16,7 @@ from psycopg2.extras import RealDictCursor
 
 from infra.sources.classicmodels.load import quoted
 from infra.sources.classicmodels.shapes import SHAPES
-from replicator.names import postgres
+from replicator.names import quote_postgres
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -111,7 +111,9 @@ def star_of_target(target: PostgresConnection, schema: str = STAR_SCHEMA) -> dic
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         rows = {}
         for table, star in STAR.items():
-            cursor.execute(f"SELECT {', '.join(map(postgres, star.columns))} FROM {postgres(schema, table)}")
+            cursor.execute(
+                f"SELECT {', '.join(map(quote_postgres, star.columns))} FROM {quote_postgres(schema, table)}"
+            )
             rows[table] = [dict(record) for record in cursor.fetchall()]
     return rows
 

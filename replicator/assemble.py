@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from replicator import names, registry, targets
 from replicator.errors import ConfigError
-from replicator.formats.fenced import FencedControl, FencedFormat
+from replicator.formats.fencing import FencedControl, FencedFormat
 from replicator.formats.mixed import MixedFormat
 from replicator.lake import Lake
-from replicator.operate.epoch import Place
-from replicator.operate.lock import Terms
-from replicator.operate.maintain import Keeper
-from replicator.operate.new_checkpoint import Stopped
+from replicator.operate.epoch import LakeSource
+from replicator.operate.lock import LeaseOptions
+from replicator.operate.maintain import LakeTables
+from replicator.operate.new_checkpoint import StoppedSource
 from replicator.operate.runs import RunLog, Runs
-from replicator.operate.status import Surroundings
+from replicator.operate.status import StatusInputs
 from replicator.protocols import UNFENCED
 from replicator.spec import SourceSpec
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 from replicator.stages.bronze import Ingestion, sources_of
-from replicator.stages.canonical import Offer
-from replicator.stages.intake.landing import Intake
+from replicator.stages.canonical import FeedContext
+from replicator.stages.ingest.landing import ObjectIngestion
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
@@ -32,34 +32,36 @@ from replicator.stages.refinement import Refinement
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from replicator.glances import Database
-    from replicator.operate.verify import Checks
+    from replicator.database_snapshots import Database
+    from replicator.operate.verify import VerifyInputs
     from replicator.operate.verify.marks import Marks
     from replicator.protocols import Control, Fence, Landing, Source, TableFormat
     from replicator.settings import Settings
-    from replicator.stages.topic import Told
+    from replicator.stages.topic_tables import TopicTables
 
 
-def terms(settings: Settings, wait: float = 0.0) -> Terms:
+def lease_options(settings: Settings, wait: float = 0.0) -> LeaseOptions:
     """How the lake's leases are kept; a living holder is waited for so many seconds."""
-    return Terms(settings.lake.lease, wait, settings.s3)
+    return LeaseOptions(settings.lake.lease, wait, settings.s3)
 
 
 def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Pipeline:
     """Everything that the configuration names, which writes while the ``fence`` lets it."""
     lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
-    silver = tables(settings, fence)
+    silver = table_format(settings, fence)
     objects, keys = registry.load("source", "objects"), settings.bronze
 
-    def intake(source: SourceSpec) -> Intake:
+    def intake(source: SourceSpec) -> ObjectIngestion:
         landing: Landing = objects(source.objects, source.topics)
-        return Intake(source.name, landing, delta, lake, keys.max_objects_per_batch, keys.trigger_seconds, spec=source)
+        return ObjectIngestion(
+            source.name, landing, delta, lake, keys.max_objects_per_batch, keys.trigger_seconds, spec=source
+        )
 
     return Pipeline(
         ingestions=tuple(
             Ingestion(
                 source.name,
-                reader(source, keys.max_offsets_per_trigger),
+                kafka_source(source, keys.max_offsets_per_trigger),
                 delta,
                 lake,
                 keys.trigger_seconds,
@@ -71,32 +73,33 @@ def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -
         ),
         intakes=tuple(intake(source) for source in settings.sources if source.objects),
         refinements=tuple(
-            Refinement(source, delta, silver, control, lake, *_batch_keys(settings)) for source in settings.sources
+            Refinement(source, delta, silver, control, lake, *_silver_batch_settings(settings))
+            for source in settings.sources
         ),
         warehouse=Warehouse(silver, delta, control, lake),
         models=settings.models,
         sinks={name: targets.sink(name, target, fence) for name, target in settings.targets.items()},
-        offer=offer(spark, settings, fence),
+        offer=feed_context(spark, settings, fence),
     )
 
 
-def reader(source: SourceSpec, max_offsets: int | None = None) -> Source:
+def kafka_source(source: SourceSpec, max_offsets: int | None = None) -> Source:
     """A source's topics in Kafka."""
-    made: Source = _kafka(source, max_offsets)
+    made: Source = _load_kafka_source(source, max_offsets)
     return made
 
 
-def _kafka(source: SourceSpec, max_offsets: int | None = None) -> Any:
+def _load_kafka_source(source: SourceSpec, max_offsets: int | None = None) -> Any:
     """The same as all that it is: more is asked of it than of other sources."""
     return registry.load("source", "kafka")(source.bootstrap_servers, source.topics, source.options, max_offsets)
 
 
-def offer(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Offer | None:
+def feed_context(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> FeedContext | None:
     """What others get as events, None where the configuration has no feed."""
     if not settings.feeds:
         return None
     kafka, sources = registry.load("outlet", "kafka"), refinements(spark, settings, SourceSpec("", ""), fence)
-    return Offer(
+    return FeedContext(
         settings.feeds,
         {feed.name: kafka(spark, feed.bootstrap_servers, feed.options) for feed in settings.feeds},
         {model.name: model.key for model in settings.models},
@@ -107,36 +110,38 @@ def offer(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> O
 
 
 @dataclass(frozen=True)
-class Captured:
+class Recording:
     """Captured events: what reads them, and which of their ``topics`` each source has."""
 
     reader: Source
     topics: Mapping[str, list[str]]
 
 
-def captured(spark: SparkSession, files: Sequence[str]) -> Captured:
+def open_recording(spark: SparkSession, files: Sequence[str]) -> Recording:
     """The events of some files, once all are looked at. Raises BadRecording."""
     reader: Source = registry.load("source", "recorded")(tuple(files))
     by_source: dict[str, list[str]] = {}
     for topic, source in sorted(sources_of(reader.read(spark)).items()):
         by_source.setdefault(source, []).append(topic)
-    return Captured(reader, by_source)
+    return Recording(reader, by_source)
 
 
-def recorded(
-    spark: SparkSession, settings: Settings, events: Captured, declared: SourceSpec, fence: Fence = UNFENCED
+def recording_pipeline(
+    spark: SparkSession, settings: Settings, events: Recording, declared: SourceSpec, fence: Fence = UNFENCED
 ) -> tuple[Pipeline, Mapping[Ingestion, list[str]]]:
     """A pipeline over captured events, without gold and targets; and which topics of the files each source has.
 
     ``declared`` says what is declared of each source, whatever its name.
     """
     lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
-    silver = tables(settings, fence)
+    silver = table_format(settings, fence)
     specs = [replace(declared, name=name, topics="") for name in events.topics]
     made = Pipeline(
         ingestions=(),
         intakes=(),
-        refinements=tuple(Refinement(spec, delta, silver, control, lake, *_batch_keys(settings)) for spec in specs),
+        refinements=tuple(
+            Refinement(spec, delta, silver, control, lake, *_silver_batch_settings(settings)) for spec in specs
+        ),
         warehouse=Warehouse(silver, delta, control, lake),
         models=(),
         sinks={},
@@ -145,13 +150,13 @@ def recorded(
 
 
 @contextmanager
-def topic(spark: SparkSession, source: SourceSpec) -> Iterator[Told]:
+def read_topic(spark: SparkSession, source: SourceSpec) -> Iterator[TopicTables]:
     """What is in the topics of a source now, as tables, for the time of the block."""
-    from replicator.stages import topic as stage  # noqa: PLC0415 - where a topic is asked
+    from replicator.stages import topic_tables as stage  # noqa: PLC0415 - where a topic is asked
 
     nowhere, control = registry.load("format", "memory")(), registry.load("control", "memory")()
-    with stage.told(
-        spark, Refinement(source, nowhere, nowhere, control, Lake("memory")), _kafka(source).present
+    with stage.read_tables(
+        spark, Refinement(source, nowhere, nowhere, control, Lake("memory")), _load_kafka_source(source).present
     ) as told:
         yield told
 
@@ -164,18 +169,20 @@ def refinements(
     configured = {source.name: source for source in settings.sources}
     present = [names.decode(folder) for folder in delta.tables(spark, lake.bronze_root())]
     others = {name: replace(declared, name=name, topics="") for name in present if name not in configured}
-    silver, every = tables(settings, fence), sorted((configured | others).items())
-    return tuple(Refinement(source, delta, silver, control, lake, *_batch_keys(settings)) for _, source in every)
+    silver, every = table_format(settings, fence), sorted((configured | others).items())
+    return tuple(
+        Refinement(source, delta, silver, control, lake, *_silver_batch_settings(settings)) for _, source in every
+    )
 
 
 def warehouse(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Warehouse:
     """Where models are, and their inputs."""
-    return Warehouse(tables(settings, fence), _delta(fence), _control(spark, fence), Lake(settings.lake.root))
+    return Warehouse(table_format(settings, fence), _delta(fence), _control(spark, fence), Lake(settings.lake.root))
 
 
-def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Checks:
+def verify_inputs(spark: SparkSession, settings: Settings, declared: SourceSpec) -> VerifyInputs:
     """What ``verify`` can compare: the lake, its targets, and the sources that can be asked."""
-    from replicator.operate.verify import Checks  # noqa: PLC0415 - clients of databases only where they are asked
+    from replicator.operate.verify import VerifyInputs  # noqa: PLC0415 - clients of databases only where they are asked
 
     sources = refinements(spark, settings, declared)
     logins = {each.source.name: each.source.database for each in sources}
@@ -184,7 +191,7 @@ def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Che
         for name, login in logins.items()
         if login is not None and login.kind in registry.CLASSES["database"]
     }
-    return Checks(
+    return VerifyInputs(
         sources,
         settings.formats,
         warehouse(spark, settings),
@@ -194,7 +201,7 @@ def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Che
     )
 
 
-def marks(spark: SparkSession, settings: Settings) -> Marks:
+def verification_marks(spark: SparkSession, settings: Settings) -> Marks:
     """How far the lake's tables were verified."""
     from replicator.operate.verify.marks import Marks  # noqa: PLC0415 - as above
 
@@ -205,18 +212,18 @@ def marks(spark: SparkSession, settings: Settings) -> Marks:
     )
 
 
-def place(spark: SparkSession, settings: Settings, source: str, fence: Fence = UNFENCED) -> Place:
+def lake_source(spark: SparkSession, settings: Settings, source: str, fence: Fence = UNFENCED) -> LakeSource:
     """A source where ``epoch`` works on it. Raises ConfigError for a name that neither the configuration nor the lake
     has.
     """
     known = {each.source.name: each for each in refinements(spark, settings, SourceSpec("", ""), fence)}
     if source not in known:
-        raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
+        raise ConfigError(f"there is no source {source!r}{suggest(source, known)}")
     at = known[source]
-    return Place(source, at.lake, at.bronze, at.control, at.silver)
+    return LakeSource(source, at.lake, at.bronze, at.control, at.silver)
 
 
-def streamed(settings: Settings, source: str) -> SourceSpec:
+def streaming_source(settings: Settings, source: str) -> SourceSpec:
     """A source that has a checkpoint. Raises ConfigError for one that the configuration does not have, or whose records
     do not come from Kafka.
     """
@@ -226,16 +233,18 @@ def streamed(settings: Settings, source: str) -> SourceSpec:
     return found
 
 
-def stopped(spark: SparkSession, settings: Settings, source: SourceSpec, fence: Fence = UNFENCED) -> Stopped:
+def stopped_source(
+    spark: SparkSession, settings: Settings, source: SourceSpec, fence: Fence = UNFENCED
+) -> StoppedSource:
     """A source whose checkpoint is to be made anew."""
-    kafka = _kafka(source)
+    kafka = _load_kafka_source(source)
     at = Ingestion(source.name, kafka, _delta(fence), Lake(settings.lake.root), spec=source)
-    return Stopped(at, kafka, tables(settings, fence), _control(spark, fence), fence)
+    return StoppedSource(at, kafka, table_format(settings, fence), _control(spark, fence), fence)
 
 
-def keeper(settings: Settings, fence: Fence = UNFENCED) -> Keeper:
+def lake_tables(settings: Settings, fence: Fence = UNFENCED) -> LakeTables:
     """The lake, for its upkeep."""
-    return Keeper(Lake(settings.lake.root), tables(settings, fence))
+    return LakeTables(Lake(settings.lake.root), table_format(settings, fence))
 
 
 def run_log(spark: SparkSession, settings: Settings, command: str) -> RunLog:
@@ -248,7 +257,7 @@ def runs(spark: SparkSession, settings: Settings) -> Runs:
     return Runs(_control(spark, UNFENCED), Lake(settings.lake.root))
 
 
-def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:
+def status_inputs(spark: SparkSession, settings: Settings) -> StatusInputs:
     """What ``status`` looks at."""
     made = pipeline(spark, settings)
     nowhere = {source.name for source in settings.sources if source.is_nowhere}
@@ -257,10 +266,10 @@ def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:
     intakes = {intake.source: intake for intake in made.intakes}
     sources = {each.source.name: each for each in made.refinements}
     sinks = {name: targets.sink(name, target, brief=True) for name, target in settings.targets.items()}
-    return Surroundings(at.lake, at.silver, at.control, readers, intakes, made.models, sinks, sources)
+    return StatusInputs(at.lake, at.silver, at.control, readers, intakes, made.models, sinks, sources)
 
 
-def tables(settings: Settings, fence: Fence = UNFENCED) -> TableFormat:
+def table_format(settings: Settings, fence: Fence = UNFENCED) -> TableFormat:
     """Tables in the formats that the configuration has."""
     formats: dict[str, TableFormat] = {name: _format(name, fence) for name in settings.formats}
     return formats["delta"] if len(formats) == 1 else MixedFormat(formats)
@@ -280,6 +289,6 @@ def _control(spark: SparkSession, fence: Fence) -> Control:
     return FencedControl(made, fence)
 
 
-def _batch_keys(settings: Settings) -> tuple[float, int]:
+def _silver_batch_settings(settings: Settings) -> tuple[float, int]:
     """What the configuration says of a batch of silver."""
     return settings.dead_letter.max_share, settings.silver.tables_at_once

@@ -13,16 +13,16 @@ from typing import Any
 from replicator import s3
 from replicator.errors import ConfigError, ReplicatorError, Unreachable
 
-_NOT_LET_IN = frozenset(
+_ACCESS_DENIED = frozenset(
     {"AccessDenied", "AccessDeniedException", "ExpiredTokenException", "GlueEncryptionException", "IncompleteSignature",
      "InvalidClientTokenId", "InvalidSignatureException", "MissingAuthenticationToken",
      "MissingAuthenticationTokenException", "UnrecognizedClientException"}
 )  # fmt: skip
-_LATER = frozenset(
+_RETRYABLE = frozenset(
     {"InternalServerException", "InternalServiceException", "OperationTimeoutException", "RequestLimitExceeded",
      "RequestTimeout", "ServiceUnavailable", "Throttling", "ThrottlingException", "TooManyRequestsException"}
 )  # fmt: skip
-_THROTTLED, _BROKEN, _NOT_THERE = 429, 500, 501
+_THROTTLED, _SERVER_ERROR, _NOT_IMPLEMENTED = 429, 500, 501
 """Answers that say the same whatever the code, such as S3's SlowDown; what a service has not got it will not have."""
 
 
@@ -60,11 +60,11 @@ class Service:
         try:
             yield
         except aws.ClientError as error:
-            raise self._of_code(error, where) from error
+            raise self._error_of_code(error, where) from error
         except aws.NoRegionError as error:
             raise ConfigError(f"It is not said in which region {self.name} is.", mend=f"Set {self.region}.") from error
         except credentials as error:
-            s3.refuse_silent_agent(error, where)
+            s3.check_credentials_agent(error, where)
             mend = "Give them as to any AWS tool: variables, a profile, or a role."
             raise ConfigError("There are no AWS credentials.", mend=mend) from error
         except aws.ParamValidationError as error:
@@ -75,12 +75,12 @@ class Service:
         except aws.BotoCoreError as error:
             raise ConfigError(f"{self.name} cannot be asked: {error}", where=where) from error
 
-    def _of_code(self, error: Any, where: str) -> ReplicatorError:
+    def _error_of_code(self, error: Any, where: str) -> ReplicatorError:
         about = error.response.get("Error", {})
         code, message = str(about.get("Code", "?")), str(about.get("Message", ""))
-        if code in _NOT_LET_IN:
+        if code in _ACCESS_DENIED:
             return ConfigError(f"{self.name} does not let us in: {code}: {message}", where=where, mend=self.rights)
         status = s3.status(error)
-        if code in _LATER or status == _THROTTLED or (status >= _BROKEN and status != _NOT_THERE):
+        if code in _RETRYABLE or status == _THROTTLED or (status >= _SERVER_ERROR and status != _NOT_IMPLEMENTED):
             return Unreachable(f"{self.name} is busy: {code}: {message}", where=where, mend="Try again.")
         return self.refused(code, message, where)

@@ -9,20 +9,20 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from replicator.endpoint import one_must_answer, ports
+from replicator.endpoint import check_any_reachable, parse_addresses
 from replicator.errors import LoginRefused, Unreachable
 from replicator.jvm import causes
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 TIMEOUT_MS = 15_000
-_PATIENCE = {"default.api.timeout.ms": str(TIMEOUT_MS), "request.timeout.ms": str(TIMEOUT_MS)}
+_TIMEOUTS = {"default.api.timeout.ms": str(TIMEOUT_MS), "request.timeout.ms": str(TIMEOUT_MS)}
 MEND = "Check that the broker runs and `bootstrap_servers` is right, then run again."
 _OPTIONS = "Mend the `options` of Kafka (`security.protocol`, `sasl.*`, `ssl.*`), or what its user may, then run again."
 _REFUSED = re.compile(
     r"org[.]apache[.]kafka[.]common[.]errors[.]\w*(?:Authentication|Authorization|SaslMechanism|SaslState)Exception"
 )
 
-_NAMELESS = "No resolvable bootstrap urls"
+_UNRESOLVABLE = "No resolvable bootstrap urls"
 """So Kafka's client tells servers whose names say nothing to anybody."""
 
 _BUSY = "Too many connects"
@@ -32,50 +32,50 @@ _BUSY = "Too many connects"
 @contextmanager
 def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Iterator[Any]:
     """An admin client for the time of the block. Raises Unreachable where Kafka does not answer in it, ConfigError for
-    what is no address, LoginRefused for options that no client starts with, and as :func:`failed`.
+    what is no address, LoginRefused for options that no client starts with, and as :func:`client_error`.
     """
-    ports(bootstrap_servers, "Kafka", MEND)
+    parse_addresses(bootstrap_servers, "Kafka", MEND)
     settings = jvm.java.util.Properties()
-    for name, value in {**_PATIENCE, **options, "bootstrap.servers": bootstrap_servers}.items():
+    for name, value in {**_TIMEOUTS, **options, "bootstrap.servers": bootstrap_servers}.items():
         settings.put(name, value)
     try:
         client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
     except Py4JJavaError as error:
-        raise not_started(error, bootstrap_servers) from error
+        raise startup_error(error, bootstrap_servers) from error
     try:
         yield client
     except Py4JJavaError as error:
-        raise failed(error, bootstrap_servers) from error
+        raise client_error(error, bootstrap_servers) from error
     finally:
         client.close(jvm.java.time.Duration.ofSeconds(1))
 
 
-def must_listen(bootstrap_servers: str) -> None:
+def check_reachable(bootstrap_servers: str) -> None:
     """Raise Unreachable where nothing accepts a connection at any of the addresses: Kafka's clients find out later."""
-    one_must_answer(bootstrap_servers, "Kafka", MEND)
+    check_any_reachable(bootstrap_servers, "Kafka", MEND)
 
 
-def not_started(error: Exception, bootstrap_servers: str) -> LoginRefused:
+def startup_error(error: Exception, bootstrap_servers: str) -> LoginRefused:
     """What is to be said where a client of Kafka's could not be made. Raises Unreachable where that is for the names of
     its servers, which say nothing to anybody.
     """
-    why = causes.behind(error)
-    if _NAMELESS in why:
-        must_listen(bootstrap_servers)
+    why = causes.describe_root_cause(error)
+    if _UNRESOLVABLE in why:
+        check_reachable(bootstrap_servers)
     what = f"Kafka's client does not start with its options: {why}"
     return LoginRefused(what, where=bootstrap_servers, mend=_OPTIONS)
 
 
-def failed(error: Exception, bootstrap_servers: str) -> Unreachable | LoginRefused:
+def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | LoginRefused:
     """What is to be said where Kafka's client failed: LoginRefused where a broker answers, and does not let its user
     in, or do this; else nobody has answered, or who answers is busy.
     """
-    java = causes.thrown(error)
+    java = causes.find_java_exception(error)
     while java is not None and not _REFUSED.fullmatch(str(java.getClass().getName())):
         java = java.getCause()
     if java is None:
-        return unanswered(bootstrap_servers)
-    words = ": ".join(dict.fromkeys(str(each.getMessage()) for each in (java, causes.root(java))))
+        return unreachable_error(bootstrap_servers)
+    words = ": ".join(dict.fromkeys(str(each.getMessage()) for each in (java, causes.root_cause(java))))
     if is_busy(words):
         mend = "Run again; a larger broker takes more logins a second."
         return Unreachable(f"Kafka is busy: {words}", where=bootstrap_servers, mend=mend)
@@ -92,7 +92,7 @@ def is_busy(told: str) -> bool:
     return _BUSY in told
 
 
-def unanswered(bootstrap_servers: str) -> Unreachable:
+def unreachable_error(bootstrap_servers: str) -> Unreachable:
     """Said of a cluster that does not answer."""
     return Unreachable("Kafka does not answer", where=bootstrap_servers, mend=MEND)
 
@@ -105,9 +105,9 @@ def topic_id(described: Any) -> str | None:
     return None if told.getMostSignificantBits() == told.getLeastSignificantBits() == 0 else str(told)
 
 
-def missing(topic: str, known: Any, bootstrap_servers: str) -> Unreachable:
+def missing_topic(topic: str, known: Any, bootstrap_servers: str) -> Unreachable:
     """Said of a topic that a cluster does not have among those that are ``known``."""
     mend = "Create it, or start what writes it, then run again."
     return Unreachable(
-        f"there is no topic {topic!r}{nearest(topic, map(str, known))}", where=bootstrap_servers, mend=mend
+        f"there is no topic {topic!r}{suggest(topic, map(str, known))}", where=bootstrap_servers, mend=mend
     )

@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 from replicator import failpoints
 from replicator.errors import CheckpointDamaged, ReplicatorError
 from replicator.jvm import causes
-from replicator.jvm.hadoop import file_system, not_read, text
+from replicator.jvm.hadoop import file_system, read_error, read_text
 
-Ends = Mapping[str, Mapping[str, int]]
+EndOffsets = Mapping[str, Mapping[str, int]]
 """Topic -> partition -> the offset after the last record that was taken."""
 
 _OFFSETS, _COMMITS, _METADATA, _BEGINNING = "offsets", "commits", "metadata", "sources"
@@ -37,7 +37,7 @@ class Batch:
 
     number: int
     head: str
-    ends: Ends
+    ends: EndOffsets
     is_done: bool
 
     @property
@@ -46,80 +46,83 @@ class Batch:
         return self.number if self.is_done else self.number - 1
 
 
-def stream(spark: SparkSession, checkpoint: str) -> str | None:
+def read_stream_id(spark: SparkSession, checkpoint: str) -> str | None:
     """The id of the stream whose checkpoint it is; None where there is none. Raises CheckpointDamaged."""
     path = f"{checkpoint}/{_METADATA}"
     files, place, _ = file_system(spark, path)
     if not files.exists(place):
         return None
-    return str(_object(path, _content(spark, path), "id")["id"])
+    return str(_parse_object(path, _read_text(spark, path), "id")["id"])
 
 
-def newest(spark: SparkSession, checkpoint: str) -> Batch | None:
+def read_newest_batch(spark: SparkSession, checkpoint: str) -> Batch | None:
     """None where no batch was planned yet. Raises CheckpointDamaged where a file is damaged, or a plan gone, that a
     stream begins with: those of the newest batches.
     """
-    planned, taken = _numbers(spark, f"{checkpoint}/{_OFFSETS}"), _numbers(spark, f"{checkpoint}/{_COMMITS}")
+    planned, taken = (
+        _batch_numbers(spark, f"{checkpoint}/{_OFFSETS}"),
+        _batch_numbers(spark, f"{checkpoint}/{_COMMITS}"),
+    )
     if not planned:
         return None
     number = max(planned)
     if number:
         if number - 1 not in planned:
             raise _damaged(f"{checkpoint}/{_OFFSETS}/{number - 1}", "gone")
-        _planned(spark, checkpoint, number - 1)
+        _read_plan(spark, checkpoint, number - 1)
     if taken:
         _refuse_damaged_commit(spark, f"{checkpoint}/{_COMMITS}/{max(taken)}")
-    return Batch(number, *_planned(spark, checkpoint, number), number in taken)
+    return Batch(number, *_read_plan(spark, checkpoint, number), number in taken)
 
 
-def reached(spark: SparkSession, checkpoint: str) -> Ends:
+def read_committed_offsets(spark: SparkSession, checkpoint: str) -> EndOffsets:
     """Where the newest batch ends that is done; nowhere without one. Raises CheckpointDamaged, also where those are no
     offsets of partitions.
     """
-    batch = newest(spark, checkpoint)
-    found = {} if batch is None else (ends(spark, checkpoint, batch.done) or {})
-    if batch is not None and not all(map(_is_of_topic, found.values())):
+    batch = read_newest_batch(spark, checkpoint)
+    found = {} if batch is None else (read_end_offsets(spark, checkpoint, batch.done) or {})
+    if batch is not None and not all(map(_is_partition_offsets, found.values())):
         raise _damaged(f"{checkpoint}/{_OFFSETS}/{batch.done}")
     return found
 
 
-def _is_of_topic(told: object) -> bool:
+def _is_partition_offsets(told: object) -> bool:
     return isinstance(told, dict) and all(part.isdecimal() and type(end) is int for part, end in told.items())
 
 
-def ends(spark: SparkSession, checkpoint: str, number: int) -> Ends | None:
+def read_end_offsets(spark: SparkSession, checkpoint: str, number: int) -> EndOffsets | None:
     """Where a batch ends; None where its plan is not kept any more. Raises CheckpointDamaged."""
     files, place, _ = file_system(spark, f"{checkpoint}/{_OFFSETS}/{number}")
-    return _planned(spark, checkpoint, number)[1] if files.exists(place) else None
+    return _read_plan(spark, checkpoint, number)[1] if files.exists(place) else None
 
 
-def _planned(spark: SparkSession, checkpoint: str, number: int) -> tuple[str, Ends]:
+def _read_plan(spark: SparkSession, checkpoint: str, number: int) -> tuple[str, EndOffsets]:
     """What the file of a plan says: its head and its ends."""
     path = f"{checkpoint}/{_OFFSETS}/{number}"
-    head, _, ends = _content(spark, path).rstrip("\n").rpartition("\n")
+    head, _, ends = _read_text(spark, path).rstrip("\n").rpartition("\n")
     if _VERSION.fullmatch(head.partition("\n")[0]) is None or "\n" not in head:
         raise _damaged(path)
-    return head, _object(path, ends)
+    return head, _parse_object(path, ends)
 
 
 def _refuse_damaged_commit(spark: SparkSession, path: str) -> None:
-    version, _, rest = _content(spark, path).partition("\n")
+    version, _, rest = _read_text(spark, path).partition("\n")
     if _VERSION.fullmatch(version) is None:
         raise _damaged(path)
-    _object(path, rest)
+    _parse_object(path, rest)
 
 
-def _content(spark: SparkSession, path: str) -> str:
-    """What a file holds. Raises as ``not_read``, and CheckpointDamaged where its checksum is another."""
+def _read_text(spark: SparkSession, path: str) -> str:
+    """What a file holds. Raises as ``read_error``, and CheckpointDamaged where its checksum is another."""
     try:
-        return text(spark, path)
+        return read_text(spark, path)
     except Py4JJavaError as error:
-        if causes.is_no_tables(error):
-            raise not_read(path, error) from error
+        if causes.is_infrastructure(error):
+            raise read_error(path, error) from error
         raise _damaged(path) from error
 
 
-def _object(path: str, told: str, *names: str) -> dict[str, Any]:
+def _parse_object(path: str, told: str, *names: str) -> dict[str, Any]:
     """A JSON object that has these names."""
     try:
         found = json.loads(told)
@@ -135,19 +138,21 @@ def _damaged(path: str, how: str = "damaged") -> CheckpointDamaged:
     return CheckpointDamaged(what, where=path, mend=CheckpointDamaged.MEND)
 
 
-def done(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
+def mark_committed(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
     """Note that a planned batch is done, as Spark would have."""
     before = f"{checkpoint}/{_COMMITS}/{batch.number - 1}"
-    _write(spark, f"{checkpoint}/{_COMMITS}/{batch.number}", text(spark, before) if batch.number else _FIRST_COMMIT)
+    _write(
+        spark, f"{checkpoint}/{_COMMITS}/{batch.number}", read_text(spark, before) if batch.number else _FIRST_COMMIT
+    )
 
 
-def undone(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
+def discard_plan(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
     """Take back the plan of a batch of which nothing was written."""
     files, place, _ = file_system(spark, f"{checkpoint}/{_OFFSETS}/{batch.number}")
     files.delete(place, False)
 
 
-def unbegun(spark: SparkSession, checkpoint: str) -> None:
+def discard_starting_offsets(spark: SparkSession, checkpoint: str) -> None:
     """Forget where a stream that has planned nothing was to begin: Spark notes it before the first plan, and misses
     each topic of then that is not subscribed to any more.
     """
@@ -155,13 +160,13 @@ def unbegun(spark: SparkSession, checkpoint: str) -> None:
     files.delete(place, True)
 
 
-def go_on(spark: SparkSession, checkpoint: str, batch: Batch, ends: Ends) -> None:
+def append_empty_batch(spark: SparkSession, checkpoint: str, batch: Batch, ends: EndOffsets) -> None:
     """A batch without records behind one that is done, with other ends. A death between its two files leaves a plan of
     which nothing was written.
     """
     number = batch.number + 1
-    commit = text(spark, f"{checkpoint}/{_COMMITS}/{batch.number}")
-    _write(spark, f"{checkpoint}/{_OFFSETS}/{number}", _plan(batch.head, ends))
+    commit = read_text(spark, f"{checkpoint}/{_COMMITS}/{batch.number}")
+    _write(spark, f"{checkpoint}/{_OFFSETS}/{number}", _format_plan(batch.head, ends))
     _write(spark, f"{checkpoint}/{_COMMITS}/{number}", commit)
 
 
@@ -177,28 +182,28 @@ def set_aside(spark: SparkSession, checkpoint: str, aside: str) -> bool:
         files.mkdirs(target.getParent())
         is_moved = bool(files.rename(place, target))
     except Py4JJavaError as error:
-        raise not_read(checkpoint, error) from error
+        raise read_error(checkpoint, error) from error
     if not is_moved:
         raise ReplicatorError(f"the checkpoint cannot be moved to {aside}", where=checkpoint)
     return True
 
 
-def write(spark: SparkSession, checkpoint: str, stream_id: str, number: int, ends: Ends) -> None:
+def create(spark: SparkSession, checkpoint: str, stream_id: str, number: int, ends: EndOffsets) -> None:
     """A stream's checkpoint where none is: its batch of that number is done and ends there. A stream goes on from two
     plans. Until its last file, the stream's id, it is no stream's.
     """
     for each in range(max(0, number - 1), number + 1):
-        _write(spark, f"{checkpoint}/{_OFFSETS}/{each}", _plan(_FIRST_HEAD, ends))
+        _write(spark, f"{checkpoint}/{_OFFSETS}/{each}", _format_plan(_FIRST_HEAD, ends))
     _write(spark, f"{checkpoint}/{_COMMITS}/{number}", _FIRST_COMMIT)
     failpoints.hit("checkpoint.written")
     _write(spark, f"{checkpoint}/{_METADATA}", json.dumps({"id": stream_id}))
 
 
-def _plan(head: str, ends: Ends) -> str:
+def _format_plan(head: str, ends: EndOffsets) -> str:
     return f"{head}\n{json.dumps(ends, separators=(',', ':'))}"
 
 
-def _numbers(spark: SparkSession, folder: str) -> set[int]:
+def _batch_numbers(spark: SparkSession, folder: str) -> set[int]:
     files, place, _ = file_system(spark, folder)
     if not files.exists(place):
         return set()

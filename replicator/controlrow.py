@@ -34,13 +34,13 @@ def read(path: str, text: str | bytes) -> ControlRow:
     return told
 
 
-def known(kind: type[Any], told: Mapping[str, Any]) -> dict[str, Any]:
+def select_fields(kind: type[Any], told: Mapping[str, Any]) -> dict[str, Any]:
     """What is told of the fields of a dataclass, those with a default only where they are told; what a newer version
     tells besides is left out. Only of what is for people, since who writes it anew writes it without that. Raises
     NoControlRow for a control row that lacks one.
     """
-    return {each.name: told[each.name] for each in fields(kind) if each.name in told or not _may_lack(each)}
+    return {each.name: told[each.name] for each in fields(kind) if each.name in told or not _has_default(each)}
 
 
-def _may_lack(each: Field[Any]) -> bool:
+def _has_default(each: Field[Any]) -> bool:
     return each.default is not MISSING or each.default_factory is not MISSING

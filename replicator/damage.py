@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterable
 from replicator.lake import DEPTHS
 
 _COMMIT = re.compile(r"[0-9]{20}[.]json")
-_LOOKED_AT = 100
+_COMMITS_CHECKED = 100
 """So many of the newest commits: what is older was read before, and seldom breaks."""
 
 TORN_COMMIT = "a commit of the table's log is cut off"
 """How it begins to be told of one, with the file behind it."""
 
-_SIGNS = re.compile(
+_MISSING_FILE = re.compile(
     f"{TORN_COMMIT}|"
     "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_FOUND|is not a Parquet file|ChecksumException|"
     "TRUNCATED_TRANSACTION_LOG|VERSIONS_NOT_CONTIGUOUS|STATE_RECOVER|MISSING_PART_FILES"
 )
-_SHUT = re.compile(r"\((?:Permission denied|Read-only file system|Too many open files)\)")
+_NO_ACCESS = re.compile(r"\((?:Permission denied|Read-only file system|Too many open files)\)")
 """What Java calls not found as well: the file is there, or could be."""
 _TORN = re.compile(r"JsonEOFException|JsonParseException|DELTA_STATE_RECOVER_ERROR")
 _OF_DELTA = "org.apache.spark.sql.delta."
@@ -32,21 +32,21 @@ _PLACE = re.compile(
     rf"(?P<folder>(?:[a-z0-9]+:)?/[^\n'\"]*/(?P<layer>{'|'.join(DEPTHS)})(?P<names>(?:/[^/\n=]+){{1,3}}?))"
     r"/(?:_delta_log/|_change_data/|[^/\n]+=[^/\n]*/)*[^/\s]+[.](?:parquet|json|bin)\b"
 )
-_MADE_OF = {"gold": "of its inputs", "silver": "from bronze", "history": "from bronze", "twins": "of its table"}
-_LET_IN = "Let the driver's user read and write the lake and Spark's files (`ulimit -n` at once), then run again."
+_REBUILT_FROM = {"gold": "of its inputs", "silver": "from bronze", "history": "from bronze", "twins": "of its table"}
+_ACCESS_HINT = "Let the driver's user read and write the lake and Spark's files (`ulimit -n` at once), then run again."
 _GUIDE = "docs/operate.md tells what to do (When a table lost files)."
 
 
-def mend(told: str) -> str | None:
+def repair_hint(told: str) -> str | None:
     """The way out of a failure of that text where it is that of a table which lost a file, or of files that nobody may
     touch; None of any other.
     """
-    if _SHUT.search(told) is not None:
-        return _LET_IN
+    if _NO_ACCESS.search(told) is not None:
+        return _ACCESS_HINT
     place = next((each for each in _PLACE.finditer(told) if _is_table(each)), None)
-    if place is not None and _SIGNS.search(told) is not None:
-        return _way_out(place["layer"], place["folder"].removeprefix("file:"))
-    if _OF_DELTA in told and (is_torn(told) or _SIGNS.search(told)):
+    if place is not None and _MISSING_FILE.search(told) is not None:
+        return _restore_hint(place["layer"], place["folder"].removeprefix("file:"))
+    if _OF_DELTA in told and (is_torn(told) or _MISSING_FILE.search(told)):
         return f"A file of a table's log is gone or damaged: `replicator status` names the table, and {_GUIDE}"
     return None
 
@@ -56,12 +56,12 @@ def is_torn(told: str) -> bool:
     return _TORN.search(told) is not None
 
 
-def torn_commit(names: Iterable[str], text: Callable[[str], str]) -> str | None:
+def find_torn_commit(names: Iterable[str], text: Callable[[str], str]) -> str | None:
     """Of the files of a table's log the newest commit that is empty or no JSON; ``text`` gives what one holds, and
     raises ValueError where it cannot be read as a text.
     """
     commits = sorted(filter(_COMMIT.fullmatch, names), reverse=True)
-    return next((name for name in commits[:_LOOKED_AT] if not _is_whole(name, text)), None)
+    return next((name for name in commits[:_COMMITS_CHECKED] if not _is_whole(name, text)), None)
 
 
 def _is_whole(name: str, text: Callable[[str], str]) -> bool:
@@ -75,10 +75,10 @@ def _is_table(place: re.Match[str]) -> bool:
     return place["names"].count("/") == DEPTHS[place["layer"]]
 
 
-def _way_out(layer: str, folder: str) -> str:
+def _restore_hint(layer: str, folder: str) -> str:
     if layer == "bronze":
         return f"Put that file back from a copy of the lake; without one {_GUIDE}"
     return (
         f"Put that file back from a copy of the lake, or stop all drivers and remove the folder {folder}: "
-        f"the next run makes the table anew {_MADE_OF[layer]}."
+        f"the next run makes the table anew {_REBUILT_FROM[layer]}."
     )

@@ -16,21 +16,21 @@ _PORTS = {"http": 80, "https": 443}
 _WITH_PORT = re.compile(r".+:\d+")
 
 
-def must_answer(url: str, what: str, mend: str) -> None:
+def check_reachable(url: str, what: str, mend: str) -> None:
     """Raise Unreachable, named *what*, unless something accepts a connection at *url* within five seconds; ConfigError
     where nothing ever could.
     """
-    with _connected(url, what, mend):
+    with _connect(url, what, mend):
         pass
 
 
-def must_speak(url: str, what: str, mend: str) -> None:
+def check_responds(url: str, what: str, mend: str) -> None:
     """The same of a server of HTTP, which must also say a first word, whatever it is, within five seconds: clients wait
     for one that takes connections and hangs for minutes.
     """
-    with _connected(url, what, mend) as (connection, host, is_encrypted):
+    with _connect(url, what, mend) as (connection, host, is_encrypted):
         try:
-            _hear(connection, host, is_encrypted=is_encrypted)
+            _read_first_byte(connection, host, is_encrypted=is_encrypted)
         except TimeoutError as error:
             silent = f"{what} takes connections and says nothing for {_SECONDS:.0f} s"
             raise Unreachable(silent, where=url, mend=mend) from error
@@ -39,7 +39,7 @@ def must_speak(url: str, what: str, mend: str) -> None:
 
 
 @contextmanager
-def _connected(url: str, what: str, mend: str) -> Iterator[tuple[socket.socket, str, bool]]:
+def _connect(url: str, what: str, mend: str) -> Iterator[tuple[socket.socket, str, bool]]:
     """A connection, the name of the host, and whether it is to be encrypted."""
     try:
         parts = urlsplit(url if "://" in url else f"https://{url}")
@@ -54,7 +54,7 @@ def _connected(url: str, what: str, mend: str) -> Iterator[tuple[socket.socket, 
         yield connection, place[0], parts.scheme == "https"
 
 
-def _hear(connection: socket.socket, host: str, *, is_encrypted: bool) -> None:
+def _read_first_byte(connection: socket.socket, host: str, *, is_encrypted: bool) -> None:
     """Wait for the first byte. Whose certificate it is its client judges, by what it trusts."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
@@ -63,7 +63,7 @@ def _hear(connection: socket.socket, host: str, *, is_encrypted: bool) -> None:
         heard.recv(1)
 
 
-def ports(addresses: str, what: str, mend: str) -> list[str]:
+def parse_addresses(addresses: str, what: str, mend: str) -> list[str]:
     """The comma-separated *addresses*. Raises ConfigError, named *what*, for one without a port."""
     found = [address.strip() for address in addresses.split(",") if address.strip()]
     for address in found or [addresses]:
@@ -72,15 +72,15 @@ def ports(addresses: str, what: str, mend: str) -> list[str]:
     return found
 
 
-def one_must_answer(addresses: str, what: str, mend: str) -> None:
+def check_any_reachable(addresses: str, what: str, mend: str) -> None:
     """Raise Unreachable, named *what*, unless one of the comma-separated *addresses* accepts a connection; ConfigError
-    as :func:`ports` does.
+    as :func:`parse_addresses` does.
     """
-    *others, last = ports(addresses, what, mend)
+    *others, last = parse_addresses(addresses, what, mend)
     for address in others:
         with suppress(Unreachable):
-            return must_answer(address, what, mend)
+            return check_reachable(address, what, mend)
     try:
-        return must_answer(last, what, mend)
+        return check_reachable(last, what, mend)
     except Unreachable as error:
         raise Unreachable(error.what, where=addresses, mend=mend) from error

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from replicator.errors import ConfigError
 
-_EVERY_LETTER = "C.UTF-8"
-_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+_UTF8_LOCALE = "C.UTF-8"
+_LOCALHOST = ("localhost", "127.0.0.1", "::1")
 
 
 def variables() -> Mapping[str, str]:
@@ -38,17 +38,17 @@ def failpoint(environment: Mapping[str, str] | None = None) -> str | None:
     return wanted
 
 
-def put(values: Mapping[str, str]) -> None:
+def set_variables(values: Mapping[str, str]) -> None:
     """Give child processes (the JVM, Python workers) these variables."""
     os.environ.update(values)  # noqa: TID251 - as above
 
 
-def set_when_missing(values: Mapping[str, str]) -> None:
+def set_defaults(values: Mapping[str, str]) -> None:
     """The same, for variables that the user has not set."""
-    put({name: value for name, value in values.items() if not variable(name)})
+    set_variables({name: value for name, value in values.items() if not variable(name)})
 
 
-def spell_every_path(in_locale: str = _EVERY_LETTER) -> None:
+def ensure_utf8_locale(in_locale: str = _UTF8_LOCALE) -> None:
     """Child processes know every letter of a path in the locale C, too, as this one does: a JVM would read ``?`` for
     what ASCII has not, and write to another place. On an old system without *in_locale* all is left as it is.
     """
@@ -56,15 +56,15 @@ def spell_every_path(in_locale: str = _EVERY_LETTER) -> None:
     if before in ("C", "POSIX"):
         with suppress(locale.Error):
             locale.setlocale(locale.LC_CTYPE, in_locale)
-            put({"LC_ALL": in_locale})
+            set_variables({"LC_ALL": in_locale})
         locale.setlocale(locale.LC_CTYPE, before)
 
 
-def reach_this_machine_directly() -> None:
+def bypass_proxy_for_localhost() -> None:
     """Clients of HTTP, here and in child processes, ask no proxy for what is on this machine: one that is set for the
     Internet cannot reach it, and not every client knows that (botocore, Rust's reqwest).
     """
     told = variable("no_proxy") or variable("NO_PROXY") or ""
     hosts = [host.strip() for host in told.split(",") if host.strip()]
-    every = told if told == "*" else ",".join(dict.fromkeys([*hosts, *_THIS_MACHINE]))
-    put({"no_proxy": every, "NO_PROXY": every})
+    every = told if told == "*" else ",".join(dict.fromkeys([*hosts, *_LOCALHOST]))
+    set_variables({"no_proxy": every, "NO_PROXY": every})

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from replicator.errors import ConfigError
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 POINTS: Mapping[str, str] = MappingProxyType(
     {
@@ -123,7 +123,7 @@ def parse(text: str) -> Failpoint:
             mend="Actions are kill, raise, hang and sleep; nth counts from 1.",
         )
     if match[1] not in POINTS:
-        raise ConfigError(f"there is no failpoint {match[1]!r}{nearest(match[1], POINTS)}")
+        raise ConfigError(f"there is no failpoint {match[1]!r}{suggest(match[1], POINTS)}")
     return Failpoint(match[1], match[2], int(match[4]), float(match[3] or _SLEEP_SECONDS))
 
 

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from importlib.abc import Traversable
 
-_MIRROR = "Check the network, or name a repository that has it in DEFAULT_ARTIFACT_REPOSITORY."
+_MIRROR_HINT = "Check the network, or name a repository that has it in DEFAULT_ARTIFACT_REPOSITORY."
 _LOCKS = importlib.resources.files("replicator") / "locks"
 
 
 @dataclass(frozen=True)
-class Fetched:
+class FetchProgress:
     """How far a fetch is: *jars* of *total* are in the cache, *size* bytes have arrived in this call."""
 
     jars: int
@@ -44,41 +44,41 @@ class Fetched:
     size: int
 
 
-def locked(line: str = sparkline.DEFAULT.name, formats: Iterable[str] = ()) -> dict[str, str]:
+def load_lock(line: str = sparkline.DEFAULT.name, formats: Iterable[str] = ()) -> dict[str, str]:
     """The packaged lock of a Spark line: coordinate -> SHA-256, in class path order, with what table formats need
     beside Delta. ConfigError for a line that is not known, and for a format that it has not.
     """
     known = sparkline.of(line)
     more = {name: _LOCKS / f"{name}-{line}.json" for name in formats}
-    sparkline.refuse(known, [name for name, lock in more.items() if not lock.is_file()])
+    sparkline.refuse_formats(known, [name for name, lock in more.items() if not lock.is_file()])
     locks = [_LOCKS / f"spark-{line}.json", *(lock for lock in more.values() if lock.is_file())]
-    return {each: sha256 for lock in locks for each, sha256 in _coordinates(lock).items()}
+    return {each: sha256 for lock in locks for each, sha256 in _read_lock(lock).items()}
 
 
-def _coordinates(lock: Traversable) -> dict[str, str]:
+def _read_lock(lock: Traversable) -> dict[str, str]:
     found: dict[str, str] = json.loads(lock.read_text(encoding="utf-8"))
     return found
 
 
-def present(lock: Mapping[str, str], cache: Path) -> list[Path]:
+def locate(lock: Mapping[str, str], cache: Path) -> list[Path]:
     """The paths of all JARs of *lock*, in its order, each checked against its SHA-256. Fetches nothing.
 
     A file is hashed once and again only when its size or its times changed. Raises JarsMissing naming the JARs that
     are absent and those that differ from the lock.
     """
     store = JarStore(cache)
-    absent, differing = store.sort_out(lock)
+    absent, differing = store.find_missing(lock)
     if differing or absent:
         what, which = ("differ from their lock", differing) if differing else ("are not in the cache", absent)
-        told = f"JARs {what}: {names.some(which, 3)}."
-        raise JarsMissing(told, where=str(store.folder), mend=_mend([*differing, *absent]))
+        told = f"JARs {what}: {names.shorten_list(which, 3)}."
+        raise JarsMissing(told, where=str(store.folder), mend=_fetch_hint([*differing, *absent]))
     return store.paths(lock)
 
 
-def _mend(missing: Sequence[str]) -> str:
+def _fetch_hint(missing: Sequence[str]) -> str:
     """The command that brings these: what a format needs beside Delta comes by its name alone."""
     locks = ((name, _LOCKS / f"{name}-{line.name}.json") for line in sparkline.LINES for name in line.formats)
-    brought = {name for name, lock in locks if lock.is_file() and not _coordinates(lock).keys().isdisjoint(missing)}
+    brought = {name for name, lock in locks if lock.is_file() and not _read_lock(lock).keys().isdisjoint(missing)}
     command = " ".join(["replicator jars --fetch", *(f"--format {name}" for name in sorted(brought))])
     return f"Run `{command}`."
 
@@ -86,7 +86,7 @@ def _mend(missing: Sequence[str]) -> str:
 def fetch(
     lock: Mapping[str, str],
     cache: Path,
-    report: Callable[[Fetched], None] | None = None,
+    report: Callable[[FetchProgress], None] | None = None,
     java: Path | None = None,
 ) -> list[Path]:
     """Bring what *lock* misses into *cache*; return the paths of all its JARs in the order of the lock.
@@ -101,40 +101,40 @@ def fetch(
     """
     store = JarStore(cache)
     with store.alone():
-        missing = [coordinate for group in store.sort_out(lock) for coordinate in group]
+        missing = [coordinate for group in store.find_missing(lock) for coordinate in group]
         if missing:
             wanted = {coordinate: lock[coordinate] for coordinate in missing}
-            telling = nullcontext(report) if report is not None else _narrated()
+            telling = nullcontext(report) if report is not None else _progress_reporter()
             with store.staging() as staging, telling as tell:
                 _fetch_missing(wanted, staging, store, tell, java or java_home())
-    return present(lock, cache)
+    return locate(lock, cache)
 
 
 def _fetch_missing(
     wanted: Mapping[str, str],
     staging: Path,
     store: JarStore,
-    report: Callable[[Fetched], None],
+    report: Callable[[FetchProgress], None],
     java: Path,
 ) -> None:
     fetched = 0
-    report(Fetched(0, len(wanted), 0))
-    for answer in _answers(wanted, staging, java):
+    report(FetchProgress(0, len(wanted), 0))
+    for answer in _resolve(wanted, staging, java):
         if answer is not None:
             coordinate = answer["coordinate"]
             if "path" not in answer:
-                raise JarsMissing(f"No repository within reach has {coordinate}.", mend=_MIRROR)
+                raise JarsMissing(f"No repository within reach has {coordinate}.", mend=_MIRROR_HINT)
             store.accept(coordinate, wanted[coordinate], Path(answer["path"]))
             fetched += 1
-        report(Fetched(fetched, len(wanted), store.size(wanted) + _arriving(staging)))
+        report(FetchProgress(fetched, len(wanted), store.size(wanted) + _staged_bytes(staging)))
 
 
-def _answers(wanted: Mapping[str, str], staging: Path, java: Path) -> Iterator[dict[str, str] | None]:
+def _resolve(wanted: Mapping[str, str], staging: Path, java: Path) -> Iterator[dict[str, str] | None]:
     """What ``replicator.jvm.ivy`` says of each coordinate, as it says it; None twice a second while it is silent.
 
     The process and its JVM end when this does. Raises JavaUnsuitable when it falls silent before it has answered all.
     """
-    environment.spell_every_path()
+    environment.ensure_utf8_locale()
     lines: SimpleQueue[str] = SimpleQueue()
     with (staging / "ivy.log").open("w+", encoding="utf-8") as log:
         command = [sys.executable, "-m", "replicator.jvm.ivy", str(java), str(staging)]
@@ -142,7 +142,7 @@ def _answers(wanted: Mapping[str, str], staging: Path, java: Path) -> Iterator[d
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )
         assert ivy.stdin is not None  # noqa: S101 - told to mypy
-        reader = Thread(target=_read, args=(ivy, lines), daemon=True)
+        reader = Thread(target=_forward_lines, args=(ivy, lines), daemon=True)
         try:
             ivy.stdin.write("".join(f"{coordinate}\n" for coordinate in [*wanted, ""]))
             ivy.stdin.flush()
@@ -164,7 +164,7 @@ def _answers(wanted: Mapping[str, str], staging: Path, java: Path) -> Iterator[d
             ivy.wait()
 
 
-def _read(ivy: subprocess.Popen[str], lines: SimpleQueue[str]) -> None:
+def _forward_lines(ivy: subprocess.Popen[str], lines: SimpleQueue[str]) -> None:
     """Pass on the lines of a process, then an empty one for its end."""
     assert ivy.stdout is not None  # noqa: S101 - told to mypy
     for line in ivy.stdout:
@@ -177,13 +177,13 @@ def _last_line(text: str) -> str:
     return lines[-1] if lines else "it said nothing"
 
 
-def _arriving(staging: Path) -> int:
+def _staged_bytes(staging: Path) -> int:
     """The bytes of files that Ivy has, whole or in part, and that are not yet in the cache."""
     return sum(size_of(file) for file in staging.glob("*/cache/**/*.jar*"))
 
 
 @contextmanager
-def _narrated() -> Iterator[Callable[[Fetched], None]]:
+def _progress_reporter() -> Iterator[Callable[[FetchProgress], None]]:
     """Progress on stderr: a bar on a terminal, elsewhere a line now and then."""
     from rich.console import Console  # noqa: PLC0415 - not for readers of a cache
     from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
@@ -196,17 +196,17 @@ def _narrated() -> Iterator[Callable[[Fetched], None]]:
             task = bar.add_task("JARs", total=None, size=0)
             yield lambda now: bar.update(task, completed=now.jars, total=now.total, size=now.size / 1e6)
         return
-    yield _Lines(console.file)
+    yield _LineReporter(console.file)
 
 
-class _Lines:
+class _LineReporter:
     """Progress as plain lines: the start, the end, and at most one every five seconds between them."""
 
     def __init__(self, out: IO[str]) -> None:
         self._out = out
         self._next = 0.0
 
-    def __call__(self, now: Fetched) -> None:
+    def __call__(self, now: FetchProgress) -> None:
         if now.jars < now.total and time.monotonic() < self._next:
             return
         self._next = time.monotonic() + 5

@@ -30,7 +30,7 @@ def is_local(place: str) -> bool:
     return "://" not in place or place.startswith("file:")
 
 
-def on_disk(place: str) -> Path:
+def local_path(place: str) -> Path:
     """A place that :func:`is_local`."""
     return Path(place.removeprefix("file://").removeprefix("file:"))
 
@@ -166,7 +166,7 @@ class Lake:
 
     def rebuild(self, source: str, table: str) -> str:
         """Control row of a rebuild of one silver table that is under way: what it reads, and for what."""
-        return self._join("_replicator", "rebuild", f"{_one_name(source, table)}.json")
+        return self._join("_replicator", "rebuild", f"{_shadow_name(source, table)}.json")
 
     def shadow_roots(self) -> tuple[str, ...]:
         """The folders with one folder per table that a rebuild has made."""
@@ -259,13 +259,13 @@ class Shadow(Lake):
         return (source, table) == (self.source, self.table)
 
     def _aside(self, table: Table, kind: str) -> Table:
-        location = self._join("_replicator", "rebuild", kind, _one_name(self.source, self.table))
+        location = self._join("_replicator", "rebuild", kind, _shadow_name(self.source, self.table))
         return replace(table, location=location)
 
     def _row(self, kind: str) -> str:
-        return self._join("_replicator", "rebuild", kind, f"{_one_name(self.source, self.table)}.json")
+        return self._join("_replicator", "rebuild", kind, f"{_shadow_name(self.source, self.table)}.json")
 
 
-def _one_name(source: str, table: str) -> str:
+def _shadow_name(source: str, table: str) -> str:
     """Reversible: an encoded name has no dot."""
     return f"{names.encode(source)}.{names.encode_table(table)}"

@@ -37,13 +37,13 @@ def encode(name: str) -> str:
     return "".join(out)
 
 
-def some(names: Sequence[str], most: int = 10) -> str:
+def shorten_list(names: Sequence[str], most: int = 10) -> str:
     """``a, b and 590 more``: names in a sentence, of which people read the first."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
-def in_topic(name: str) -> str:
+def sanitize_for_topic(name: str) -> str:
     """A table's name as Debezium writes it in a topic's: ``_`` for every character that such a name cannot have."""
     return re.sub(r"[^a-zA-Z0-9._-]", "_", name)
 
@@ -78,7 +78,7 @@ def decode_table(encoded: str) -> str:
     return ".".join(decode(part) for part in encoded.split("."))
 
 
-def called(name: str, every: Iterable[str]) -> list[str]:
+def match_tables(name: str, every: Iterable[str]) -> list[str]:
     """Of whole names of tables (``<source>/<database or schema>.<table>``) those that somebody means by a whole one, by
     one without its source, or by its last part alone.
     """
@@ -87,25 +87,25 @@ def called(name: str, every: Iterable[str]) -> list[str]:
     return found or [full for full in every if full.rpartition(".")[2] == name]
 
 
-def refuse_case_twins(names: Iterable[str], what: str) -> None:
+def refuse_case_conflict(names: Iterable[str], what: str) -> None:
     """Raise ConfigError when two names differ by case only: no table format keeps them apart (G4)."""
-    twins = case_twins(names)
+    twins = find_case_conflict(names)
     if twins is not None:
         raise ConfigError(f"{what} has both {twins[0]!r} and {twins[1]!r}, which no table format keeps apart")
 
 
-def case_twins(names: Iterable[str]) -> tuple[str, str] | None:
+def find_case_conflict(names: Iterable[str]) -> tuple[str, str] | None:
     """The first two of these names that differ by case only."""
     seen: dict[str, str] = {}
     both = ((seen.setdefault(name.casefold(), name), name) for name in names)
     return next((pair for pair in both if pair[0] != pair[1]), None)
 
 
-def spark(name: str) -> str:
+def quote_spark(name: str) -> str:
     """Quoted for Spark SQL and column references."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def postgres(*parts: str) -> str:
+def quote_postgres(*parts: str) -> str:
     """Quoted for Postgres; several parts are joined by dots: ``"schema"."table"``."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)

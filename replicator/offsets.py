@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 """A topic and its partition."""
 
 
-def by_topic(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     """Topic -> partition, as a text -> offset, in the order of the places."""
     found: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
@@ -16,6 +16,6 @@ def by_topic(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
     return found
 
 
-def by_place(told: Mapping[str, Mapping[str, int]]) -> dict[Place, int]:
+def by_partition(told: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
     """What :func:`by_topic` was made of."""
     return {(topic, int(partition)): offset for topic, found in told.items() for partition, offset in found.items()}

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from replicator.errors import ConfigError
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ CLASSES: Mapping[Kind, Mapping[str, str]] = {
 def check(kind: Kind, name: str) -> None:
     """Raise ConfigError, with the nearest spelling, for a name that is not in the list; imports nothing."""
     if name not in CLASSES[kind]:
-        raise ConfigError(f"there is no {kind} {name!r}{nearest(name, CLASSES[kind])}")
+        raise ConfigError(f"there is no {kind} {name!r}{suggest(name, CLASSES[kind])}")
 
 
 def load(kind: Kind, name: str) -> Any:

@@ -8,31 +8,31 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-NOWHERE = -1
+UNKNOWN_VERSION = -1
 """Stands for a version that nobody knows."""
 
 OPERATION = "RESTORE"
 """By which a commit that takes its table back says so."""
 
-_TELLING = ('{"commitInfo"', '{"txn"')
+_ACTION_PREFIXES = ('{"commitInfo"', '{"txn"')
 """How the actions of a commit begin that say what it did, and how far the table is."""
 
 
-def version(parameters: Mapping[str, Any]) -> int:
+def restored_version(parameters: Mapping[str, Any]) -> int:
     """The version to which such a commit took the table back; NOWHERE where it names a time instead."""
     told = str(parameters.get("version")).strip('"')  # delta-rs has it as a text
-    return int(told) if told.isdigit() else NOWHERE
+    return int(told) if told.isdigit() else UNKNOWN_VERSION
 
 
-def untold(commits: Iterable[Sequence[str] | None]) -> int | None:
+def find_pending_restore(commits: Iterable[Sequence[str] | None]) -> int | None:
     """The actions of commits, newest first, each a line -> the version to which a RESTORE took the table back, if none
     has told progress since; else None, as where a commit has left the log (None). Mostly one is looked at.
     """
     for lines in commits:
-        told = [json.loads(line) for line in lines or () if line.startswith(_TELLING)]
+        told = [json.loads(line) for line in lines or () if line.startswith(_ACTION_PREFIXES)]
         if lines is None or any("txn" in action for action in told):
             return None
         for info in (action.get("commitInfo", {}) for action in told):
             if info.get("operation") == OPERATION:
-                return version(info.get("operationParameters") or {})
+                return restored_version(info.get("operationParameters") or {})
     return None

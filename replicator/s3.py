@@ -7,31 +7,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from replicator.endpoint import must_speak
+from replicator.endpoint import check_responds
 from replicator.errors import ConfigError, ReplicatorError, StoreRefused, Unreachable
 
 if TYPE_CHECKING:
     from replicator.config.settingkeys import S3Keys
 
-SECONDS = 4.0
+TIMEOUT_SECONDS = 4.0
 """How long one attempt may take, to connect and to answer each."""
 ATTEMPTS = 4
 """Of a request that gets no answer, or one like 503; with what lies between them less than the 24 seconds for which a
 holder of a lease of 30 is sure of it.
 """
 
-_THROTTLED, _BROKEN = 429, 500
-_OWN = "Give s3.access_key and s3.secret_key, or as to any AWS tool: variables, a profile, a role."
-_AWSS = "Correct, or unset, AWS_PROFILE, AWS_CONFIG_FILE and others of AWS's, or what their files say, or s3.region."
+_THROTTLED, _SERVER_ERROR = 429, 500
+_CREDENTIALS_HINT = "Give s3.access_key and s3.secret_key, or as to any AWS tool: variables, a profile, a role."
+_AWS_CONFIG_HINT = (
+    "Correct, or unset, AWS_PROFILE, AWS_CONFIG_FILE and others of AWS's, or what their files say, or s3.region."
+)
 _NO_BUCKET = re.compile(r"\bNoSuchBucket\b|\bNO_SUCH_BUCKET\b")
 """As S3 says it, and pyarrow of it."""
 
 
-def refuse_silent(endpoint: str) -> None:
+def check_reachable(endpoint: str) -> None:
     """Raise Unreachable where nothing listens at the object store's address, or it hangs, before a client of its own
     waits for that; ConfigError for what is no address.
     """
-    must_speak(endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
+    check_responds(endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
 
 
 def client(s3: S3Keys | None) -> Any:
@@ -44,26 +46,28 @@ def client(s3: S3Keys | None) -> Any:
 
     style = "path" if s3 is not None and s3.path_style else "auto"
     retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
-    patience = {"connect_timeout": SECONDS, "read_timeout": SECONDS, "retries": retries}
+    patience = {"connect_timeout": TIMEOUT_SECONDS, "read_timeout": TIMEOUT_SECONDS, "retries": retries}
     if s3 is not None and s3.endpoint:
-        refuse_silent(s3.endpoint)
+        check_reachable(s3.endpoint)
     config = botocore.config.Config(s3={"addressing_style": style}, **patience)
     given = _credentials(s3)
     try:
         return boto3.client("s3", **given, config=config)
     except (botocore.exceptions.BotoCoreError, ValueError) as error:  # no store has been asked yet
         where = given.get("endpoint_url", "AWS")
-        refuse_silent_agent(error, where)
-        raise ConfigError(f"No client of the object store can be made: {error}", where=where, mend=_AWSS) from error
+        check_credentials_agent(error, where)
+        raise ConfigError(
+            f"No client of the object store can be made: {error}", where=where, mend=_AWS_CONFIG_HINT
+        ) from error
 
 
-def place(location: str) -> tuple[str, str]:
+def split_location(location: str) -> tuple[str, str]:
     """Bucket and key of ``s3a://bucket/some/key``."""
     bucket, _, key = location.removeprefix("s3a://").partition("/")
     return bucket, key
 
 
-def content(client: Any, bucket: str, key: str) -> tuple[str, str]:
+def read_object(client: Any, bucket: str, key: str) -> tuple[str, str]:
     """Text and ETag of an object, whatever bytes it has. One that breaks off on its way is asked for again, which boto3
     leaves to us.
     """
@@ -71,12 +75,12 @@ def content(client: Any, bucket: str, key: str) -> tuple[str, str]:
 
     for _ in range(ATTEMPTS - 1):
         with suppress(botocore.exceptions.ResponseStreamingError, botocore.exceptions.IncompleteReadError):
-            return _content(client, bucket, key)
-    return _content(client, bucket, key)
+            return _get_object(client, bucket, key)
+    return _get_object(client, bucket, key)
 
 
 @contextmanager
-def answering(where: str, what: str, mend: str) -> Iterator[None]:
+def translate_errors(where: str, what: str, mend: str) -> Iterator[None]:
     """Refusals and silence of an object store as errors of ours: ConfigError for what it does not let us do (*what*,
     *mend*) and where nothing says who we are, Unreachable for what it may do later.
     """
@@ -86,21 +90,23 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
         yield
     except aws.ClientError as error:
         code = error.response.get("Error", {}).get("Code", "?")
-        if status(error) == _THROTTLED or (status(error) >= _BROKEN and code != "NotImplemented"):
+        if status(error) == _THROTTLED or (status(error) >= _SERVER_ERROR and code != "NotImplemented"):
             told = f"The object store does not answer: {code}."
             raise Unreachable(told, where=where, mend="Try again later.") from error
         raise ConfigError(f"The object store refuses to {what}: {code}.", where=where, mend=mend) from error
     except (aws.NoCredentialsError, aws.PartialCredentialsError) as error:
-        raise ConfigError("There are no credentials for the object store.", where=where, mend=_OWN) from error
+        raise ConfigError(
+            "There are no credentials for the object store.", where=where, mend=_CREDENTIALS_HINT
+        ) from error
     except (aws.CredentialRetrievalError, aws.TokenRetrievalError, aws.SSOError) as error:
-        refuse_silent_agent(error, where)
-        raise ConfigError(f"AWS's own settings are of no use: {error}", where=where, mend=_OWN) from error
+        check_credentials_agent(error, where)
+        raise ConfigError(f"AWS's own settings are of no use: {error}", where=where, mend=_CREDENTIALS_HINT) from error
     except (aws.BotoCoreError, ValueError) as error:
         told = f"The object store does not answer: {type(error).__name__}."
         raise Unreachable(told, where=where, mend="Check that it runs and s3.endpoint is right.") from error
 
 
-def refuse_silent_agent(error: Exception, where: str) -> None:
+def check_credentials_agent(error: Exception, where: str) -> None:
     """Raise Unreachable where *error* is of an agent, as a container has one, which gives credentials and did not."""
     from botocore.exceptions import MetadataRetrievalError  # noqa: PLC0415 - as above
 
@@ -108,12 +114,12 @@ def refuse_silent_agent(error: Exception, where: str) -> None:
         raise Unreachable(f"Nobody gives credentials: {error}", where=where, mend="Try again later.") from error
 
 
-def refusal(why: str, where: str | None = None) -> StoreRefused:
+def access_error(why: str, where: str | None = None) -> StoreRefused:
     """An object store that does not let the driver do what it asks for, or has no such bucket, as far as anybody says
     *why*.
     """
     if _NO_BUCKET.search(why):
-        named = place(where)[0] if where is not None and where.startswith("s3a://") else None
+        named = split_location(where)[0] if where is not None and where.startswith("s3a://") else None
         missing = f"there is no bucket {named}" if named else f"a bucket is not there: {why}"
         mend = "Make it, or name the right one (`lake.root`, a source's `objects`) or store (`s3.endpoint`)."
         return StoreRefused(missing, where=where, mend=mend)
@@ -124,10 +130,10 @@ def refusal(why: str, where: str | None = None) -> StoreRefused:
     return StoreRefused(f"the object store refuses the driver: {why}", where=where, mend=mend)
 
 
-def not_read(why: str, where: str, *, is_refused: bool) -> ReplicatorError:
+def read_error(why: str, where: str, *, is_refused: bool) -> ReplicatorError:
     """A lake whose store lets the driver not in, or did not answer, or not with what was asked for."""
     if is_refused:
-        return refusal(why, where)
+        return access_error(why, where)
     mend = "Check the lake's root and the object store's settings."
     return Unreachable(f"the lake does not answer: {why}", where=where, mend=mend)
 
@@ -137,7 +143,7 @@ def status(error: Any) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def _content(client: Any, bucket: str, key: str) -> tuple[str, str]:
+def _get_object(client: Any, bucket: str, key: str) -> tuple[str, str]:
     found = client.get_object(Bucket=bucket, Key=key)
     return found["Body"].read().decode(errors="replace"), found["ETag"]
 

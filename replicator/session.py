@@ -29,10 +29,10 @@ _NO_CLUSTER = re.compile(r"^java\.lang\.IllegalStateException: |running MetricsS
 so. Spark's own class for its settings is another.
 """
 
-_OF_THE_WORLD = "java.io.IOException: "
+_IO_ERROR = "java.io.IOException: "
 """A full disk, say: no setting is to blame."""
 
-_FILES = 1024
+_OPEN_FILES = 1024
 """So many open files are usual for a user, and enough."""
 
 
@@ -49,29 +49,29 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     if settings.s3 is not None and settings.s3.endpoint and sparkconf.uses_s3(settings):
-        s3.refuse_silent(settings.s3.endpoint)
+        s3.check_reachable(settings.s3.endpoint)
     line = _line()
-    sparkline.refuse(line, settings.formats)
-    submitted = _reached(settings, debug=debug, brief=brief)
+    sparkline.refuse_formats(line, settings.formats)
+    submitted = _ensure_jvm(settings, debug=debug, brief=brief)
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
     told = pyspark.SparkContext._jvm.java.lang.System.getProperty("sun.jnu.encoding")  # type: ignore[union-attr]  # noqa: SLF001
-    refuse_unspelled(settings.lake.root, str(told))
+    refuse_unencodable_path(settings.lake.root, str(told))
     for name in settings.formats:
-        _refuse_without(name, pyspark.SparkContext._jvm, settings.runtime)  # noqa: SLF001
+        _refuse_missing_jars(name, pyspark.SparkContext._jvm, settings.runtime)  # noqa: SLF001
     if "hudi" in settings.formats:
-        _in_utc(pyspark.SparkContext._jvm)  # noqa: SLF001
+        _set_time_zone_utc(pyspark.SparkContext._jvm)  # noqa: SLF001
     existing = dict((context.getConf() if context else pyspark.SparkConf()).getAll())
     if submitted and settings.runtime == "emr":
-        emr.refuse_ours(existing.get("spark.jars", ""))
+        emr.refuse_duplicate_jars(existing.get("spark.jars", ""))
     builder = SparkSession.builder
-    for key, value in sparkconf.configuration(settings, existing, line).items():
+    for key, value in sparkconf.session_settings(settings, existing, line).items():
         builder = builder.config(key, value)
-    spark = _built(builder)
-    refuse_unextended(settings.formats, spark.sparkContext.getConf().get("spark.sql.extensions", ""))
-    gateway.remember(gateway.of(spark))
-    _keep_stdout(gateway.of(spark))
+    spark = _build(builder)
+    refuse_missing_extension(settings.formats, spark.sparkContext.getConf().get("spark.sql.extensions", ""))
+    gateway.cache_lookups(gateway.of(spark))
+    _redirect_stdout(gateway.of(spark))
     if not submitted:
-        interrupts.cancelling(spark.sparkContext.cancelAllJobs)
+        interrupts.cancel_on_interrupt(spark.sparkContext.cancelAllJobs)
     elif not debug:
         spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -83,11 +83,11 @@ def jvm(settings: Settings, *, debug: bool = False) -> Any:
     """
     import pyspark  # noqa: PLC0415 - as above
 
-    _reached(settings, debug=debug, brief=True)
+    _ensure_jvm(settings, debug=debug, brief=True)
     return pyspark.SparkContext._jvm  # noqa: SLF001
 
 
-def _built(builder: SparkSession.Builder) -> SparkSession:
+def _build(builder: SparkSession.Builder) -> SparkSession:
     """The session, with the state that Spark makes with the first query else: what is wrong with a setting of SQL is
     told here, before a table is blamed for it. Raises ConfigError, Unreachable.
     """
@@ -97,8 +97,8 @@ def _built(builder: SparkSession.Builder) -> SparkSession:
         spark = builder.getOrCreate()
         spark._jsparkSession.sessionState()  # noqa: SLF001 - pyspark has no word for it
     except FAILURES as error:
-        told = causes.behind(error)
-        if causes.is_no_tables(error) or told.startswith(_OF_THE_WORLD):
+        told = causes.describe_root_cause(error)
+        if causes.is_infrastructure(error) or told.startswith(_IO_ERROR):
             raise
         if _NO_CLUSTER.search(told):
             what, mend = "the cluster of `spark.master` took no driver", "Check it and its address, then run again."
@@ -113,11 +113,11 @@ def log_file(cache: Path) -> Path:
     return cache / "spark.log"
 
 
-def _reached(settings: Settings, *, debug: bool, brief: bool) -> bool:
+def _ensure_jvm(settings: Settings, *, debug: bool, brief: bool) -> bool:
     """Have a JVM; whether it was there before."""
     import pyspark  # noqa: PLC0415 - as above
 
-    environment.set_when_missing({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
+    environment.set_defaults({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
     submitted = pyspark.SparkContext._gateway is not None or environment.variable("PYSPARK_GATEWAY_PORT")  # noqa: SLF001
     if not submitted:
         _start(settings, _line(), debug=debug, brief=brief)
@@ -135,38 +135,40 @@ def _line() -> Line:
 def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
 
-    environment.spell_every_path()
-    class_path = jars.present(jars.locked(line.name, settings.formats), settings.cache)
+    environment.ensure_utf8_locale()
+    class_path = jars.locate(jars.load_lock(line.name, settings.formats), settings.cache)
     # the JVM's launcher believes JAVA_HOME before the PATH, so an unsuitable one has to give way
     java = java_home(environment.variable("JAVA_HOME"))
-    environment.put({"JAVA_HOME": str(java)})
-    environment.put({"SPARK_HOME": str(spark_home.chosen(environment.variable("SPARK_HOME"), line))})
+    environment.set_variables({"JAVA_HOME": str(java)})
+    environment.set_variables({"SPARK_HOME": str(spark_home.choose(environment.variable("SPARK_HOME"), line))})
     log = None if debug else log_file(settings.cache)
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False)
-    archive, existing = class_archive.place(java), spark_defaults()
-    launched = sparkconf.launch(settings, existing, class_path, log, archive, brief=brief)
-    environment.put(sparkconf.workers(launched, existing))
-    environment.set_when_missing(sparkconf.address(launched, existing))
+    archive, existing = class_archive.archive_path(java), spark_defaults()
+    launched = sparkconf.launch_settings(settings, existing, class_path, log, archive, brief=brief)
+    environment.set_variables(sparkconf.worker_variables(launched, existing))
+    environment.set_defaults(sparkconf.address_variables(launched, existing))
     for key, value in launched.items():
         conf.set(key, value)
     try:
-        with interrupts.held_back():
+        with interrupts.defer():
             SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - pyspark's own way to give a JVM its memory and JARs
-            interrupts.spare(SparkContext._jvm)  # noqa: SLF001
+            interrupts.ignore_sigterm(SparkContext._jvm)  # noqa: SLF001
     except Exception as error:
-        raise ReplicatorError("The JVM of Spark did not start.", where=str(log or "see above"), mend=_mend()) from error
-    interrupts.cancelling(lambda: None)  # nothing is at work yet; py4j has no trace to write either
+        raise ReplicatorError(
+            "The JVM of Spark did not start.", where=str(log or "see above"), mend=_start_hint()
+        ) from error
+    interrupts.cancel_on_interrupt(lambda: None)  # nothing is at work yet; py4j has no trace to write either
 
 
-def _mend() -> str | None:
+def _start_hint() -> str | None:
     """Where too few files may be open at once, or the host is one that nobody knows: Spark asks for it where AWS's
     variables are set.
     """
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if 0 <= most < _FILES:  # below zero: any number
-        return f"{most} files may be open at once here, and Spark opens hundreds: `ulimit -n {_FILES}` or more."
+    if 0 <= most < _OPEN_FILES:  # below zero: any number
+        return f"{most} files may be open at once here, and Spark opens hundreds: `ulimit -n {_OPEN_FILES}` or more."
     name = socket.gethostname()
     try:
         socket.getaddrinfo(name, None)
@@ -175,7 +177,7 @@ def _mend() -> str | None:
     return None
 
 
-def _refuse_without(name: str, jvm: Any, runtime: str) -> None:
+def _refuse_missing_jars(name: str, jvm: Any, runtime: str) -> None:
     """A JVM that somebody else started has the JARs that it was given, and no others; without Hudi's extension its
     incremental reads would find nothing, and say nothing (stack.md 1.3).
     """
@@ -192,7 +194,7 @@ def _refuse_without(name: str, jvm: Any, runtime: str) -> None:
         raise JarsMissing(f"Spark runs without the JARs of {name}.", mend=f"Start it with: {how} ...") from error
 
 
-def _keep_stdout(jvm: Any) -> None:
+def _redirect_stdout(jvm: Any) -> None:
     """What libraries print in the JVM goes where Spark's own words go, for stdout is data. Hudi's warn, when merging
     on read, of what no user can mend.
     """
@@ -202,7 +204,7 @@ def _keep_stdout(jvm: Any) -> None:
     system.setOut(jvm.java.io.PrintStream(jvm.java.io.FileOutputStream(log, True)) if kept else system.err)
 
 
-def _in_utc(jvm: Any) -> None:
+def _set_time_zone_utc(jvm: Any) -> None:
     """Hudi names commits in UTC, as our tables tell it to, but its upkeep may do so in the JVM's own zone, and by that
     it always goes where it asks which files are old enough: commits would lie hours ahead, or no log ever be merged.
     """
@@ -210,7 +212,7 @@ def _in_utc(jvm: Any) -> None:
     zones.setDefault(zones.getTimeZone("UTC"))
 
 
-def refuse_unspelled(root: str, charset: str) -> None:
+def refuse_unencodable_path(root: str, charset: str) -> None:
     """Raise ConfigError where a local lake's path has a letter that the JVM has no bytes for in its locale: it would
     read and write elsewhere.
     """
@@ -224,7 +226,7 @@ def refuse_unspelled(root: str, charset: str) -> None:
         raise ConfigError(what, where=root, mend=mend) from error
 
 
-def refuse_unextended(formats: Iterable[str], told: str | None) -> None:
+def refuse_missing_extension(formats: Iterable[str], told: str | None) -> None:
     """Raise ConfigError where a format's session extension is not among those that Spark was *told*: it takes none once
     it runs, and Hudi's reads without its own find nothing and say nothing (stack.md 1.3).
     """

@@ -16,21 +16,21 @@ from pydantic import BaseModel, Field, SecretStr, SkipValidation
 
 from replicator.config import feedfile, modelfile, sourcefile
 from replicator.config.settingkeys import DATABASE, CatalogKeys, KafkaKeys, Keys, LakeKeys, TargetKeys
-from replicator.config.strict import check, text
-from replicator.config.yamlfile import Document, KeyPath, Origin, Problems, files, leaves, read
+from replicator.config.strict import check, to_text
+from replicator.config.yamlfile import Document, KeyPath, Origin, Problems, leaves, read, yaml_files
 from replicator.environment import variables as of_process
 from replicator.errors import ConfigError
 from replicator.jvm import sparkline
-from replicator.lake import is_local, on_disk
+from replicator.lake import is_local, local_path
 from replicator.spec import Feed, Model, SourceSpec, references
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 # what Spark itself redacts in its UI, so that nobody is surprised by what shows and what does not
 _SECRET_KEY = re.compile(r"secret|password|token|access[.]?key|credential|jaas", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Shown:
+class SettingEntry:
     """One line of ``replicator config show``: the key, its value with secrets masked, where it came from."""
 
     key: str
@@ -52,27 +52,27 @@ class Settings(Keys):
         """The source of that name. Raises ConfigError, naming those that exist."""
         found = next((s for s in self.sources if s.name == name), None)
         if found is None:
-            raise ConfigError(f"there is no source {name!r}{nearest(name, [s.name for s in self.sources])}")
+            raise ConfigError(f"there is no source {name!r}{suggest(name, [s.name for s in self.sources])}")
         return found
 
     def target(self, name: str) -> TargetKeys:
         """The serving database of that name. Raises ConfigError, naming those that exist."""
         if name not in self.targets:
-            raise ConfigError(f"there is no target {name!r}{nearest(name, self.targets)}")
+            raise ConfigError(f"there is no target {name!r}{suggest(name, self.targets)}")
         return self.targets[name]
 
     def model(self, name: str) -> Model:
         """The gold model of that name. Raises ConfigError, naming the nearest one."""
         found = next((each for each in self.models if each.name == name), None)
         if found is None:
-            raise ConfigError(f"there is no model {name!r}{nearest(name, [each.name for each in self.models])}")
+            raise ConfigError(f"there is no model {name!r}{suggest(name, [each.name for each in self.models])}")
         return found
 
     def feed(self, name: str) -> Feed:
         """The feed of that name. Raises ConfigError, naming those that exist."""
         found = next((each for each in self.feeds if each.name == name), None)
         if found is None:
-            raise ConfigError(f"there is no feed {name!r}{nearest(name, [each.name for each in self.feeds])}")
+            raise ConfigError(f"there is no feed {name!r}{suggest(name, [each.name for each in self.feeds])}")
         return found
 
     def catalog_in(self, database: str | None) -> CatalogKeys:
@@ -88,28 +88,28 @@ class Settings(Keys):
         asked = {name for table in declared.tables for name in table.formats}
         return self.model_copy(update={"formats": tuple(sorted({*self.formats, *asked}))})
 
-    def shown(self) -> Iterator[Shown]:
+    def shown(self) -> Iterator[SettingEntry]:
         """Every value and where it came from, secrets masked."""
         keys = {name: _plain(getattr(self, name)) for name in Keys.model_fields}
         for path, value in leaves(keys):
-            yield Shown(_key(path), _masked(path, value), self._origin(path))
+            yield SettingEntry(_key(path), _mask(path, value), self._origin(path))
         for source in self.sources:
-            yield Shown(
+            yield SettingEntry(
                 f"sources.{source.name}", source.objects or source.topics, self._origin(("sources", source.name))
             )
             yield from self._login(source)
         for model in self.models:
-            yield Shown(f"models.{model.name}", ", ".join(model.key), self._origin(("models", model.name)))
+            yield SettingEntry(f"models.{model.name}", ", ".join(model.key), self._origin(("models", model.name)))
         for feed in self.feeds:
-            yield Shown(f"canonical.{feed.name}", feed.topic, self._origin(("canonical", feed.name)))
+            yield SettingEntry(f"canonical.{feed.name}", feed.topic, self._origin(("canonical", feed.name)))
 
-    def _login(self, source: SourceSpec) -> Iterator[Shown]:
+    def _login(self, source: SourceSpec) -> Iterator[SettingEntry]:
         login, origin = source.database, self._origin(("sources", source.name))
         if login is None:
             return
         for field in fields(login):
             value = "***" if field.name == "password" and login.password else str(getattr(login, field.name))
-            yield Shown(f"sources.{source.name}.database.{field.name}", value, origin)
+            yield SettingEntry(f"sources.{source.name}.database.{field.name}", value, origin)
 
     def _origin(self, path: KeyPath) -> str:
         origin = self.origins.get(path)
@@ -123,23 +123,23 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     that lists every problem found; of models and feeds as soon as all sources are right.
     """
     variables = of_process() if environment is None else environment
-    place = folder(conf, variables)
+    place = conf_dir(conf, variables)
     problems = Problems()
-    document = _layers(place, env, problems).filled(variables, problems)
+    document = _read_layers(place, env, problems).filled(variables, problems)
     keys = check(Keys, document, problems)
     origins = dict(document.origins)
     kafka = keys.kafka if keys is not None else KafkaKeys()
     so_far = len(problems.found)
-    found = sourcefile.sources(place / "sources", kafka.bootstrap_servers, kafka.options, variables, problems)
+    found = sourcefile.load_sources(place / "sources", kafka.bootstrap_servers, kafka.options, variables, problems)
     if len(problems.found) > so_far:
         problems.raise_if_any()  # what reads a source whose file is wrong would be told that there is none
     targets = None if keys is None else list(keys.targets)
     sources = tuple(source for source, _ in found)
-    models = modelfile.models(place / "models", sources, targets, variables, problems)
+    models = modelfile.load_models(place / "models", sources, targets, variables, problems)
     shared = kafka.bootstrap_servers, kafka.options
-    feeds = feedfile.feeds(place / "canonical", sources, models, shared, variables, problems)
+    feeds = feedfile.load_feeds(place / "canonical", sources, models, shared, variables, problems)
     _refuse_formats(keys, found, problems)
-    _refuse_line(keys, problems)
+    _refuse_spark_line(keys, problems)
     problems.raise_if_any()
     origins |= {("sources", s.name): Origin(file) for s, file in found}
     origins |= {("models", m.name): Origin(str(place / "models" / f"{m.name}.yaml")) for m in models}
@@ -148,7 +148,7 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     return _settings(keys or Keys(), env, cache_dir(variables), **nouns)
 
 
-def folder(conf: Path | None, environment: Mapping[str, str] | None = None) -> Path:
+def conf_dir(conf: Path | None, environment: Mapping[str, str] | None = None) -> Path:
     """The configuration's folder: *conf*, else ``$REPLICATOR_CONF``, else ``./conf``."""
     variables = of_process() if environment is None else environment
     return conf if conf is not None else Path(variables.get("REPLICATOR_CONF") or "conf")
@@ -160,7 +160,7 @@ def bare(lake: str | None = None) -> Settings:
     """
     keys = Keys() if lake is None else Keys(lake=_lake(lake))
     root = keys.lake.root
-    places = [on_disk(root) / folder for folder in ("silver", "twins/hudi")] if is_local(root) else []
+    places = [local_path(root) / folder for folder in ("silver", "twins/hudi")] if is_local(root) else []
     if any(path for place in places for path in place.glob("*/*/.hoodie")):
         keys = keys.model_copy(update={"formats": ("delta", "hudi")})
     return _settings(keys, "none", cache_dir())
@@ -174,9 +174,9 @@ def _lake(root: str) -> LakeKeys:
     return keys
 
 
-def declared(path: Path | str) -> SourceSpec:
+def load_declarations(path: Path | str) -> SourceSpec:
     """A ``--declare`` file with the process's own variables. Raises ConfigError."""
-    return sourcefile.template(path, of_process())
+    return sourcefile.load_declare_file(path, of_process())
 
 
 def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
@@ -198,26 +198,26 @@ def _settings(keys: Keys, env: str, cache: Path, **nouns: Any) -> Settings:
     return Settings(env=env, cache=cache, **{name: getattr(keys, name) for name in Keys.model_fields}, **nouns)
 
 
-def _layers(folder: Path, env: str, problems: Problems) -> Document:
+def _read_layers(folder: Path, env: str, problems: Problems) -> Document:
     base, above = folder / "base.yaml", folder / f"{env}.yaml"
-    if not _is_there(folder, Path.is_dir):
+    if not _exists(folder, Path.is_dir):
         raise ConfigError(
             f"there is no configuration folder {folder}",
             mend="Give --conf DIR or set REPLICATOR_CONF, or run where a folder conf/ is; `replicator init` makes one.",
         )
-    own = files(folder, problems)
-    if not _is_there(above, Path.is_file):
+    own = yaml_files(folder, problems)
+    if not _exists(above, Path.is_file):
         problems.raise_if_any()  # it may be there as .yml
         known = [file.stem for file in own if file.stem != "base" and ".example" not in file.suffixes]
         raise ConfigError(
-            f"there is no environment {env!r}: {above} does not exist{nearest(env, known)}",
+            f"there is no environment {env!r}: {above} does not exist{suggest(env, known)}",
             mend="Give --env NAME, or make that file: it lies over base.yaml, and may be empty.",
         )
     below = read(base, problems) if base.is_file() else Document()
     return read(above, problems).over(below)
 
 
-def _is_there(path: Path, kind: Callable[[Path], bool]) -> bool:
+def _exists(path: Path, kind: Callable[[Path], bool]) -> bool:
     """Whether something of that kind is there. Raises ConfigError where nobody may look, or no name is so long."""
     try:
         return kind(path)
@@ -235,12 +235,12 @@ def _refuse_formats(keys: Keys | None, found: Iterable[tuple[SourceSpec, str]], 
                 problems.add(f"{table.table} is kept in {name}: say `formats: [delta, {name}]` {where}", file)
 
 
-def _refuse_line(keys: Keys | None, problems: Problems) -> None:
+def _refuse_spark_line(keys: Keys | None, problems: Problems) -> None:
     """Note a format that the installed Spark has not, unless stages run on another."""
     if keys is None or keys.runtime != "own":
         return
     try:
-        sparkline.refuse(sparkline.installed(), keys.formats)
+        sparkline.refuse_formats(sparkline.installed(), keys.formats)
     except ConfigError as error:
         problems.add(str(error), "formats")
 
@@ -252,7 +252,7 @@ def _plain(value: Any) -> Any:
     return {k: _plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def _masked(path: KeyPath, value: Any) -> str:
+def _mask(path: KeyPath, value: Any) -> str:
     free = "spark" in path or "options" in path
     if isinstance(value, SecretStr):
         return "***" if value.get_secret_value() else ""
@@ -261,7 +261,7 @@ def _masked(path: KeyPath, value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(str, value))}]"
     # whatever the key, a password may stand in an address, or among options of the JVM
-    return "" if value is None else references.shown("", str(text(value)))
+    return "" if value is None else references.mask("", str(to_text(value)))
 
 
 def _key(path: KeyPath) -> str:

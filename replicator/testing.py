@@ -22,17 +22,17 @@ from replicator.errors import BadRecording, ConfigError
 from replicator.lake import HISTORY, Lake
 from replicator.operate import dead_letters
 from replicator.settings import Settings
-from replicator.sources import lines
+from replicator.sources import kcat_files
 from replicator.spec import Model, SourceSpec
 from replicator.spec.rules import Relationship, Rule
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 from replicator.stages import bronze, gold, pipeline, tuning
-from replicator.stages.lines import Line
-from replicator.stages.models.model_inputs import EXTRA
+from replicator.stages.models.model_inputs import SOURCE_TIMESTAMP
 from replicator.stages.models.model_parents import Parents
 from replicator.stages.models.model_rows import rows_of
-from replicator.transforms import model as transform
-from replicator.transforms.live import live
+from replicator.stages.run_report import ReportLine
+from replicator.transforms import model_diff as transform
+from replicator.transforms.live import select_live
 
 Batch = str | Path | Iterable[Mapping[str, Any]]
 """Records that arrive together: a file of JSON lines as kcat prints them, or mappings with ``topic``, ``key`` and
@@ -75,15 +75,15 @@ class Project:
         Raises ConfigError for an input that is missing or unknown, and for SQL that Spark refuses.
         """
         model = self._settings.model(name)
-        _refuse_other(model, inputs)
-        seen = {each: _seen(rows, model.inputs[each]) for each, rows in inputs.items()}
-        fresh = transform.complete(rows_of(self.spark, model, seen), model.unknown_member)
+        _refuse_input_mismatch(model, inputs)
+        seen = {each: _as_model_input(rows, model.inputs[each]) for each, rows in inputs.items()}
+        fresh = transform.with_unknown_member(rows_of(self.spark, model, seen), model.unknown_member)
         known = {model.inputs[each]: rows for each, rows in seen.items()} | dict(parents or {})
         checks = tuple(check for check in model.checks if _is_answerable(check.rule, {*known, name}))
-        told = gold.held(replace(model, checks=checks), fresh, None, Parents(known.__getitem__))[1]
+        told = gold.check_full(replace(model, checks=checks), fresh, None, Parents(known.__getitem__))[1]
         for each in told:
             warnings.warn(f"{name}: {each}", stacklevel=2)
-        return _plain(fresh)
+        return _without_metadata(fresh)
 
     def silver(self, source: str, *batches: Batch) -> Silver:
         """What silver makes of records of a source, batch by batch, in a lake that is empty before: by the columns,
@@ -97,7 +97,7 @@ class Project:
         for file in _files(Path(self._folder.name, f"records-{self._lakes}"), batches):
             self._take(at, file, spec)
         [refined] = [each for each in assemble.refinements(self._base, at, spec) if each.source.name == source]
-        return Silver(dict(self._tables(at, source)), dead_letters.letters(self.spark, refined))
+        return Silver(dict(self._tables(at, source)), dead_letters.load_letters(self.spark, refined))
 
     def _at(self, of: Settings, lake: str = "lake") -> Settings:
         """The same with a lake of its own, on this disk and no cluster."""
@@ -106,24 +106,29 @@ class Project:
         return of.model_copy(update={"lake": of.lake.model_copy(update={"root": root}), "s3": None, "spark": spark})
 
     def _take(self, at: Settings, file: str, spec: SourceSpec) -> None:
-        made, shares = assemble.recorded(self._base, at, assemble.captured(self._base, [file]), spec)
+        made, shares = assemble.recording_pipeline(self._base, at, assemble.open_recording(self._base, [file]), spec)
         for ingestion, topics in shares.items():
             if ingestion.source != spec.name:
                 raise ConfigError(f"topic {topics[0]} is not of source {spec.name}, whose topics begin with its name")
             bronze.ingest_files(self._base, ingestion, topics)
-        pipeline.run_once(self._base, made, ("silver",), _raise)
+        pipeline.run_once(self._base, made, ("silver",), _raise_error)
 
     def _tables(self, at: Settings, source: str) -> Iterator[tuple[str, DataFrame]]:
-        lake, silver = Lake(at.lake.root), assemble.tables(at)
+        lake, silver = Lake(at.lake.root), assemble.table_format(at)
         for root, ending in ((lake.silver_root(source), ""), (lake.history_root(source), HISTORY)):
             for folder in silver.tables(self._base, root):
                 name = f"{names.decode_table(folder)}{ending}"
-                yield name, _plain(live(silver.read(self.spark, lake.source_table(source, name)), EXTRA))
+                yield (
+                    name,
+                    _without_metadata(
+                        select_live(silver.read(self.spark, lake.source_table(source, name)), SOURCE_TIMESTAMP)
+                    ),
+                )
 
 
-def _refuse_other(model: Model, inputs: Mapping[str, DataFrame]) -> None:
+def _refuse_input_mismatch(model: Model, inputs: Mapping[str, DataFrame]) -> None:
     for name in inputs.keys() - model.inputs.keys():
-        raise ConfigError(f"model {model.name} has no input {name!r}{nearest(name, model.inputs)}")
+        raise ConfigError(f"model {model.name} has no input {name!r}{suggest(name, model.inputs)}")
     missing = ", ".join(model.inputs.keys() - inputs.keys())
     if missing:
         raise ConfigError(
@@ -131,14 +136,18 @@ def _refuse_other(model: Model, inputs: Mapping[str, DataFrame]) -> None:
         )
 
 
-def _seen(rows: DataFrame, given: str) -> DataFrame:
+def _as_model_input(rows: DataFrame, given: str) -> DataFrame:
     """As a model sees its inputs: of silver with the one column of ours."""
-    return rows.withColumn(EXTRA, F.lit(None).cast("bigint")) if "/" in given and EXTRA not in rows.columns else rows
+    return (
+        rows.withColumn(SOURCE_TIMESTAMP, F.lit(None).cast("bigint"))
+        if "/" in given and SOURCE_TIMESTAMP not in rows.columns
+        else rows
+    )
 
 
-def _plain(rows: DataFrame) -> DataFrame:
+def _without_metadata(rows: DataFrame) -> DataFrame:
     """Without what tables note of their columns, which a frame of a test has not: what an expression gives has none."""
-    return rows.select(*[F.coalesce(names.spark(name)).alias(name) for name in rows.columns])
+    return rows.select(*[F.coalesce(names.quote_spark(name)).alias(name) for name in rows.columns])
 
 
 def _is_answerable(rule: Rule, known: Iterable[str]) -> bool:
@@ -152,15 +161,15 @@ def _files(folder: Path, batches: Iterable[Batch]) -> Iterator[str]:
     for number, batch in enumerate(batches):
         if isinstance(batch, str | Path):
             file = Path(batch)
-            for record in lines.of_file(file):
-                _pass(ends, (record.topic, record.partition), record.offset)
+            for record in kcat_files.read_records(file):
+                _advance_end(ends, (record.topic, record.partition), record.offset)
         else:
             file = folder / f"{number}.jsonl"
             file.write_text("".join(f"{json.dumps(_line(each, ends))}\n" for each in batch), encoding="utf-8")
         yield str(file.absolute())
 
 
-def _pass(ends: dict[tuple[str, int], int], place: tuple[str, int], offset: int) -> None:
+def _advance_end(ends: dict[tuple[str, int], int], place: tuple[str, int], offset: int) -> None:
     ends[place] = max(ends[place], offset + 1)
 
 
@@ -171,7 +180,7 @@ def _line(record: Mapping[str, Any], ends: dict[tuple[str, int], int]) -> dict[s
         raise BadRecording(f"a record has no {', '.join(missing)}", mend="None is Kafka's null.")
     place = str(record["topic"]), int(record.get("partition", 0))
     offset = record.get("offset", ends[place])
-    _pass(ends, place, offset)
+    _advance_end(ends, place, offset)
     texts = {part: _text(record[part]) for part in ("key", "payload")}
     return {"tstype": "create", "ts": 0, "headers": [], "partition": 0, **record, "offset": offset, **texts}
 
@@ -180,6 +189,6 @@ def _text(part: Any) -> str | None:
     return part if part is None or isinstance(part, str) else json.dumps(part)
 
 
-def _raise(line: Line) -> None:
+def _raise_error(line: ReportLine) -> None:
     if line.error is not None:
         raise line.error

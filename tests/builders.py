@@ -12,9 +12,9 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
-from replicator.debezium import alike
-from replicator.debezium.alike import Known
+from replicator.debezium import template_matching
 from replicator.debezium.placeholder import Placeholder
+from replicator.debezium.template_matching import KnownTemplate
 from replicator.formats.memory import MemoryFormat
 from replicator.jvm import gateway
 from replicator.spec import Arrival, Table
@@ -56,7 +56,7 @@ def exact_session(spark: SparkSession) -> SparkSession:
 
 def made(spark: SparkSession, rows: Iterable[Sequence[Any]], columns: str | StructType) -> DataFrame:
     """Rows of these columns, in one partition, without a Python worker in the jobs that read them."""
-    return gateway.frame(spark, rows, columns if isinstance(columns, StructType) else _schema(spark, columns))
+    return gateway.create_frame(spark, rows, columns if isinstance(columns, StructType) else _schema(spark, columns))
 
 
 @lru_cache
@@ -98,12 +98,12 @@ def bronze(spark: SparkSession, records: Iterable[Record]) -> DataFrame:
 
 def folded(changed: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Decoded changes, one per key, as silver has them folded."""
-    return fold.fold(changed, keys, changed.agg(fold.unknown()).collect()[0][0])
+    return fold.fold(changed, keys, changed.agg(fold.unknown_columns()).collect()[0][0])
 
 
-def said_alike(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
+def said_alike(records: DataFrame, templates: Sequence[KnownTemplate], binlog: str) -> DataFrame:
     """What templates say of records."""
-    return alike.told(alike.likened(records, templates, binlog), templates)
+    return template_matching.describe(template_matching.match_records(records, templates, binlog), templates)
 
 
 def envelope(

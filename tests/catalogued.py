@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import types as T
 
 from replicator.catalog.entries import LakeTable
-from replicator.spec import Kept
+from replicator.spec import TableDetail
 
-DELTA, HUDI = Kept("delta", 3), Kept("hudi", 9)
+DELTA, HUDI = TableDetail("delta", 3), TableDetail("hudi", 9)
 
 KINDS: dict[str, T.DataType] = {
     "BOOLEAN": T.BooleanType(),
@@ -38,7 +38,7 @@ def schema(**columns: str) -> T.StructType:
     return T.StructType([T.StructField(name, KINDS[kind]) for name, kind in columns.items()])
 
 
-def silver(kept: Kept = DELTA, name: str = "orders", **columns: str) -> LakeTable:
+def silver(kept: TableDetail = DELTA, name: str = "orders", **columns: str) -> LakeTable:
     """A table of silver with these columns and the system's."""
     title = "silver/shop/sales.orders"
     ours = [T.StructField(each, kind) for each, kind in _SYSTEM]

@@ -36,7 +36,7 @@ BUSY_JVM = f"-Xms3g -Xmn1g -XX:MetaspaceSize=256m {ON_LINUX if sys.platform == '
 for classes; and less ado for each of the small programs that Hadoop calls to change the mode of a local file.
 """
 THOROUGH_JVM = (
-    f"-XX:+UseSerialGC {jvm_options.LATE} -XX:-DoEscapeAnalysis -XX:MaxInlineLevel=9 -XX:-UseSuperWord "
+    f"-XX:+UseSerialGC {jvm_options.LATE_COMPILATION} -XX:-DoEscapeAnalysis -XX:MaxInlineLevel=9 -XX:-UseSuperWord "
     "-XX:LoopOptsCount=5 -XX:LoopUnrollLimit=10 -XX:-PartialPeelLoop"
 )
 """For one with more than MANY_TESTS before it: the thorough compiler pays after four minutes, for what is done most; of
@@ -53,9 +53,9 @@ ALL_MARKED = re.compile(r"^pytestmark = .*mark[.](?:spark|stack)\b", re.MULTILIN
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
-_SOME = ("SOME_RECORDS", "COMPILED_RECORDS")
-_MEDIUM = (*_SOME, "FEW_RECORDS", "FEW_OF_A_TOPIC", "FEW_ROWS", "FEW_KEYS")
-WORK_AS = {"some": _SOME, "medium": _MEDIUM, "many": (*_MEDIUM, "MANY_RECORDS", "SMALL_BYTES")}
+_SOME = ("PARALLEL_RECORD_BYTES", "COMPILED_RECORD_BYTES")
+_MEDIUM = (*_SOME, "SMALL_RECORD_BYTES", "SMALL_TOPIC_BYTES", "SMALL_MODEL_BYTES", "MAX_BROADCAST_KEYS")
+WORK_AS = {"some": _SOME, "medium": _MEDIUM, "many": (*_MEDIUM, "LARGE_RECORD_BYTES", "SMALL_BYTES")}
 """What of `replicator.stages.tuning` is nothing, so that all work goes the way of larger work."""
 
 
@@ -111,7 +111,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[object]:
     formats = ("delta", "hudi") if with_hudi and _may_run_hudi(request.config) else ("delta",)
     bare = settings.bare(None)
     quick = {"spark.master": "local[2]", "spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "2"}
-    compiler = THOROUGH_JVM if len(request.session.items) > MANY_TESTS else jvm_options.BRIEF
+    compiler = THOROUGH_JVM if len(request.session.items) > MANY_TESTS else jvm_options.SHORT_LIVED
     quick |= {"spark.sql.ui.explainMode": "simple", "spark.driver.extraJavaOptions": f"{compiler} {BUSY_JVM}"}
     made = session.session(bare.model_copy(update={"spark": quick, "formats": formats}))
     yield made

@@ -18,7 +18,7 @@ def known_store(spark: SparkSession, settings: Settings, bucket: str) -> None:
     """Tell the running JVM of a store, by the name of a bucket in it, what a new session of the product would."""
     context: Any = spark.sparkContext
     hadoop = context._jsc.hadoopConfiguration()
-    for key, value in sparkconf.configuration(settings, {}).items():
+    for key, value in sparkconf.session_settings(settings, {}).items():
         if key.startswith(_CLIENT):
             hadoop.set(key.replace(_CLIENT, f"fs.s3a.bucket.{bucket}."), value)
     java = gateway.of(spark)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from replicator.debezium.connect_schema import logical_of
-from replicator.debezium.logical import Logical, spark_type
+from replicator.debezium.logical_types import LogicalType, spark_type
 from replicator.debezium.reasons import REASONS
-from replicator.debezium.short_forms import parse_logical
+from replicator.debezium.type_parser import parse_type
 from tests import type_vectors
 from tests.type_rows import MATRIX, Sent
 from tests.type_vectors import Problem
@@ -60,7 +60,7 @@ def vectors() -> dict[str, list[tuple[str, Any]]]:
     return found
 
 
-def means(sent: Sent, declared: Logical) -> Logical:
+def means(sent: Sent, declared: LogicalType) -> LogicalType:
     """What silver takes a schema for; how a decimal is written, a block leaves to each value."""
     meant = logical_of(sent.block())
     return replace(meant, encoding=declared.encoding) if meant.encoding == "connect" else meant
@@ -89,7 +89,7 @@ def _matrix() -> Iterator[str]:
             sent = ", ".join(f"`{each}`" for each in row.sent)
             refused = sorted({str(value) for _, value in known[row.declared] if isinstance(value, Problem)})
             told = ", ".join(f"`{reason}`" for reason in refused)
-            kind = spark_type(parse_logical(row.declared))
+            kind = spark_type(parse_type(row.declared))
             yield f"| {row.columns} | {row.setting} | {sent} | `{row.declared}` | `{kind}` | {told} | {row.limit} |"
         yield ""
 

@@ -12,7 +12,7 @@ import json
 import math
 from decimal import Decimal
 
-from replicator.debezium.logical import Field, Logical
+from replicator.debezium.logical_types import Field, LogicalType
 
 NULL = "null"
 
@@ -188,10 +188,10 @@ DECIMALS = [
     ("decimal(10,1)", '"FJqkSQ=="', Decimal("34567892.1")),
     ("decimal(10,2)", '"+g=="', Decimal("-0.06")),
     ("decimal(10,2)", '"IAsg"', Decimal("21000.00")),
-    (Logical("decimal", 10, -2, encoding="base64"), '"Aw=="', Decimal(300)),
-    (Logical("decimal", 3, -2, encoding="base64"), base64_of(999), Decimal(99900)),
-    (Logical("decimal", 3, -2, encoding="base64"), base64_of(1000), DEC_OVERFLOW),
-    (Logical("decimal", 3, 5, encoding="base64"), base64_of(-999), Decimal("-0.00999")),
+    (LogicalType("decimal", 10, -2, encoding="base64"), '"Aw=="', Decimal(300)),
+    (LogicalType("decimal", 3, -2, encoding="base64"), base64_of(999), Decimal(99900)),
+    (LogicalType("decimal", 3, -2, encoding="base64"), base64_of(1000), DEC_OVERFLOW),
+    (LogicalType("decimal", 3, 5, encoding="base64"), base64_of(-999), Decimal("-0.00999")),
     ("decimal(10,2)", '"AA=="', Decimal("0.00")),
     ("decimal(10,2)", base64_of(9999999999), Decimal("99999999.99")),
     ("decimal(10,2)", base64_of(-9999999999), Decimal("-99999999.99")),
@@ -224,7 +224,7 @@ DECIMALS = [
     ("decimal(65,30)", '"Eu7C6zhpr2TfYAAAAA=="', "1.500000000000000000000000000000"),
     ("decimal(65,30)", '"AA=="', "0.000000000000000000000000000000"),
     ("decimal(65,30)", base64_of(-(10**65 - 1)), "-" + "9" * 35 + "." + "9" * 30),
-    (Logical("decimal", 60, -3, encoding="base64"), base64_of(-12), "-12000"),
+    (LogicalType("decimal", 60, -3, encoding="base64"), base64_of(-12), "-12000"),
 ]
 
 CONNECT_DECIMALS = [
@@ -378,7 +378,7 @@ ARRAYS = [
     ("map", NULL, None),
 ]
 
-_INNER = Logical("struct", fields=(Field("a.b", Logical("int")), Field("when", Logical("date"))))
+_INNER = LogicalType("struct", fields=(Field("a.b", LogicalType("int")), Field("when", LogicalType("date"))))
 _WKB = "AQEAAAAAAAAAAAD4PwAAAAAAAADA"
 
 STRUCTS = [

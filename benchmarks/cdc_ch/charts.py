@@ -14,7 +14,7 @@ from benchmarks.cdc_ch.driver import LATER
 from benchmarks.cdc_ch.summary import Line
 from benchmarks.cdc_ch.sweep import LATEST, UNIFORM
 from benchmarks.cdc_ch.systems import OURS
-from replicator.operate.report.chart import Chart, drawn, layout
+from replicator.operate.report.chart import Chart, build_chart, layout
 from replicator.operate.report.palette import LIGHT
 
 # ours in the page's first colour, the others as Okabe and Ito tell colours apart, and three more; systems that no plot
@@ -59,7 +59,7 @@ def of_flows(flows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     figure.update_xaxes(title_text="second of sending")
     figure.update_yaxes(title_text="seconds until it is in PostgreSQL", type="log")
     about = "Of the rows that were last changed in a second, how long the slowest took; the first seconds do not count."
-    return [drawn("T6: lag over time", about, figure), _passes(good)]
+    return [build_chart("T6: lag over time", about, figure), _passes(good)]
 
 
 def _passes(flows: Sequence[Mapping[str, Any]]) -> Chart:
@@ -69,7 +69,7 @@ def _passes(flows: Sequence[Mapping[str, Any]]) -> Chart:
         figure.add_bar(name=stage, x=names, y=[statistics.median(each) for each in found], marker_color=colour)
     figure.update_layout(barmode="stack")
     figure.update_yaxes(title_text="seconds")
-    return drawn("T6: what a pass spends", "Median seconds by stage; bronze streams beside them.", figure)
+    return build_chart("T6: what a pass spends", "Median seconds by stage; bronze streams beside them.", figure)
 
 
 def _tracks(found: Sequence[Line]) -> list[str]:
@@ -93,7 +93,9 @@ def _bars(track: str, found: Sequence[Line]) -> Chart:
             marker_color=COLOURS[system],
         )
     figure.update_yaxes(title_text="seconds", type="log")
-    return drawn(f"{track}: seconds", "Median seconds of each system; the lines reach from least to most.", figure)
+    return build_chart(
+        f"{track}: seconds", "Median seconds of each system; the lines reach from least to most.", figure
+    )
 
 
 def _over_sizes(keys: str, systems: Mapping[str, Sequence[Line]]) -> list[Chart]:
@@ -107,7 +109,7 @@ def _over_sizes(keys: str, systems: Mapping[str, Sequence[Line]]) -> list[Chart]
     figure.update_xaxes(title_text="rows of the table", type="log")
     figure.update_yaxes(title_text="seconds", type="log")
     about = "Time of the same number of changes over the size of the table, with the exponent that fits it."
-    return [drawn(f"T2: growth with the table, {keys} keys", about, figure)]
+    return [build_chart(f"T2: growth with the table, {keys} keys", about, figure)]
 
 
 def _over_changes(systems: Mapping[str, Sequence[Line]]) -> list[Chart]:
@@ -120,7 +122,7 @@ def _over_changes(systems: Mapping[str, Sequence[Line]]) -> list[Chart]:
     figure.update_xaxes(title_text="changed rows", type="log")
     figure.update_yaxes(title_text="seconds", type="log")
     rows = next(iter(systems.values()))[0].case.rows
-    return [drawn("T2: growth with the changes", f"Time over changed rows, of a table of {rows:,} rows.", figure)]
+    return [build_chart("T2: growth with the changes", f"Time over changed rows, of a table of {rows:,} rows.", figure)]
 
 
 def _amplification(found: Sequence[Line]) -> list[Chart]:
@@ -137,7 +139,7 @@ def _amplification(found: Sequence[Line]) -> list[Chart]:
         figure.add_scatter(name=system, x=shares, y=written, text=texts, mode="markers", marker_color=COLOURS[system])
     figure.update_xaxes(title_text="share of rows that change", type="log")
     figure.update_yaxes(title_text="bytes written / bytes changed", type="log")
-    return [drawn("T2: write amplification", "Bytes in new files for each byte of changed rows.", figure)]
+    return [build_chart("T2: write amplification", "Bytes in new files for each byte of changed rows.", figure)]
 
 
 def _phases(found: Sequence[Line]) -> list[Chart]:
@@ -152,7 +154,7 @@ def _phases(found: Sequence[Line]) -> list[Chart]:
     figure.add_bar(name="before and between", x=[line.system for line in with_phases], y=rest, marker_color=LIGHT.rest)
     figure.update_layout(barmode="stack")
     figure.update_yaxes(title_text="seconds")
-    return [drawn("T3: what a batch spends", "Seconds by table, and what no table's work is.", figure)]
+    return [build_chart("T3: what a batch spends", "Seconds by table, and what no table's work is.", figure)]
 
 
 def _queries(found: Sequence[Line]) -> list[Chart]:
@@ -165,7 +167,7 @@ def _queries(found: Sequence[Line]) -> list[Chart]:
         figure.add_bar(name=line.system, x=list(seconds), y=list(seconds.values()), marker_color=COLOURS[line.system])
     figure.update_yaxes(title_text="seconds", type="log")
     about = "Median seconds of queries over what a run left, each asked once, by the engine of the system."
-    return [drawn("T3: queries behind a batch", about, figure)]
+    return [build_chart("T3: queries behind a batch", about, figure)]
 
 
 def _batches(found: Sequence[Line]) -> list[Chart]:
@@ -177,4 +179,6 @@ def _batches(found: Sequence[Line]) -> list[Chart]:
         figure.add_scatter(name=name, y=list(line.series), mode="lines", line_color=COLOURS[line.system])
     figure.update_xaxes(title_text="batch")
     figure.update_yaxes(title_text="seconds", type="log")
-    return [drawn("T7: batch after batch", "Seconds of each small batch; maintenance is done between some.", figure)]
+    return [
+        build_chart("T7: batch after batch", "Seconds of each small batch; maintenance is done between some.", figure)
+    ]

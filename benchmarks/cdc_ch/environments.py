@@ -39,7 +39,7 @@ def made(name: str) -> Path:
 def jars(name: str) -> list[Path]:
     """The verified JARs of a section, in class path order. Raises Missing, with how to fetch them."""
     try:
-        return fetching.present(JARS[name], cache_dir())
+        return fetching.locate(JARS[name], cache_dir())
     except JarsMissing as error:
         raise Missing(error.what, mend=_mend(name)) from error
 

@@ -55,7 +55,7 @@ def _shown() -> int:
     began = time.monotonic()
     with workplace() as folder:
         console.print(f"[bold]1. Parts[/] (cache: {cache_dir()})")
-        jars.fetch(jars.locked(sparkline.installed().name), cache_dir())
+        jars.fetch(jars.load_lock(sparkline.installed().name), cache_dir())
         class_archive.ensure(java_home(preferred_java()), lambda line: console.print(f"   {line}"))
         stack = Stack(folder / "stack")
         stack.fetch()

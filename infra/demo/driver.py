@@ -13,13 +13,13 @@ from replicator import assemble, settings
 from replicator.operate.runs import Entry
 from replicator.session import session
 from replicator.stages import continuous
-from replicator.stages.lines import STAGES
-from replicator.transforms.live import live
+from replicator.stages.run_report import STAGES
+from replicator.transforms.live import select_live
 
 if TYPE_CHECKING:
     from infra.local.endpoints import Endpoints
-    from replicator.stages.lines import Line
     from replicator.stages.pipeline import Pipeline
+    from replicator.stages.run_report import ReportLine
 
 
 class Driver:
@@ -30,7 +30,7 @@ class Driver:
         self.settings = settings.load(conf, "demo")
         self.spark = session(self.settings, brief=True)  # it lives for a minute
         self.pipeline: Pipeline = assemble.pipeline(self.spark, self.settings)
-        self.lines: list[Line] = []
+        self.lines: list[ReportLine] = []
         self.failure: BaseException | None = None
 
     @contextmanager
@@ -70,7 +70,7 @@ class Driver:
     def live_rows(self, source: str, table: str) -> list[dict[str, Any]]:
         """A silver table's live rows."""
         at = self.pipeline.warehouse
-        rows = live(at.silver.read(self.spark, at.lake.silver(source, table)))
+        rows = select_live(at.silver.read(self.spark, at.lake.silver(source, table)))
         return [row.asDict() for row in rows.collect()]
 
     def gold_rows(self, model: str) -> list[dict[str, Any]]:

@@ -81,7 +81,7 @@ def _fetch(stack: Stack, options: argparse.Namespace) -> None:
     stack.fetch(options.services or SERVICES)
     java = java_home(preferred_java())
     line = sparkline.installed()
-    jars.fetch(jars.locked(line.name, line.formats), cache_dir(), java=java)
+    jars.fetch(jars.load_lock(line.name, line.formats), cache_dir(), java=java)
     class_archive.ensure(java, _tell)
     _tell(f"all JARs are in {cache_dir()}")
 

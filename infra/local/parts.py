@@ -42,7 +42,7 @@ class Parts:
 
     def jars(self, section: str) -> list[Path]:
         """The verified JARs of a section, in class path order."""
-        return jars.present(LOCK[section], self._cache)
+        return jars.locate(LOCK[section], self._cache)
 
     def programs(self, section: str, unpack: Callable[[Path, Path], None], account: Account | None) -> Path:
         """The folder that *unpack* made of a section's only JAR, once, where *account* can enter it."""

@@ -84,8 +84,8 @@ class Stack:
 
         Raises Unreachable with the end of the failed service's log, JarsMissing, JavaUnsuitable.
         """
-        environment.reach_this_machine_directly()
-        environment.spell_every_path()
+        environment.bypass_proxy_for_localhost()
+        environment.ensure_utf8_locale()
         with self._home.alone():
             starting = [self._service(name) for name in _with_needs(services) if self._down_now(name)]
             self._fetch(starting)

@@ -18,7 +18,7 @@ from infra.sources.classicmodels.rows import generate as classicmodels_rows
 from infra.sources.northwind import load as northwind
 from infra.sources.northwind.rows import generate as northwind_rows
 from infra.sources.shape import Rows
-from replicator.cli.console import counted_rows, narrate
+from replicator.cli.console import narrate, row_progress
 from replicator.errors import ReplicatorError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -103,7 +103,7 @@ def _loaded(kind: _Kind, server: Database) -> int:
     rows = kind.rows()
     with closing(kind.log_in(server)) as connection:
         narrate("Database connection created")
-        with counted_rows(kind.title, lambda: [len(table) for table in rows.values()]) as work:
+        with row_progress(kind.title, lambda: [len(table) for table in rows.values()]) as work:
             return kind.fill(connection, rows, server, work.advance)
 
 

@@ -18,7 +18,7 @@ def pack(folder: Path, to: Path) -> None:
     with to.open("wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw, compresslevel=6) as zipped:  # noqa: SIM117
         with tarfile.open(mode="w", fileobj=zipped, format=tarfile.PAX_FORMAT) as archive:
             for file in files(folder):
-                archive.add(file, file.relative_to(folder).as_posix(), filter=_plain)
+                archive.add(file, file.relative_to(folder).as_posix(), filter=_normalize_entry)
 
 
 def files(folder: Path) -> list[Path]:
@@ -27,23 +27,23 @@ def files(folder: Path) -> list[Path]:
     return sorted(found, key=lambda file: file.relative_to(folder).as_posix())
 
 
-def sums(folder: Path) -> dict[str, str]:
+def checksums(folder: Path) -> dict[str, str]:
     """The SHA-256 of each file below *folder*, by its name there."""
     return {file.relative_to(folder).as_posix(): _sha256(file) for file in files(folder)}
 
 
-def identity(sums: Mapping[str, str]) -> str:
+def content_id(sums: Mapping[str, str]) -> str:
     """A short name for exactly these files."""
     text = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:_ID]
 
 
-def is_identity(name: str) -> bool:
+def is_content_id(name: str) -> bool:
     """Whether that may be such a name."""
     return re.fullmatch(f"[0-9a-f]{{{_ID}}}", name) is not None
 
 
-def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _normalize_entry(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.mtime = entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.mode = 0o755 if entry.mode & 0o100 else 0o644

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from replicator.aws.logs import Log
-from replicator.aws.told import Run
+from replicator.aws.runs import Run
 from replicator.awsclient import Service
 from replicator.errors import ConfigError, ReplicatorError
 
@@ -54,10 +54,12 @@ class Cluster:
 
     def log(self, run: str, stream: str) -> Log:
         """Where the driver's output is: in a container of YARN, which the step's own output names."""
-        return Log(f"{self.cluster}/steps/{run}/stderr.gz", lambda text: _container(self.cluster, text, stream))
+        return Log(
+            f"{self.cluster}/steps/{run}/stderr.gz", lambda text: _find_container_log(self.cluster, text, stream)
+        )
 
 
-def _container(cluster: str, text: str, stream: str) -> tuple[str, str] | None:
+def _find_container_log(cluster: str, text: str, stream: str) -> tuple[str, str] | None:
     """The folder of the application that a step's output names, and the end of the file's name in it."""
     found = _APPLICATION.search(text)
     return None if found is None else (f"{cluster}/containers/{found.group()}/", f"_000001/{stream}.gz")
@@ -78,9 +80,11 @@ def _run(told: Mapping[str, Any]) -> Run:
     )
 
 
-def _refused(code: str, message: str, where: str) -> ReplicatorError:
+def _service_error(code: str, message: str, where: str) -> ReplicatorError:
     mend = "Check `aws.cluster` and `aws.roles`."
     return ConfigError(f"EMR refuses: {code}: {message}", where=where, mend=mend)
 
 
-_EMR = Service("EMR", "aws.region", "Check credentials, and rights on the cluster and its runtime roles.", _refused)
+_EMR = Service(
+    "EMR", "aws.region", "Check credentials, and rights on the cluster and its runtime roles.", _service_error
+)

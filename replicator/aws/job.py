@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replicator.aws import runtime
-from replicator.aws.packed import CONF, DEPENDENCIES, Packed
+from replicator.aws.manifest import CONF, DEPENDENCIES, Manifest
 from replicator.config.awskeys import JobKeys, Stage
 
 _LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.archives")
@@ -25,7 +25,7 @@ class Job:
     """
 
     stage: Stage
-    packed: Packed
+    packed: Manifest
     place: str
     formats: tuple[str, ...] = ("delta",)
     keys: JobKeys = field(default_factory=JobKeys)
@@ -38,12 +38,16 @@ class Job:
         return f"replicator {self.stage}"
 
 
-def serverless(job: Job, application: str, role: str, logs: str | None, log_group: str | None) -> dict[str, Any]:
+def serverless_request(
+    job: Job, application: str, role: str, logs: str | None, log_group: str | None
+) -> dict[str, Any]:
     """The arguments of ``start_job_run``. Raises ConfigError for settings that bring another Delta or Hudi."""
     submit = {
         "entryPoint": f"{job.place}/jobs/{job.stage}.py",
         "entryPointArguments": arguments(job),
-        "sparkSubmitParameters": " ".join(map(_word, _flags(settings(job, "spark.emr-serverless.driverEnv")))),
+        "sparkSubmitParameters": " ".join(
+            map(_quote_word, _flags(spark_settings(job, "spark.emr-serverless.driverEnv")))
+        ),
     }
     request: dict[str, Any] = {
         "applicationId": application,
@@ -60,8 +64,10 @@ def serverless(job: Job, application: str, role: str, logs: str | None, log_grou
 
 
 def step(job: Job) -> dict[str, Any]:
-    """A step of ``add_job_flow_steps``: whatever becomes of it, the steps behind it run. Raises as ``serverless``."""
-    flags = _flags(settings(job, "spark.yarn.appMasterEnv"))
+    """A step of ``add_job_flow_steps``: whatever becomes of it, the steps behind it run. Raises as
+    ``serverless_request``.
+    """
+    flags = _flags(spark_settings(job, "spark.yarn.appMasterEnv"))
     words = ["spark-submit", "--deploy-mode", "cluster", *flags, f"{job.place}/jobs/{job.stage}.py", *arguments(job)]
     return {
         "Name": job.name,
@@ -88,12 +94,12 @@ def arguments(job: Job) -> list[str]:
     return ["--env", job.packed.env, "--continuous" if job.continuous else "--once"]
 
 
-def settings(job: Job, driver_variable: str) -> dict[str, str]:
+def spark_settings(job: Job, driver_variable: str) -> dict[str, str]:
     """Spark's settings. *driver_variable* is the prefix by which a variable of the driver is set. The user's win, but
     for lists of files: theirs come behind ours.
     """
     size, own = job.keys, job.keys.spark
-    runtime.refuse_ours(own.get("spark.jars", ""))
+    runtime.refuse_duplicate_jars(own.get("spark.jars", ""))
     made = {
         "spark.driver.cores": str(size.driver_cores),
         "spark.driver.memory": size.driver_memory,
@@ -121,7 +127,7 @@ def _variables(job: Job) -> dict[str, str]:
     return {**told, "REPLICATOR_SECRETS": secrets} if secrets else told
 
 
-def _word(text: str) -> str:
+def _quote_word(text: str) -> str:
     """One word of a command line. Only what would fall apart is quoted: ``#`` in a list of archives is no comment."""
     return shlex.quote(text) if re.search(r"[\s'\"\\]", text) else text
 

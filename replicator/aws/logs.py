@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from replicator.aws.place import Place
+from replicator.aws.s3_folder import S3Folder
 from replicator.errors import ReplicatorError
 
-Next = Callable[[str], "tuple[str, str] | None"]
+FindNext = Callable[[str], "tuple[str, str] | None"]
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Log:
     """
 
     name: str
-    behind: Next | None = None
+    behind: FindNext | None = None
 
 
-def text(log: Log, place: Place) -> str:
+def read_text(log: Log, place: S3Folder) -> str:
     """The log's text; of a way to another one, its own where there is none behind it. Raises ReplicatorError where
     nothing is there yet.
     """

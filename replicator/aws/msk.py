@@ -26,14 +26,14 @@ def properties(values: Mapping[str, str]) -> str:
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
-def spark() -> dict[str, str]:
+def spark_options() -> dict[str, str]:
     """As options of Spark's Kafka reader."""
     return {f"kafka.{key}": value for key, value in IAM.items()}
 
 
-def ui(bootstrap_servers: str, cluster: str = "msk") -> dict[str, str]:
+def kafka_ui_environment(bootstrap_servers: str, cluster: str = "msk") -> dict[str, str]:
     """The environment of Kafka UI. It may read only; credentials are those of the machine that it runs on."""
-    must_use_iam(bootstrap_servers)
+    require_iam(bootstrap_servers)
     options = {f"KAFKA_CLUSTERS_0_PROPERTIES_{key.upper().replace('.', '_')}": value for key, value in IAM.items()}
     return {
         "KAFKA_CLUSTERS_0_NAME": cluster,
@@ -43,7 +43,7 @@ def ui(bootstrap_servers: str, cluster: str = "msk") -> dict[str, str]:
     }
 
 
-def worker(region: str) -> dict[str, str]:
+def worker_config(region: str) -> dict[str, str]:
     """The worker configuration of MSK Connect, which itself knows brokers and IAM: converters, and where references
     ``${secretsmanager:NAME:KEY}`` are looked up.
     """
@@ -57,7 +57,7 @@ def worker(region: str) -> dict[str, str]:
     }
 
 
-def connector(config: Mapping[str, str]) -> dict[str, str]:
+def connector_config(config: Mapping[str, str]) -> dict[str, str]:
     """A connector's configuration as MSK Connect needs it: clients of the schema history log in by IAM, and a secret
     that is looked up again restarts nothing. Raises ConfigError for a secret that is no reference.
     """
@@ -69,13 +69,13 @@ def connector(config: Mapping[str, str]) -> dict[str, str]:
         )
     history = {}
     if _HISTORY in config:
-        must_use_iam(config[_HISTORY])
+        require_iam(config[_HISTORY])
         clients = ("producer", "consumer")
         history = {f"schema.history.internal.{who}.{key}": value for who in clients for key, value in IAM.items()}
     return {**config, **history, "config.action.reload": "none"}
 
 
-def must_use_iam(bootstrap_servers: str) -> None:
+def require_iam(bootstrap_servers: str) -> None:
     """Raise ConfigError unless every broker is named with the port of IAM."""
     named = [each.strip() for each in bootstrap_servers.split(",") if each.strip()]
     other = [each for each in named if not each.endswith(f":{PORT}")]

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replicator.aws import archive, runtime
-from replicator.aws.packed import BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST, Packed
-from replicator.config import filling
+from replicator.aws.manifest import BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST, Manifest
+from replicator.config import substitution
 from replicator.config.yamlfile import Problems, read
 from replicator.errors import ConfigError, Unreachable
 from replicator.spec import references
@@ -34,7 +34,7 @@ _SECRET = re.compile(r"PASSW|PASSPHRASE|(?<![A-Z])PASS(?![A-Z])|PWD|SECRET|TOKEN
 _SECRET_KEY = re.compile(r"^hash_key$|passwd|pwd|jaas|keystore[.]key$", re.IGNORECASE)
 """Of the configuration, beside those that ``references`` knows."""
 
-_MADE = frozenset({"jobs", "jars", BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST})
+_PACKAGE_FILES = frozenset({"jobs", "jars", BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST})
 """What lies in a package's folder, beside its wheel."""
 
 _PLAIN = re.compile(r"[\w./:@,+=*-]+")
@@ -49,7 +49,7 @@ Run = Callable[[Sequence[str], Mapping[str, str]], None]
 
 
 @dataclass(frozen=True)
-class Content:
+class PackageInputs:
     """What goes into a package: a checkout of this project, a configuration folder, one environment of it with the
     values of variables that it refers to, and JARs.
     """
@@ -61,33 +61,33 @@ class Content:
     jars: Sequence[Path]
 
 
-def build(of: Content, to: Path, run: Run, say: Callable[[str], None]) -> Packed:
+def build(of: PackageInputs, to: Path, run: Run, say: Callable[[str], None]) -> Manifest:
     """Fill the folder *to* and tell what is in it; an older package there is removed. ``run`` starts pip with these
     arguments and further variables; ``say`` is told of each step. Raises ConfigError where the project is none, and
     where *to* holds anything else than a package.
     """
     project = of.project
-    _must_be_ours(project)
-    _make_room(to)
+    _require_project(project)
+    _clear_folder(to)
     (to / "jobs").mkdir(parents=True)
     say("the wheel")
-    wheel(project, to, run)
+    build_wheel(project, to, run)
     for job in sorted((project / "jobs").glob("*.py")):
         shutil.copyfile(job, to / "jobs" / job.name)
-    configuration(of.conf, of.env, to / CONF, of.variables)
+    pack_configuration(of.conf, of.env, to / CONF, of.variables)
     say("Python packages")
-    dependencies(project / _LOCK, to / DEPENDENCIES, run)
+    pack_dependencies(project / _LOCK, to / DEPENDENCIES, run)
     say("JARs")
     (to / "jars").mkdir()
     for jar in of.jars:
         shutil.copyfile(jar, to / "jars" / jar.name)
     (to / BOOTSTRAP).write_text(_SCRIPT, encoding="utf-8")
-    packed = Packed(of.env, archive.sums(to))
+    packed = Manifest(of.env, archive.checksums(to))
     (to / MANIFEST).write_text(packed.text(), encoding="utf-8")
     return packed
 
 
-def wheel(project: Path, to: Path, run: Run) -> None:
+def build_wheel(project: Path, to: Path, run: Run) -> None:
     """The project's wheel, from a copy with modes of its own: those of a checkout differ from one to another."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "project"
@@ -100,7 +100,7 @@ def wheel(project: Path, to: Path, run: Run) -> None:
         run(["wheel", "--quiet", "--no-deps", "--no-cache-dir", "--wheel-dir", str(to), str(copy)], constraint)
 
 
-def configuration(conf: Path, env: str, to: Path, variables: Mapping[str, str]) -> None:
+def pack_configuration(conf: Path, env: str, to: Path, variables: Mapping[str, str]) -> None:
     """What ``--env`` reads: ``base.yaml``, the environment's file, sources, models, queries, and certificates. Files of
     other environments stay at home. References to *variables* become their values: a job has no other way to know
     them. Raises ConfigError for a value that YAML could read as something else.
@@ -114,26 +114,28 @@ def configuration(conf: Path, env: str, to: Path, variables: Mapping[str, str]) 
             if (conf / name).is_dir():
                 shutil.copytree(conf / name, copy / name)
         for file in copy.rglob("*.yaml"):
-            file.write_text(_filled(file.read_text(encoding="utf-8"), variables), encoding="utf-8")
+            file.write_text(_substitute(file.read_text(encoding="utf-8"), variables), encoding="utf-8")
         archive.pack(copy, to)
 
 
-def names(conf: Path, env: str) -> set[str]:
+def referenced_variables(conf: Path, env: str) -> set[str]:
     """The variables that the environment's files refer to, but for secrets: those that sound like one, and those that
     fill a key that holds one, here or elsewhere.
     """
     files = [conf / "base.yaml", conf / f"{env}.yaml", *(conf / "sources").glob("*.yaml")]
     files += [*(conf / "models").glob("*.yaml"), *(conf / "canonical").glob("*.yaml")]
     found, secret = set[str](), set[str]()
-    for path, text in (each for file in files if file.is_file() for each in _texts(read(file, Problems()).values, ())):
-        used = set(filling.names(text))
+    for path, text in (
+        each for file in files if file.is_file() for each in _walk_texts(read(file, Problems()).values, ())
+    ):
+        used = set(substitution.list_variables(text))
         found |= used
         if _is_secret(path, text):
             secret |= used
     return {name for name in found - secret if not _SECRET.search(name)}
 
 
-def dependencies(lock: Path, to: Path, run: Run) -> None:
+def pack_dependencies(lock: Path, to: Path, run: Run) -> None:
     """The packages of a lock as EMR's Python shall find them, each checked against its hashes."""
     with tempfile.TemporaryDirectory() as folder:
         target = [f"--platform={name}" for name in _PLATFORMS]
@@ -144,7 +146,7 @@ def dependencies(lock: Path, to: Path, run: Run) -> None:
         archive.pack(Path(folder), to)
 
 
-def pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
+def run_pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
     """Run this environment's pip. Raises Unreachable with its last word."""
     given = [f"{name}={value}" for name, value in variables.items()]
     command = ["env", *given, sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
@@ -154,14 +156,14 @@ def pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
         raise Unreachable(f"pip failed: {told[-1]}", mend="Check the network and pip's configuration, then run again.")
 
 
-def _texts(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _walk_texts(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Every text below the keys of a path, a list's below the list's own."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _texts(inner, (*path, key))
+            yield from _walk_texts(inner, (*path, key))
     elif isinstance(value, list):
         for inner in value:
-            yield from _texts(inner, path)
+            yield from _walk_texts(inner, path)
     elif isinstance(value, str):
         yield path, value
 
@@ -170,11 +172,11 @@ def _is_secret(path: tuple[str, ...], text: str) -> bool:
     """Whether a value is a secret, or has one in it; the ``secrets`` of a job are names of secrets."""
     if "secrets" in path:
         return False
-    filled = filling.REFERENCE.sub("filled", text)
+    filled = substitution.REFERENCE.sub("filled", text)
     return _SECRET_KEY.search(path[-1]) is not None or any(references.plain_secrets({path[-1]: filled}))
 
 
-def _filled(text: str, variables: Mapping[str, str]) -> str:
+def _substitute(text: str, variables: Mapping[str, str]) -> str:
     """The text with the values of those variables in it, also in the default of another; ``$${`` and other references
     stay as they are.
     """
@@ -182,15 +184,15 @@ def _filled(text: str, variables: Mapping[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         found = variables.get(match[1] or "")
         if found is None:
-            return f"${{{match[1]}:-{_filled(match[3], variables)}}}" if match[3] else match[0]
+            return f"${{{match[1]}:-{_substitute(match[3], variables)}}}" if match[3] else match[0]
         if not _PLAIN.fullmatch(found):
             raise ConfigError(f"the value of ${match[1]} cannot be written into a package", mend=_PLAIN_MEND)
         return found
 
-    return filling.REFERENCE.sub(value, text)
+    return substitution.REFERENCE.sub(value, text)
 
 
-def _make_room(to: Path) -> None:
+def _clear_folder(to: Path) -> None:
     """Remove an older package, also one that broke off."""
     if not to.exists():
         return
@@ -209,11 +211,11 @@ def _is_package(there: Sequence[Path], jobs: Path) -> bool:
     if not there:
         return True
     is_whole = any(each.suffix == ".whl" for each in there)
-    is_ours = all(each.name in _MADE or each.suffix == ".whl" for each in there)
+    is_ours = all(each.name in _PACKAGE_FILES or each.suffix == ".whl" for each in there)
     return is_ours and jobs.is_dir() and (is_whole or (len(there) == 1 and not any(jobs.iterdir())))
 
 
-def _must_be_ours(project: Path) -> None:
+def _require_project(project: Path) -> None:
     missing = [name for name in (*_PROJECT, _LOCK, "jobs/bronze.py", "replicator") if not (project / name).exists()]
     if missing:
         mend = "Run it in a checkout of the project, or name one with --project DIR."

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from replicator.errors import ConfigError
 
-_BROUGHT = frozenset(
+_PROVIDED_GROUPS = frozenset(
     {"io.delta", "org.apache.hudi", "org.apache.hadoop", "com.amazonaws", "joda-time", "org.wildfly.openssl"}
 )
 """Groups whose JARs EMR brings: table formats, and what ``s3a`` is made of."""
@@ -16,7 +16,7 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
     "delta": ("/usr/share/aws/delta/lib/delta-spark.jar", "/usr/share/aws/delta/lib/delta-storage.jar"),
     "hudi": ("/usr/lib/hudi/hudi-spark-bundle.jar",),
 }
-_OURS = re.compile(r"(?:.*_)?(?:delta-[a-z0-9-]+|hudi-[a-z0-9.-]+)(?:_2\.1[23])?-\d+\.\d+.*\.jar")
+_RELEASED_JAR = re.compile(r"(?:.*_)?(?:delta-[a-z0-9-]+|hudi-[a-z0-9.-]+)(?:_2\.1[23])?-\d+\.\d+.*\.jar")
 """Files of a release of Delta or Hudi, by a name with a version; EMR's own have none, or say ``amzn``."""
 _FOLDERS = frozenset(path.rpartition("/")[0] for paths in _PATHS.values() for path in paths)
 """What lies there is EMR's: ``spark-submit`` follows links, and then tells the names that they lead to."""
@@ -27,19 +27,21 @@ PYTHON = "python3.11"
 
 def jars(formats: Iterable[str]) -> list[str]:
     """Paths of EMR's own JARs of table formats, Delta first. Raises ConfigError for a format that it has not."""
-    return [path for name in sorted({"delta", *formats}) for path in _of(name)]
+    return [path for name in sorted({"delta", *formats}) for path in _jar_paths(name)]
 
 
-def missing(lock: Mapping[str, str]) -> dict[str, str]:
+def missing_jars(lock: Mapping[str, str]) -> dict[str, str]:
     """What of a lock (coordinate -> SHA-256) EMR has not: Kafka's reader, PostgreSQL's driver, the login to MSK."""
-    return {coordinate: sha256 for coordinate, sha256 in lock.items() if coordinate.split(":")[0] not in _BROUGHT}
+    return {
+        coordinate: sha256 for coordinate, sha256 in lock.items() if coordinate.split(":")[0] not in _PROVIDED_GROUPS
+    }
 
 
-def refuse_ours(class_path: str) -> None:
+def refuse_duplicate_jars(class_path: str) -> None:
     """Raise ConfigError where JARs (separated by commas) hold a Delta or a Hudi beside the runtime's own."""
     files = [re.sub(r"^(?:file|local):/+", "/", each.strip()).rpartition("/") for each in class_path.split(",")]
     others = [file for folder, _, file in files if folder not in _FOLDERS]
-    ours = [file for file in others if _OURS.fullmatch(file) and "amzn" not in file]
+    ours = [file for file in others if _RELEASED_JAR.fullmatch(file) and "amzn" not in file]
     if ours:
         raise ConfigError(
             f"with `runtime: emr` the runtime's own Delta and Hudi are used, and here come others: {', '.join(ours)}",
@@ -48,7 +50,7 @@ def refuse_ours(class_path: str) -> None:
         )
 
 
-def _of(name: str) -> tuple[str, ...]:
+def _jar_paths(name: str) -> tuple[str, ...]:
     if name not in _PATHS:
         raise ConfigError(f"EMR has no JARs of the format {name!r}", where="formats")
     return _PATHS[name]

@@ -17,7 +17,7 @@ from replicator.errors import ConfigError, ReplicatorError
 VARIABLE = "REPLICATOR_SECRETS"
 
 
-def places(text: str) -> dict[str, str]:
+def parse(text: str) -> dict[str, str]:
     """Variable -> ``secret:key``. Raises ConfigError."""
     pairs = [each.partition("=") for each in text.split(";") if each]
     if any(not name or ":" not in place for name, _, place in pairs):
@@ -31,11 +31,11 @@ def read(places: Mapping[str, str], region: str | None = None) -> dict[str, str]
     """
     client = _SERVICE.client(region, None, connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 4})
     names = sorted({place.rpartition(":")[0] for place in places.values()})
-    found = {name: _keys(client, name) for name in names}
+    found = {name: _get_secret(client, name) for name in names}
     return {variable: _value(found, place) for variable, place in places.items()}
 
 
-def _keys(client: Any, name: str) -> dict[str, Any]:
+def _get_secret(client: Any, name: str) -> dict[str, Any]:
     with _SERVICE.translated(name):
         text = client.get_secret_value(SecretId=name).get("SecretString", "")
     try:
@@ -56,12 +56,12 @@ def _value(found: Mapping[str, Mapping[str, Any]], place: str) -> str:
     return str(found[name][key])
 
 
-def _refused(code: str, message: str, where: str) -> ReplicatorError:
+def _service_error(code: str, message: str, where: str) -> ReplicatorError:
     return ConfigError(
         f"Secrets Manager refuses: {code}: {message}", where=where, mend="Check `secrets` in `aws.jobs`."
     )
 
 
 _SERVICE = Service(
-    "SecretsManager", "AWS_DEFAULT_REGION", "The job's role needs secretsmanager:GetSecretValue.", _refused
+    "SecretsManager", "AWS_DEFAULT_REGION", "The job's role needs secretsmanager:GetSecretValue.", _service_error
 )

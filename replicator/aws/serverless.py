@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from replicator.aws.logs import Log
-from replicator.aws.told import Run
+from replicator.aws.runs import Run
 from replicator.awsclient import Service
 from replicator.errors import ConfigError, ReplicatorError
 
@@ -60,11 +60,11 @@ def _run(told: Mapping[str, Any]) -> Run:
     )
 
 
-def _refused(code: str, message: str, where: str) -> ReplicatorError:
+def _service_error(code: str, message: str, where: str) -> ReplicatorError:
     mend = "Check `aws.application`, `aws.roles` and the sizes in `aws.jobs`."
     return ConfigError(f"EMR Serverless refuses: {code}: {message}", where=where, mend=mend)
 
 
 _EMR = Service(
-    "EMR Serverless", "aws.region", "Check credentials, and rights on the application and iam:PassRole.", _refused
+    "EMR Serverless", "aws.region", "Check credentials, and rights on the application and iam:PassRole.", _service_error
 )

@@ -28,7 +28,7 @@ _REFUSED = frozenset(
 
 
 @dataclass(frozen=True)
-class Place:
+class AthenaSettings:
     """Where queries run. ``output``: s3://... for results; None leaves it to the workgroup. Without a region and an
     endpoint the AWS default chain decides.
     """
@@ -46,7 +46,7 @@ class Place:
         return self.endpoint or f"Athena in {self.region or 'the default region'}"
 
 
-def client(place: Place) -> Any:
+def client(place: AthenaSettings) -> Any:
     """A client of boto3. Raises ConfigError without a region."""
     patience = {"connect_timeout": 5, "read_timeout": 60, "retries": {"mode": "standard", "max_attempts": 4}}
     return _ATHENA.client(place.region, place.endpoint, **patience)
@@ -58,7 +58,7 @@ class AthenaEngine:
     dialect: Dialect = "athena"
     guards_itself = False
 
-    def __init__(self, client: Any, place: Place, wait: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, client: Any, place: AthenaSettings, wait: Callable[[float], None] = time.sleep) -> None:
         self._client = client
         self._place = place
         self._wait = wait
@@ -73,13 +73,13 @@ class AthenaEngine:
         """One query. Raises ConfigError for one that Athena refuses, with its reason; Unreachable where Athena fails
         for the time being; ReplicatorError for any other end.
         """
+        from replicator.catalog.arrow_texts import ArrowAnswer  # noqa: PLC0415 - as above
         from replicator.catalog.athena_rows import batches  # noqa: PLC0415 - on demand, with pyarrow
-        from replicator.catalog.texts import ArrowAnswer  # noqa: PLC0415 - as above
 
         with _ATHENA.translated(self._place.address):
             execution = self._client.start_query_execution(**self._request(query))["QueryExecutionId"]
             done = self._finished(execution)
-        self._told = _spent(done.get("Statistics", {}))
+        self._told = _format_statistics(done.get("Statistics", {}))
         pages = self._pages(execution, most)
         return ArrowAnswer(batches(pages, has_header=done.get("StatementType") == "DML"))
 
@@ -110,7 +110,7 @@ class AthenaEngine:
                 self._client.stop_query_execution(QueryExecutionId=execution)
             raise
         if state != "SUCCEEDED":
-            raise _failed(state, found["Status"], execution)
+            raise _query_error(state, found["Status"], execution)
         return found
 
     def _pages(self, execution: str, most: int | None) -> Iterator[dict[str, Any]]:
@@ -122,7 +122,7 @@ class AthenaEngine:
                 yield page["ResultSet"]
 
 
-def _failed(state: str, status: Mapping[str, Any], execution: str) -> ReplicatorError:
+def _query_error(state: str, status: Mapping[str, Any], execution: str) -> ReplicatorError:
     """The error of a query that did not succeed."""
     told = status.get("AthenaError", {})
     reason = status.get("StateChangeReason") or told.get("ErrorMessage") or "no reason is given"
@@ -136,12 +136,12 @@ def _failed(state: str, status: Mapping[str, Any], execution: str) -> Replicator
     return ReplicatorError(f"the query failed: {reason}", where=where)
 
 
-def _spent(statistics: Mapping[str, Any]) -> str:
+def _format_statistics(statistics: Mapping[str, Any]) -> str:
     seconds = statistics.get("TotalExecutionTimeInMillis", 0) / 1000
     return f"Athena: {seconds:.1f} s, {statistics.get('DataScannedInBytes', 0):,} bytes scanned"
 
 
-def _refused(code: str, reason: str, where: str) -> ReplicatorError:
+def _service_error(code: str, reason: str, where: str) -> ReplicatorError:
     """The error of a code that only Athena has."""
     if code in _REFUSED:
         mend = "Check `athena.workgroup`, `athena.database` and `athena.output`."
@@ -149,4 +149,4 @@ def _refused(code: str, reason: str, where: str) -> ReplicatorError:
     return Unreachable(f"Athena fails ({code}): {reason}", where=where, mend="Try again.")
 
 
-_ATHENA = Service("Athena", "athena.region", "Check credentials and rights.", _refused)
+_ATHENA = Service("Athena", "athena.region", "Check credentials and rights.", _service_error)

@@ -21,7 +21,7 @@ _NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double"
 def statements(entry: Entry, database: str) -> list[str]:
     """The statements, in their order, without a semicolon. A second run changes nothing that is there."""
     if entry.kind is Kind.view:
-        return [f"CREATE OR REPLACE VIEW {presto_view.quoted(database, entry.name)} AS\n{entry.sql}"]
+        return [f"CREATE OR REPLACE VIEW {presto_view.quote(database, entry.name)} AS\n{entry.sql}"]
     if entry.kind is Kind.delta:
         return [_delta(entry, database)]
     return [_hudi(entry, database), *_add_partitions(entry, database)]
@@ -30,7 +30,7 @@ def statements(entry: Entry, database: str) -> list[str]:
 def _delta(entry: Entry, database: str) -> str:
     """Athena allows nothing else for Delta: columns are in its log."""
     return (
-        f"CREATE EXTERNAL TABLE IF NOT EXISTS {_quoted(database, entry.name)}\n"
+        f"CREATE EXTERNAL TABLE IF NOT EXISTS {_quote(database, entry.name)}\n"
         f"LOCATION {_text(entry.location)}\n"
         "TBLPROPERTIES ('table_type' = 'DELTA')"
     )
@@ -39,7 +39,7 @@ def _delta(entry: Entry, database: str) -> str:
 def _hudi(entry: Entry, database: str) -> str:
     told = storage(entry)
     properties = {name: value for name, value in told.parameters.items() if name != "EXTERNAL"}  # the statement says it
-    lines = [f"CREATE EXTERNAL TABLE IF NOT EXISTS {_quoted(database, entry.name)} (\n{_columns(entry.columns)}\n)"]
+    lines = [f"CREATE EXTERNAL TABLE IF NOT EXISTS {_quote(database, entry.name)} (\n{_columns(entry.columns)}\n)"]
     if entry.description:
         lines.append(f"COMMENT {_text(entry.description)}")
     if entry.partition_keys:
@@ -59,14 +59,14 @@ def _hudi(entry: Entry, database: str) -> str:
 
 def _add_partitions(entry: Entry, database: str) -> Iterable[str]:
     """Athena does not find Hudi's partitions by itself (``MSCK REPAIR TABLE`` is not for it)."""
-    head = f"ALTER TABLE {_quoted(database, entry.name)} ADD IF NOT EXISTS"
+    head = f"ALTER TABLE {_quote(database, entry.name)} ADD IF NOT EXISTS"
     for at in range(0, len(entry.partitions), PARTITIONS):
         told = (_partition(each, entry.partition_keys) for each in entry.partitions[at : at + PARTITIONS])
         yield "\n".join([head, *told])
 
 
 def _partition(partition: Partition, keys: Iterable[Column]) -> str:
-    values = (f"{_quoted(key.name)} = {_value(value, key)}" for key, value in zip(keys, partition.values, strict=True))
+    values = (f"{_quote(key.name)} = {_value(value, key)}" for key, value in zip(keys, partition.values, strict=True))
     return f"PARTITION ({', '.join(values)}) LOCATION {_text(partition.location)}"
 
 
@@ -77,7 +77,7 @@ def _value(value: str, key: Column) -> str:
 
 def _columns(columns: Iterable[Column]) -> str:
     return ",\n".join(
-        f"  {_quoted(each.name)} {_type(each)}" + (f" COMMENT {_text(each.comment)}" if each.comment else "")
+        f"  {_quote(each.name)} {_type(each)}" + (f" COMMENT {_text(each.comment)}" if each.comment else "")
         for each in columns
     )
 
@@ -93,7 +93,7 @@ def _properties(told: Mapping[str, str]) -> str:
     return ", ".join(f"{_text(name)} = {_text(value)}" for name, value in told.items())
 
 
-def _quoted(*parts: str) -> str:
+def _quote(*parts: str) -> str:
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 

@@ -69,11 +69,11 @@ def columns(fields: Iterable[T.StructField], comments: Mapping[str, str], where:
     """
     every = list(fields)
     try:
-        names.refuse_case_twins((field.name for field in every), "The table")
+        names.refuse_case_conflict((field.name for field in every), "The table")
         return tuple(_column(field, comments.get(field.name)) for field in every)
     except ConfigError as error:
         raise CatalogRefused(error.what, where=where) from error
-    except _Unreadable as error:
+    except _UnsupportedType as error:
         raise CatalogRefused(str(error), where=where, mend="Leave it out of the model, or cast it there.") from error
 
 
@@ -88,7 +88,7 @@ def hive_type(kind: T.DataType) -> str:
     if isinstance(kind, T.StructType):
         return f"struct<{','.join(f'{_field(each)}:{hive_type(each.dataType)}' for each in kind)}>"
     if type(kind) not in _HIVE:
-        raise _Unreadable(f"Athena has no type for {kind.simpleString()}")
+        raise _UnsupportedType(f"Athena has no type for {kind.simpleString()}")
     return _HIVE[type(kind)]
 
 
@@ -110,15 +110,15 @@ def one_line(text: str, length: int = COMMENT_LENGTH) -> str:
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
-class _Unreadable(Exception):
+class _UnsupportedType(Exception):
     """A type that no catalog of Hive's kind has a word for."""
 
 
 def _column(field: T.StructField, comment: str | None) -> Column:
     try:
         hive, trino = hive_type(field.dataType), trino_type(field.dataType)
-    except _Unreadable as error:
-        raise _Unreadable(f"{error}, which column {field.name} has") from error
+    except _UnsupportedType as error:
+        raise _UnsupportedType(f"{error}, which column {field.name} has") from error
     name, original = field.name.lower(), str(field.metadata.get("name", field.name))
     told = comment or (f"{original} at the source" if original != name else None)
     return Column(name, hive, trino, one_line(told) if told else None)
@@ -126,7 +126,7 @@ def _column(field: T.StructField, comment: str | None) -> Column:
 
 def _field(field: T.StructField) -> str:
     if not _PLAIN_FIELD.fullmatch(field.name):
-        raise _Unreadable(f"Athena does not read a field called {field.name!r}")
+        raise _UnsupportedType(f"Athena does not read a field called {field.name!r}")
     return field.name.lower()
 
 

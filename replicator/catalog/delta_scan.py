@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from replicator import damage, moments
+from replicator import damage, time_travel
 from replicator.catalog import extras
-from replicator.catalog.store import SPARK
+from replicator.catalog.store import SPARK_HINT
 from replicator.errors import ConfigError, ReplicatorError, VersionMissing
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from replicator.catalog.store import Store
-    from replicator.spec import Moment, Table
+    from replicator.spec import CommittedVersion, Table
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
-_OWN_TIMES = "delta.enableInCommitTimestamps"
-_UNDERSTOOD = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
+_IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+_SUPPORTED_FEATURES = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
 
 
 def scan(store: Store, files: FileSystem, location: str, version: int | None = None) -> dataset.Dataset:
@@ -37,45 +37,50 @@ def scan(store: Store, files: FileSystem, location: str, version: int | None = N
     """
     from pyarrow import dataset  # noqa: PLC0415 - on demand, as all of this module
 
-    table = opened(store, location, version)
-    refuse_unknown(table, location)
+    table = open_table(store, location, version)
+    refuse_unsupported(table, location)
     fragments = list(_fragments(table, files, store.path(location)))
-    left = kept(table)
+    left = selection_vectors(table)
     schema = _schema(table)
     plain = [fragment for name, fragment in fragments if name not in left]
     whole = dataset.FileSystemDataset(plain, schema, _format(), files)
-    rest = [
-        without_deleted(fragment.to_table(schema=schema), left[name]) for name, fragment in fragments if name in left
-    ]
+    rest = [drop_deleted(fragment.to_table(schema=schema), left[name]) for name, fragment in fragments if name in left]
     return dataset.dataset([whole, dataset.dataset(rest)]) if rest else whole
 
 
-def moment(store: Store, files: FileSystem, table: Table, when: int | datetime) -> Moment:
+def resolve_version(store: Store, files: FileSystem, table: Table, when: int | datetime) -> CommittedVersion:
     """The version that is meant, with all its files. Raises VersionMissing, and ConfigError for a time where Delta was
     told to keep times elsewhere than by its log's files.
     """
     from pyarrow import fs  # noqa: PLC0415 - as above
 
     path = store.path(table.location)
-    if isinstance(when, datetime) and opened(store, table.location).metadata().configuration.get(_OWN_TIMES) == "true":
+    if (
+        isinstance(when, datetime)
+        and open_table(store, table.location).metadata().configuration.get(_IN_COMMIT_TIMESTAMPS) == "true"
+    ):
         raise ConfigError(
             f"{table.name} keeps the times of its commits inside of them", where=table.location, mend="Give a version."
         )
     log = files.get_file_info(fs.FileSelector(f"{path}/_delta_log"))
-    known = moments.of_delta((each.base_name, each.mtime_ns // 1_000_000) for each in log if each.mtime_ns is not None)
-    found = moments.chosen(table, known, when, moments.KEEP)
+    known = time_travel.list_delta_versions(
+        (each.base_name, each.mtime_ns // 1_000_000) for each in log if each.mtime_ns is not None
+    )
+    found = time_travel.select(table, known, when, time_travel.RETENTION_HINT)
     if found.version == known[-1].version:
         return found
-    paths = [f"{path}/{relative}" for relative, _ in _actions(opened(store, table.location, found.version))]
+    paths = [f"{path}/{relative}" for relative, _ in _actions(open_table(store, table.location, found.version))]
     if any(each.type is fs.FileType.NotFound for each in files.get_file_info(paths)):
-        what = f"{moments.told(found)} of {table.name} has files no more"
+        what = f"{time_travel.describe(found)} of {table.name} has files no more"
         raise VersionMissing(
-            what, where=table.location, mend=f"{moments.KEEP} With `--engine spark` you are told which is left."
+            what,
+            where=table.location,
+            mend=f"{time_travel.RETENTION_HINT} With `--engine spark` you are told which is left.",
         )
     return found
 
 
-def opened(store: Store, location: str, version: int | None = None) -> Any:
+def open_table(store: Store, location: str, version: int | None = None) -> Any:
     """The table as delta-rs has it: its log is read. Raises ReplicatorError for a commit that is cut off, and for a
     path that delta-rs takes for another one.
     """
@@ -83,18 +88,18 @@ def opened(store: Store, location: str, version: int | None = None) -> Any:
     escape = _ESCAPE.search(store.path(location))
     if escape is not None:
         what = f"the table's path has {escape.group()}, which is read as another character"
-        raise ReplicatorError(what, where=location, mend=SPARK)
+        raise ReplicatorError(what, where=location, mend=SPARK_HINT)
     try:
         return deltalake.DeltaTable(store.url(location), version, storage_options=store.options())
     except deltalake.exceptions.DeltaError:
-        torn = _torn(store, location)
+        torn = _find_torn_commit(store, location)
         if torn is None:
             raise
         told = f"{damage.TORN_COMMIT}: {torn}"
-        raise ReplicatorError(told, where=location, mend=damage.mend(told)) from None
+        raise ReplicatorError(told, where=location, mend=damage.repair_hint(told)) from None
 
 
-def _torn(store: Store, location: str) -> str | None:
+def _find_torn_commit(store: Store, location: str) -> str | None:
     """The commit of the log that is no JSON; None also where nobody lets us look."""
     log, files = f"{location}/_delta_log", store.files()
 
@@ -103,21 +108,21 @@ def _torn(store: Store, location: str) -> str | None:
             return str(stream.readall(), "utf-8")
 
     try:
-        name = damage.torn_commit(store.names(files, log), text)
+        name = damage.find_torn_commit(store.names(files, log), text)
     except (OSError, ReplicatorError):
         return None
     return None if name is None else f"{log}/{name}"
 
 
-def refuse_unknown(table: Any, location: str) -> None:
+def refuse_unsupported(table: Any, location: str) -> None:
     """Raise ReplicatorError, naming it, where what is in the files is not the rows but for deleted ones."""
     protocol = table.protocol()
-    unknown = {*(protocol.reader_features or ())} - _UNDERSTOOD
+    unknown = {*(protocol.reader_features or ())} - _SUPPORTED_FEATURES
     if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
         unknown.add("columnMapping")
     if unknown:
         needed = ", ".join(sorted(unknown))
-        raise ReplicatorError(f"reading this Delta table needs {needed}", where=location, mend=SPARK)
+        raise ReplicatorError(f"reading this Delta table needs {needed}", where=location, mend=SPARK_HINT)
 
 
 def _schema(table: Any) -> pa.Schema:
@@ -161,7 +166,7 @@ def _partition(values: Mapping[str, Any]) -> Any:
     return told
 
 
-def kept(table: Any) -> dict[str, pa.BooleanArray]:
+def selection_vectors(table: Any) -> dict[str, pa.BooleanArray]:
     """Of each file with deleted rows, by its name: which rows are left; it may end behind the last deleted row."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
@@ -170,7 +175,7 @@ def kept(table: Any) -> dict[str, pa.BooleanArray]:
     return {unquote(path).rpartition("/")[2]: which.values for path, which in named}
 
 
-def without_deleted(rows: pa.Table, which: pa.BooleanArray, first: int = 0) -> pa.Table:
+def drop_deleted(rows: pa.Table, which: pa.BooleanArray, first: int = 0) -> pa.Table:
     """Those of a file's rows, from the ``first`` on, that are left."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 

@@ -64,7 +64,7 @@ class DeltaTable:
     def __init__(self, store: Store, files: FileSystem, location: str) -> None:
         self._files = files
         self._path = store.path(location)
-        self._table = delta_scan.opened(store, location)
+        self._table = delta_scan.open_table(store, location)
         self._location = location
 
     @property
@@ -81,7 +81,7 @@ class DeltaTable:
         lines = cache(self._lines)
         if lines(self.version) == []:
             return f"the last commit of the table is empty: {_commit_file(self.version)}"
-        is_restored = restores.untold(map(lines, range(self.version, -1, -1))) is not None
+        is_restored = restores.find_pending_restore(map(lines, range(self.version, -1, -1))) is not None
         return "the table was taken back to an older version" if is_restored else None
 
     @property
@@ -105,8 +105,8 @@ class DeltaTable:
         """Every file of the table, with what the log says of partitions and of those columns."""
         import pyarrow as pa  # noqa: PLC0415 - as above
 
-        delta_scan.refuse_unknown(self._table, self._location)
-        left = delta_scan.kept(self._table)
+        delta_scan.refuse_unsupported(self._table, self._location)
+        left = delta_scan.selection_vectors(self._table)
         said = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True)).read_all()
         asked = {"path", "num_records", *(f"{what}.{c}" for what in ("null_count", "min", "max") for c in columns)}
         wanted = [name for name in said.column_names if name in asked or name.startswith("partition.")]
@@ -173,7 +173,7 @@ class DeltaTable:
             there = [column for column in columns if column in known] or known[:1]
             for batch in parquet.iter_batches(_ROWS, columns=there):
                 rows = microseconds(pa.Table.from_batches([batch]))
-                yield rows if part.left is None else delta_scan.without_deleted(rows, part.left, first)
+                yield rows if part.left is None else delta_scan.drop_deleted(rows, part.left, first)
                 first += batch.num_rows
 
     def _opened(self, path: str) -> Any:

@@ -27,7 +27,7 @@ from replicator import names
 from replicator.catalog import presto_view
 from replicator.catalog.columns import Column, columns, one_line
 from replicator.errors import CatalogRefused
-from replicator.spec import Kept
+from replicator.spec import TableDetail
 from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
@@ -51,7 +51,7 @@ _READ_BY_ATHENA = {"delta": 3, "hudi": 6}
 _DATE, _BOOLEAN = re.compile(r"[+-]?\d{4,}-\d\d-\d\d"), re.compile(r"true|false")
 _BITS: Mapping[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32}
 
-_OURS = {
+_SYSTEM_COLUMN_COMMENTS = {
     "_seq": "Place of the row's newest change in the source's order; bigger is newer",
     "_deleted": "Whether the source has deleted the row",
     "_column_seq": "Columns whose value is older or newer than the row, with its place; NULL nearly always",
@@ -83,7 +83,7 @@ class LakeTable:
     title: str
     location: str
     schema: T.StructType
-    kept: Kept
+    kept: TableDetail
     description: str = ""
     comments: Mapping[str, str] = field(default_factory=dict)
 
@@ -130,7 +130,7 @@ def entries(table: LakeTable, database: str) -> list[Entry]:
     return [*tables, _view(table, tables[0], database)]
 
 
-def unread(table: LakeTable) -> str | None:
+def unreadable_reason(table: LakeTable) -> str | None:
     """Why Athena may not read a table that is registered as it should be; None where nothing speaks against it."""
     if not url(table.location).startswith("s3://"):
         return "it reads S3 only"
@@ -163,7 +163,7 @@ def _table(table: LakeTable, name: str, kind: Kind) -> Entry:
     hudi = [] if kind is Kind.delta else [T.StructField(each, T.StringType()) for each in HUDI_COLUMNS]
     parts = [table.schema[each] for each in table.kept.partition_by]
     own = [each for each in table.schema if each.name not in table.kept.partition_by]
-    every = columns([*hudi, *own, *parts], {**_OURS, **table.comments}, table.title)
+    every = columns([*hudi, *own, *parts], {**_SYSTEM_COLUMN_COMMENTS, **table.comments}, table.title)
     told = _description(table) if name != table.name else table.description
     return Entry(
         name,
@@ -209,11 +209,11 @@ def _partitions(location: str, folders: Iterable[str], parts: Sequence[T.StructF
     """
     for folder in folders:
         values = tuple(unquote(part.partition("=")[2]) for part in folder.split("/"))
-        if all(_has(part.dataType, value) for part, value in zip(parts, values, strict=True)):
+        if all(_can_hold(part.dataType, value) for part, value in zip(parts, values, strict=True)):
             yield Partition(values, f"{location}/{folder}")
 
 
-def _has(kind: T.DataType, value: str) -> bool:
+def _can_hold(kind: T.DataType, value: str) -> bool:
     """Whether the text may be a value of the type, or NULL."""
     if value == names.HIVE_NULL or not isinstance(kind, (T.NumericType, T.DateType, T.BooleanType)):
         return True

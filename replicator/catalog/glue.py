@@ -8,7 +8,7 @@ from typing import Any
 from replicator.awsclient import Service
 from replicator.errors import CatalogRefused
 
-ADDED, REMOVED = 100, 25
+CREATE_BATCH, DELETE_BATCH = 100, 25
 """So many partitions Glue takes in one call."""
 
 _PATIENCE: dict[str, Any] = {
@@ -16,7 +16,7 @@ _PATIENCE: dict[str, Any] = {
     "read_timeout": 60.0,
     "retries": {"mode": "standard", "total_max_attempts": 8},
 }
-_MISSING, _THERE = "EntityNotFoundException", "AlreadyExistsException"
+_MISSING, _EXISTS = "EntityNotFoundException", "AlreadyExistsException"
 
 
 class GlueCatalog:
@@ -82,15 +82,15 @@ class GlueCatalog:
     def add_partitions(self, name: str, partitions: Sequence[Mapping[str, Any]]) -> None:
         """New partitions (``PartitionInput``); those that are there already stay as they are."""
         at = {"DatabaseName": self.database, "TableName": name}
-        for some in _portions(partitions, ADDED):
+        for some in _chunks(partitions, CREATE_BATCH):
             with _GLUE.translated(self._where(name)):
                 answer = self._client.batch_create_partition(**at, PartitionInputList=some)
-            self._check(name, answer, _THERE)
+            self._check(name, answer, _EXISTS)
 
     def update_partitions(self, name: str, partitions: Sequence[Mapping[str, Any]]) -> None:
         """Partitions that are there, as they shall be."""
         at = {"DatabaseName": self.database, "TableName": name}
-        for some in _portions(partitions, ADDED):
+        for some in _chunks(partitions, CREATE_BATCH):
             told = [{"PartitionValueList": each["Values"], "PartitionInput": each} for each in some]
             with _GLUE.translated(self._where(name)):
                 answer = self._client.batch_update_partition(**at, Entries=told)
@@ -99,7 +99,7 @@ class GlueCatalog:
     def remove_partitions(self, name: str, values: Sequence[Sequence[str]]) -> None:
         """Forget partitions; their files stay."""
         at = {"DatabaseName": self.database, "TableName": name}
-        for some in _portions(values, REMOVED):
+        for some in _chunks(values, DELETE_BATCH):
             told = [{"Values": list(each)} for each in some]
             with _GLUE.translated(self._where(name)):
                 answer = self._client.batch_delete_partition(**at, PartitionsToDelete=told)
@@ -115,13 +115,13 @@ class GlueCatalog:
             raise CatalogRefused(f"Glue refuses partitions: {', '.join(sorted(codes))}", where=self._where(name))
 
 
-def _portions(every: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+def _chunks(every: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     for at in range(0, len(every), size):
         yield every[at : at + size]
 
 
-def _refused(code: str, message: str, where: str) -> CatalogRefused:
+def _service_error(code: str, message: str, where: str) -> CatalogRefused:
     return CatalogRefused(f"Glue refuses: {code}: {message}", where=where, mend="Mend it there, then run again.")
 
 
-_GLUE = Service("Glue", "catalog.region", "Give these credentials the permissions of docs/catalog.md.", _refused)
+_GLUE = Service("Glue", "catalog.region", "Give these credentials the permissions of docs/catalog.md.", _service_error)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from replicator.catalog.store import Store
 
-_OWN = "_hoodie_"
+_META_PREFIX = "_hoodie_"
 
 
 def scan(store: Store, location: str) -> pa.RecordBatchReader:
@@ -20,13 +20,13 @@ def scan(store: Store, location: str) -> pa.RecordBatchReader:
 
     hudi = extras.load("hudi")
     table = hudi.HudiTable(store.url(location), store.options())
-    fields = [field for field in table.get_schema() if not field.name.startswith(_OWN)]
+    fields = [field for field in table.get_schema() if not field.name.startswith(_META_PREFIX)]
     schema = pa.schema([pa.field(field.name, field.type) for field in fields])
     stream = table.read_stream(hudi.HudiReadOptions())
-    return pa.RecordBatchReader.from_batches(schema, (_cut(batch, schema) for batch in stream))
+    return pa.RecordBatchReader.from_batches(schema, (_select_columns(batch, schema) for batch in stream))
 
 
-def _cut(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _select_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa  # noqa: PLC0415 - on demand
 
     return pa.RecordBatch.from_arrays([batch.column(field.name).cast(field.type) for field in schema], schema=schema)

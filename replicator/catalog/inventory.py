@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from replicator.catalog import places
+from replicator.catalog import catalog_tables
+from replicator.catalog.catalog_tables import CatalogTable
 from replicator.catalog.entries import Entry, LakeTable, entries, url
-from replicator.catalog.places import Place
-from replicator.catalog.sync import Outcome, Plan, refused
+from replicator.catalog.sync import Outcome, Plan, refused_outcome
 from replicator.errors import TableMissing, TableStopped
 from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inventory:
-    """The ``tables`` that were asked for, the ``plan`` for the catalog, and outcomes of those that were ``refused``."""
+    """The ``tables`` that were asked for, the ``plan`` for the catalog, and outcomes of those that were
+    ``refused_outcome``.
+    """
 
     tables: tuple[LakeTable, ...]
     plan: Plan
@@ -31,7 +33,7 @@ class Inventory:
 
 
 @dataclass(frozen=True)
-class Question:
+class TableSelection:
     """Which tables are asked for: those of a source, those that are named, all without either."""
 
     source: str | None = None
@@ -40,23 +42,23 @@ class Question:
     def concerns(self, title: str, asked: Iterable[str]) -> bool:
         """Whether a table that the lake may have no more is in question: a named one only while it is there."""
         is_whole = self.source is None and not self.tables
-        of_source = not self.tables and title.startswith(f"{places.SILVER}/{self.source}/")
+        of_source = not self.tables and title.startswith(f"{catalog_tables.SILVER}/{self.source}/")
         return is_whole or of_source or title in asked
 
 
-def take(
+def build(
     spark: SparkSession,
     tables_of: TableFormat,
     root: str,
-    every: Sequence[Place],
-    question: Question,
+    every: Sequence[CatalogTable],
+    question: TableSelection,
     database: str,
     models: Iterable[Model],
 ) -> Inventory:
     """Of all places of the lake at *root* those that are asked for. Raises ConfigError for a name that nothing has."""
-    asked = places.chosen(every, question.source, question.tables)
-    known, twins = {model.name: model for model in models}, places.collisions(every)
-    told = [_told(spark, tables_of, place, known, twins.get(place.title)) for place in asked]
+    asked = catalog_tables.select_tables(every, question.source, question.tables)
+    known, twins = {model.name: model for model in models}, catalog_tables.collisions(every)
+    told = [_describe_table(spark, tables_of, place, known, twins.get(place.title)) for place in asked]
     tables = [each for each in told if isinstance(each, LakeTable)]
     registered = [(table, _entries(table, database)) for table in tables]
     titles = {place.title for place in asked}
@@ -74,28 +76,28 @@ def take(
     )
 
 
-def _told(
+def _describe_table(
     spark: SparkSession,
     tables_of: TableFormat,
-    place: Place,
+    place: CatalogTable,
     models: Mapping[str, Model],
     twin: TableStopped | None,
 ) -> LakeTable | Outcome:
     if twin is not None:
-        return refused(place.known_as, place.title, twin)
+        return refused_outcome(place.catalog_name, place.title, twin)
     try:
-        return places.described(spark, tables_of, place, models)
+        return catalog_tables.describe_table(spark, tables_of, place, models)
     except (TableMissing, TableStopped) as error:
-        return refused(place.known_as, place.title, error)
+        return refused_outcome(place.catalog_name, place.title, error)
     except FAILURES as error:
-        if causes.is_no_tables(error):
+        if causes.is_infrastructure(error):
             raise
-        why = f"the table cannot be read: {causes.shortened(error)}"
-        return refused(place.known_as, place.title, TableStopped(why, where=place.title))
+        why = f"the table cannot be read: {causes.summarize(error)}"
+        return refused_outcome(place.catalog_name, place.title, TableStopped(why, where=place.title))
 
 
 def _entries(table: LakeTable, database: str) -> list[Entry] | Outcome:
     try:
         return entries(table, database)
     except TableStopped as error:
-        return refused(table.name, table.title, error)
+        return refused_outcome(table.name, table.title, error)

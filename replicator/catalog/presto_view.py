@@ -20,7 +20,7 @@ CATALOG = "awsdatacatalog"
 _BEFORE, _AFTER = "/* Presto View: ", " */"
 
 
-def quoted(*parts: str) -> str:
+def quote(*parts: str) -> str:
     """Quoted for Trino; several parts are joined by dots."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
@@ -30,10 +30,10 @@ def select(columns: Iterable[Column], database: str, table: str, condition: str)
     another type than it says is refused as stale.
     """
     told = ",\n  ".join(
-        f"CAST({quoted(each.name)} AS {each.trino}) AS {quoted(each.name)}" if each.has_time else quoted(each.name)
+        f"CAST({quote(each.name)} AS {each.trino}) AS {quote(each.name)}" if each.has_time else quote(each.name)
         for each in columns
     )
-    return f"SELECT\n  {told}\nFROM {quoted(CATALOG, database, table)}\nWHERE {condition}"
+    return f"SELECT\n  {told}\nFROM {quote(CATALOG, database, table)}\nWHERE {condition}"
 
 
 def encode(sql: str, database: str, columns: Sequence[Column]) -> str:

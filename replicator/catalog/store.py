@@ -13,7 +13,7 @@ from replicator.errors import ConfigError, ReplicatorError, first_line
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-SPARK = "Ask with `--engine spark`."
+SPARK_HINT = "Ask with `--engine spark`."
 """What to do about all that only a JVM can read."""
 
 _REFUSAL = re.compile(
@@ -53,9 +53,9 @@ class Store:
         if self.is_local:
             return fs.LocalFileSystem()
         if not self.root.startswith(("s3a://", "s3://")):
-            raise ConfigError("only local lakes and s3a:// are read without Spark", where=self.root, mend=SPARK)
+            raise ConfigError("only local lakes and s3a:// are read without Spark", where=self.root, mend=SPARK_HINT)
         if self.endpoint:
-            s3.refuse_silent(self.endpoint)
+            s3.check_reachable(self.endpoint)
         parts = urlsplit(self.endpoint or "")
         return fs.S3FileSystem(
             access_key=self.access_key,
@@ -94,13 +94,13 @@ class Store:
         return {key: value for key, value in given.items() if value is not None}
 
     def has(self, files: FileSystem, location: str) -> bool:
-        """Whether a file or a folder with something in it is there. Raises as :func:`not_read`."""
+        """Whether a file or a folder with something in it is there. Raises as :func:`read_error`."""
         from pyarrow import fs  # noqa: PLC0415 - as above
 
         try:
             return bool(files.get_file_info(self.path(location)).type != fs.FileType.NotFound)
         except OSError as error:
-            raise not_read(location, error) from error
+            raise read_error(location, error) from error
 
     def folders(self, files: FileSystem, location: str) -> list[str]:
         """Names of the folders directly below a location; none if there is no such folder. Raises likewise."""
@@ -118,12 +118,12 @@ class Store:
         except FileNotFoundError:
             return []  # but not where `allow_not_found` would take a bucket that is not there for an empty one
         except OSError as error:
-            raise not_read(location, error) from error
+            raise read_error(location, error) from error
         wanted = fs.FileType.Directory if folders else fs.FileType.File
         return sorted(each.base_name for each in found if each.type == wanted)
 
 
-def not_read(location: str, error: OSError) -> ReplicatorError:
-    """An error of pyarrow's or delta-rs' as ours: see ``s3.not_read``."""
+def read_error(location: str, error: OSError) -> ReplicatorError:
+    """An error of pyarrow's or delta-rs' as ours: see ``s3.read_error``."""
     reason = first_line(error)
-    return s3.not_read(reason, location, is_refused=_REFUSAL.search(reason) is not None)
+    return s3.read_error(reason, location, is_refused=_REFUSAL.search(reason) is not None)

@@ -61,27 +61,27 @@ def sync(catalog: GlueCatalog, plan: Plan, *, drop: bool = False, dry_run: bool 
             catalog.make()
         yield Outcome(catalog.database, "database", "", CREATED)
     for entry in plan.entries:
-        yield _synced(catalog, plan, entry, present.get(entry.name), dry_run=dry_run)
-    for name, table in _gone(plan, present):
+        yield _sync_entry(catalog, plan, entry, present.get(entry.name), dry_run=dry_run)
+    for name, table in _find_orphans(plan, present):
         told = Outcome(name, _kind(table), table["Parameters"][TABLE], DROPPED if drop else GONE)
-        yield _dropped(catalog, told) if drop and not dry_run else told
+        yield _drop(catalog, told) if drop and not dry_run else told
 
 
-def refused(name: str, title: str, error: ReplicatorError, kind: str = "table") -> Outcome:
+def refused_outcome(name: str, title: str, error: ReplicatorError, kind: str = "table") -> Outcome:
     """The outcome of what could not be registered."""
     return Outcome(name, kind, title, REFUSED, error=error)
 
 
-def _synced(
+def _sync_entry(
     catalog: GlueCatalog, plan: Plan, entry: Entry, present: Mapping[str, Any] | None, *, dry_run: bool
 ) -> Outcome:
     try:
-        return _registered(catalog, plan, entry, present, dry_run=dry_run)
+        return _register(catalog, plan, entry, present, dry_run=dry_run)
     except CatalogRefused as error:
-        return refused(entry.name, entry.title, error, entry.kind.value)
+        return refused_outcome(entry.name, entry.title, error, entry.kind.value)
 
 
-def _registered(
+def _register(
     catalog: GlueCatalog, plan: Plan, entry: Entry, present: Mapping[str, Any] | None, *, dry_run: bool
 ) -> Outcome:
     if present is not None:
@@ -95,18 +95,18 @@ def _registered(
         catalog.create(wanted)
     elif not dry_run and told.action == CHANGED:
         catalog.update(wanted)
-    return _with_partitions(catalog, entry, wanted, told, is_new=present is None, dry_run=dry_run)
+    return _sync_partitions(catalog, entry, wanted, told, is_new=present is None, dry_run=dry_run)
 
 
-def _dropped(catalog: GlueCatalog, told: Outcome) -> Outcome:
+def _drop(catalog: GlueCatalog, told: Outcome) -> Outcome:
     try:
         catalog.drop(told.name)
     except CatalogRefused as error:
-        return refused(told.name, told.table, error, told.kind)
+        return refused_outcome(told.name, told.table, error, told.kind)
     return told
 
 
-def _with_partitions(
+def _sync_partitions(
     catalog: GlueCatalog, entry: Entry, wanted: Mapping[str, Any], told: Outcome, *, is_new: bool, dry_run: bool
 ) -> Outcome:
     """Only tables whose readers must be told of partitions have any with us; those that Glue holds for another kind of
@@ -120,7 +120,7 @@ def _with_partitions(
     moved = [
         each
         for values, each in inputs.items()
-        if values in present and not table_input.same_place(present[values], each["StorageDescriptor"])
+        if values in present and not table_input.is_same_location(present[values], each["StorageDescriptor"])
     ]
     removed = [values for values in present if values not in inputs]
     if not dry_run:
@@ -154,7 +154,7 @@ def _same_url(one: str, other: str) -> bool:
     return one.replace("s3a://", "s3://", 1).rstrip("/") == other.rstrip("/")
 
 
-def _gone(plan: Plan, present: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+def _find_orphans(plan: Plan, present: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, Mapping[str, Any]]]:
     """Entries of ours of this lake that no table of it asks for: a table that was refused keeps what it had. An entry
     that does not say which table it shows may be one of that.
     """

@@ -18,7 +18,7 @@ _OWNED = ("EXTERNAL", "table_type", "spark.sql.sources.provider", "presto_view",
 _OWNED_BEFORE = "spark.sql.sources.schema."
 _OWNED_BY_SERDE = ("serialization.format", "path", "hoodie.query.as.ro.table")
 _OF_VIEWS = ("ViewOriginalText", "ViewExpandedText")
-_NOT_TOLD = {"Name": "-", "SerializationLibrary": "-"}
+_DUMMY_SERDE = {"Name": "-", "SerializationLibrary": "-"}
 """Of a view: Athena refuses one without a SerDe, and never asks which."""
 
 
@@ -54,7 +54,7 @@ def table_input(entry: Entry, database: str, lake: str, present: Mapping[str, An
         **({"Description": entry.description} if entry.description else {}),
         "StorageDescriptor": descriptor,
         "PartitionKeys": _columns(entry.partition_keys, present.get("PartitionKeys", [])),
-        "Parameters": {**_foreign(present.get("Parameters", {})), **parameters},
+        "Parameters": {**_foreign_parameters(present.get("Parameters", {})), **parameters},
     }
 
 
@@ -66,21 +66,21 @@ def partition_input(partition: Partition, table: Mapping[str, Any]) -> dict[str,
 
 def differences(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[Change]:
     """What an update from one to the other changes, column by column."""
-    yield from _columns_differ("column", _described(present), _described(wanted))
-    yield from _columns_differ("partition column", present.get("PartitionKeys", []), wanted["PartitionKeys"])
+    yield from _column_changes("column", _stored_columns(present), _stored_columns(wanted))
+    yield from _column_changes("partition column", present.get("PartitionKeys", []), wanted["PartitionKeys"])
     for what, key in (("description", "Description"), ("type", "TableType")):
-        yield from _differ(what, present.get(key), wanted.get(key))
+        yield from _value_changes(what, present.get(key), wanted.get(key))
     before, after = (_query(each) for each in (present, wanted))
-    yield from _differ("query", before, after)
-    yield from _places_differ(present.get("StorageDescriptor", {}), wanted["StorageDescriptor"])
+    yield from _value_changes("query", before, after)
+    yield from _location_changes(present.get("StorageDescriptor", {}), wanted["StorageDescriptor"])
     old, new = present.get("Parameters", {}), wanted["Parameters"]
     for name in sorted({*old, *new}):
-        yield from _differ(f"parameter {name}", old.get(name), new.get(name))
+        yield from _value_changes(f"parameter {name}", old.get(name), new.get(name))
 
 
-def same_place(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def is_same_location(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two partitions are read alike, from the same place."""
-    return not any(_places_differ(one, other)) and _plain(one.get("Columns", [])) == _plain(other.get("Columns", []))
+    return not any(_location_changes(one, other)) and _plain(one.get("Columns", [])) == _plain(other.get("Columns", []))
 
 
 def _table(entry: Entry) -> dict[str, Any]:
@@ -103,11 +103,11 @@ def _view(entry: Entry, database: str) -> dict[str, Any]:
         "Parameters": {"presto_view": "true", "comment": "Presto View"},
         "ViewOriginalText": presto_view.encode(entry.sql, database, entry.columns),
         "ViewExpandedText": presto_view.EXPANDED,
-        "StorageDescriptor": {"Location": "", "SerdeInfo": _NOT_TOLD},
+        "StorageDescriptor": {"Location": "", "SerdeInfo": _DUMMY_SERDE},
     }
 
 
-def _foreign(parameters: Mapping[str, str]) -> dict[str, str]:
+def _foreign_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in parameters.items() if k not in _OWNED and not k.startswith(_OWNED_BEFORE)}
 
 
@@ -125,39 +125,39 @@ def _columns(columns: Sequence[Column], present: Sequence[Mapping[str, Any]]) ->
     return told
 
 
-def _columns_differ(
+def _column_changes(
     what: str, present: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]
 ) -> Iterator[Change]:
     before, after = ({each["Name"]: each for each in columns} for columns in (present, wanted))
     for name in (*after, *(each for each in before if each not in after)):
         old, new = before.get(name), after.get(name)
-        yield from _differ(f"{what} {name}", _said(old, "Type"), _said(new, "Type"))
+        yield from _value_changes(f"{what} {name}", _value_of(old, "Type"), _value_of(new, "Type"))
         if old is not None and new is not None:
-            yield from _differ(f"comment of {name}", _said(old, "Comment"), _said(new, "Comment"))
+            yield from _value_changes(f"comment of {name}", _value_of(old, "Comment"), _value_of(new, "Comment"))
     if list(before) != list(after) and sorted(before) == sorted(after):
         yield Change(f"order of {what}s", ", ".join(before), ", ".join(after))
 
 
-def _places_differ(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[Change]:
+def _location_changes(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[Change]:
     for what, key in (("location", "Location"), ("input format", "InputFormat"), ("output format", "OutputFormat")):
-        yield from _differ(what, present.get(key) or None, wanted.get(key) or None)
+        yield from _value_changes(what, present.get(key) or None, wanted.get(key) or None)
     old, new = present.get("SerdeInfo", {}), wanted.get("SerdeInfo", {})
-    yield from _differ("serde", old.get("SerializationLibrary"), new.get("SerializationLibrary"))
+    yield from _value_changes("serde", old.get("SerializationLibrary"), new.get("SerializationLibrary"))
     before, after = old.get("Parameters", {}), new.get("Parameters", {})
     for name in sorted({*before, *after}):
-        yield from _differ(f"serde parameter {name}", before.get(name), after.get(name))
+        yield from _value_changes(f"serde parameter {name}", before.get(name), after.get(name))
 
 
-def _differ(what: str, before: str | None, after: str | None) -> Iterator[Change]:
+def _value_changes(what: str, before: str | None, after: str | None) -> Iterator[Change]:
     if before != after:
         yield Change(what, before, after)
 
 
-def _said(column: Mapping[str, Any] | None, key: str) -> str | None:
+def _value_of(column: Mapping[str, Any] | None, key: str) -> str | None:
     return None if column is None else column.get(key) or None
 
 
-def _described(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _stored_columns(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     found: Sequence[Mapping[str, Any]] = table.get("StorageDescriptor", {}).get("Columns", [])
     return found
 

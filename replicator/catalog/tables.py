@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from replicator.catalog.store import Store
     from replicator.lake import Lake
 
-_NOTED = ".hoodie/hoodie.properties"
-_MARKS = {"_delta_log": "delta", _NOTED: "hudi", f"{_NOTED}.backup": "hudi"}
+_HUDI_PROPERTIES = ".hoodie/hoodie.properties"
+_MARKER_FILES = {"_delta_log": "delta", _HUDI_PROPERTIES: "hudi", f"{_HUDI_PROPERTIES}.backup": "hudi"}
 """What lies in the folder of a table of a format; the copy where Hudi's writer died while it wrote the first anew."""
 
 
@@ -26,12 +26,12 @@ Silver = tuple[str, str, Table]
 """A silver table, a history or a twin: its source, ``<database or schema>.<table>``, where it lies."""
 
 
-def view(source: str, name: str) -> str:
+def view_name(source: str, name: str) -> str:
     """The name of a silver table that no other has: ``<source>__<database or schema>__<table>``."""
     return "__".join(names.encode(part) for part in (source, *name.split(".", 1)))
 
 
-def views(silver: Sequence[Silver], gold: Sequence[tuple[str, Table]]) -> Iterator[tuple[str, Table]]:
+def list_views(silver: Sequence[Silver], gold: Sequence[tuple[str, Table]]) -> Iterator[tuple[str, Table]]:
     """The name of each view with its table.
 
     A gold model goes by its name, a silver table by its long name and, where no other table has it, by its last name
@@ -41,7 +41,7 @@ def views(silver: Sequence[Silver], gold: Sequence[tuple[str, Table]]) -> Iterat
     taken = {name.casefold() for name, _ in gold}
     yield from gold
     for (source, name, table), short in zip(silver, shorts, strict=True):
-        yield view(source, name), table
+        yield view_name(source, name), table
         if shorts.count(short) == 1 and short not in taken:
             yield name.rpartition(".")[2], table
 
@@ -51,7 +51,7 @@ def databases(silver: Iterable[Silver]) -> dict[tuple[str, str], tuple[str, ...]
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     for source, name, _ in silver:
         database, _, table = name.lower().partition(".")
-        found[database, table] = (*found.get((database, table), ()), view(source, name))
+        found[database, table] = (*found.get((database, table), ()), view_name(source, name))
     return found
 
 
@@ -60,17 +60,17 @@ def is_named(name: str, query: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query, re.IGNORECASE) is not None
 
 
-def refuse_case_twins(known: Iterable[str], query: str) -> None:
+def refuse_case_conflict(known: Iterable[str], query: str) -> None:
     """Raise ConfigError where a query names one of two tables that only case tells apart: to an engine both are one,
     and the rows would be those of either.
     """
-    twins = names.case_twins(name for name in known if is_named(name, query))
+    twins = names.find_case_conflict(name for name in known if is_named(name, query))
     if twins is not None:
         mend = "Keep one of them in another lake, or rename it at the source."
         raise ConfigError(f"{twins[0]} and {twins[1]} are two tables, which no query tells apart", mend=mend)
 
 
-class Listing:
+class LakeListing:
     """The tables of one lake, as its folders tell. Raises Unreachable, ConfigError."""
 
     def __init__(self, store: Store, files: FileSystem, lake: Lake) -> None:
@@ -80,7 +80,7 @@ class Listing:
 
     def kind(self, location: str) -> str | None:
         """``delta`` or ``hudi``; None where no table is."""
-        kinds = (kind for mark, kind in _MARKS.items() if self._store.has(self._files, f"{location}/{mark}"))
+        kinds = (kind for mark, kind in _MARKER_FILES.items() if self._store.has(self._files, f"{location}/{mark}"))
         return next(kinds, None)
 
     def silver(self) -> list[Silver]:

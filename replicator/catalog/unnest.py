@@ -27,7 +27,7 @@ def rows_as_columns(query: exp.Expr, dialect: Dialect) -> None:
             )
         fields = _fields(each)
         if fields:
-            each.replace(_spread(each, fields, dialect))
+            each.replace(_unnest_fields(each, fields, dialect))
 
 
 def _fields(unnested: exp.Unnest) -> list[str]:
@@ -41,7 +41,7 @@ def _fields(unnested: exp.Unnest) -> list[str]:
     return [field.name for field in kind.expressions[0].expressions]
 
 
-def _spread(unnested: exp.Unnest, fields: list[str], dialect: Dialect) -> exp.Lateral:
+def _unnest_fields(unnested: exp.Unnest, fields: list[str], dialect: Dialect) -> exp.Lateral:
     from sqlglot import exp  # noqa: PLC0415 - as above
 
     alias = unnested.args["alias"].copy() if unnested.alias else exp.TableAlias(this=exp.to_identifier("_unnested"))

@@ -20,7 +20,7 @@ from replicator.cli.console import narrate, print_text
 from replicator.cli.verbs import Verbs
 from replicator.errors import ReplicatorError, Unreachable
 from replicator.jvm import causes, interrupts
-from replicator.s3 import refusal
+from replicator.s3 import access_error
 
 app = typer.Typer(
     name="replicator",
@@ -42,7 +42,7 @@ class Invocation:
     debug: bool = False
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         print_text(__version__)
         raise typer.Exit
@@ -51,7 +51,7 @@ def _tell_version(wanted: bool) -> None:
 @app.callback()
 def replicator(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_tell_version)
+        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_print_version)
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show Spark's log and every trace.")] = False,
 ) -> None:
@@ -74,25 +74,25 @@ def _main() -> None:
     arguments = sys.argv[1:]
     invocation = Invocation(debug="--debug" in arguments)
     try:
-        stdout.must_be_open()
+        stdout.require_open()
         _arm(environment.failpoint())
-        environment.reach_this_machine_directly()
+        environment.bypass_proxy_for_localhost()
         with stdout.that_may_close():
             app([argument for argument in arguments if argument != "--debug"] or ["--help"], obj=invocation)
     except ReplicatorError as error:
-        _explain(f"error: {error}", error, debug=invocation.debug)
+        _report_error(f"error: {error}", error, debug=invocation.debug)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - the last place that can turn a trace into a sentence
-        if interrupts.is_behind(error):
+        if interrupts.is_caused_by_interrupt(error):
             sys.exit(_INTERRUPTED)
-        told = _told(error)
+        told = _translate(error)
         if told is not None:
-            _explain(f"error: {told}", error, debug=invocation.debug)
+            _report_error(f"error: {told}", error, debug=invocation.debug)
             sys.exit(told.exit_code)
-        from replicator.stages import engine
+        from replicator.stages import engine_errors
 
-        hint = engine.mend(str(error)) or ("" if invocation.debug else "Add --debug for the whole trace.")
-        _explain(f"error: {causes.shortened(error)}. {hint}".rstrip(), error, debug=invocation.debug)
+        hint = engine_errors.repair_hint(str(error)) or ("" if invocation.debug else "Add --debug for the whole trace.")
+        _report_error(f"error: {causes.summarize(error)}. {hint}".rstrip(), error, debug=invocation.debug)
         sys.exit(1)
 
 
@@ -103,22 +103,22 @@ _NO_FOLDER = (
 )
 
 
-def _told(error: Exception) -> ReplicatorError | None:
+def _translate(error: Exception) -> ReplicatorError | None:
     """An error that is not ours, where it is known what stands behind it: no service, no JVM any more, or a store
     that lets us do nothing.
     """
-    code = causes.ended_with(error)
+    code = causes.jvm_exit_code(error)
     if code is not None:
         from replicator.session import log_file
         from replicator.settings import cache_dir
 
-        mend = _NO_FOLDER if code == causes.WITHOUT_FOLDER else _NO_MEMORY
+        mend = _NO_FOLDER if code == causes.NO_TEMP_FOLDER else _NO_MEMORY
         return ReplicatorError("the JVM of Spark has ended", where=str(log_file(cache_dir())), mend=mend)
-    if causes.is_out_of_reach(error):
-        what = f"a service does not answer: {causes.shortened(error)}"
+    if causes.is_unreachable(error):
+        what = f"a service does not answer: {causes.summarize(error)}"
         return Unreachable(what, mend="Check it, then run again.")
-    if causes.is_refused(error):
-        return refusal(causes.shortened(error))
+    if causes.is_access_denied(error):
+        return access_error(causes.summarize(error))
     return None
 
 
@@ -129,7 +129,7 @@ def _arm(text: str | None) -> None:
         narrate(f"failpoint {text} is armed", style="yellow")
 
 
-def _explain(sentence: str, error: Exception, *, debug: bool) -> None:
+def _report_error(sentence: str, error: Exception, *, debug: bool) -> None:
     if debug:
         narrate("".join(traceback.format_exception(error)).rstrip())
     narrate(sentence, style="red")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from replicator.cli import console, options, render
+from replicator.cli import aws_render, console, options
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from replicator.aws.cluster import Cluster
     from replicator.aws.job import Job
-    from replicator.aws.packed import Packed
+    from replicator.aws.manifest import Manifest
+    from replicator.aws.runs import Run
     from replicator.aws.serverless import Serverless
-    from replicator.aws.told import Run
     from replicator.config.awskeys import Stage as StageName
     from replicator.settings import Settings
 
 app = typer.Typer(help="Stages on Amazon EMR, and clients of Amazon MSK.", no_args_is_help=True)
-app.command()(render.render)
+app.command()(aws_render.render)
 
 
 class Stage(str, Enum):
@@ -66,24 +66,26 @@ def package(
     """Put wheel, jobs, configuration, Python packages and JARs into a folder, for EMR; print what it is called."""
     from replicator import environment, jars, settings
     from replicator.aws import package as packing
-    from replicator.aws import place, runtime
+    from replicator.aws import runtime, s3_folder
     from replicator.jvm import sparkline
     from replicator.jvm.java import java_home
 
     configured = options.settings(env, conf)
     formats = [name for name in configured.formats if name != "delta"]
-    lock = jars.locked(sparkline.DEFAULT.name, [*formats, "msk"])
-    wanted = runtime.missing(lock) if configured.runtime == "emr" else lock
+    lock = jars.load_lock(sparkline.DEFAULT.name, [*formats, "msk"])
+    wanted = runtime.missing_jars(lock) if configured.runtime == "emr" else lock
     paths = jars.fetch(wanted, configured.cache, java=java_home(environment.variable("JAVA_HOME")))
-    folder = settings.folder(conf)
-    values = {name: environment.variable(name) for name in packing.names(folder, env) - configured.aws.secrets}
+    folder = settings.conf_dir(conf)
+    values = {
+        name: environment.variable(name) for name in packing.referenced_variables(folder, env) - configured.aws.secrets
+    }
     known = {name: value for name, value in values.items() if value is not None}
-    content = packing.Content(project.resolve(), folder, env, known, paths)
-    packed = packing.build(content, to, packing.pip, console.narrate)
+    content = packing.PackageInputs(project.resolve(), folder, env, known, paths)
+    packed = packing.build(content, to, packing.run_pip, console.narrate)
     at = str(to)
     if upload:
-        target = place.Place(_said(configured.aws.artifacts, "aws.artifacts"), configured.aws.region)
-        at = place.upload(to, packed, target, console.narrate)
+        target = s3_folder.S3Folder(_require(configured.aws.artifacts, "aws.artifacts"), configured.aws.region)
+        at = s3_folder.upload(to, packed, target, console.narrate)
     if as_json:
         console.print_json({"id": packed.id, "at": at, "files": packed.files})
     else:
@@ -109,10 +111,12 @@ def submit(
     from replicator.aws import job as jobs
 
     keys = configured.aws
-    role = _said(keys.roles.get(job.stage), f"aws.roles.{job.stage}")
-    request = jobs.serverless(job, _said(keys.application, "aws.application"), role, keys.logs, keys.log_group)
+    role = _require(keys.roles.get(job.stage), f"aws.roles.{job.stage}")
+    request = jobs.serverless_request(
+        job, _require(keys.application, "aws.application"), role, keys.logs, keys.log_group
+    )
     if dry_run:
-        _show("emr-serverless", "start_job_run", request)
+        _print_call("emr-serverless", "start_job_run", request)
         return
     console.print_text(_serverless(configured).submit(request))
 
@@ -130,7 +134,7 @@ def steps(
 ) -> None:
     """Add several stages to a cluster as steps, of which none waits for the success of another; print their ids."""
     configured = options.settings(env, conf)
-    _said(configured.aws.cluster, "aws.cluster")
+    _require(configured.aws.cluster, "aws.cluster")
     _add_steps(configured, _jobs(configured, env, stages, package), at_once, dry_run=dry_run)
 
 
@@ -143,7 +147,7 @@ def status(
     as_json: options.Json = False,
 ) -> None:
     """Tell how stages are that were started on EMR; exit code 1 if the one that is asked for has failed."""
-    place = _where(options.settings(env, conf))
+    place = _emr(options.settings(env, conf))
     found = place.runs(last) if run is None else [place.run(run)]
     now = datetime.now(timezone.utc)
     if as_json:
@@ -163,11 +167,11 @@ def logs(
 ) -> None:
     """Print what the driver of a run wrote, as EMR left it in aws.logs."""
     from replicator.aws import logs as reading
-    from replicator.aws.place import Place
+    from replicator.aws.s3_folder import S3Folder
 
     configured = options.settings(env, conf)
-    place = Place(_said(configured.aws.logs, "aws.logs"), configured.aws.region)
-    console.print_text(reading.text(_where(configured).log(run, stream.value), place).rstrip("\n"))
+    place = S3Folder(_require(configured.aws.logs, "aws.logs"), configured.aws.region)
+    console.print_text(reading.read_text(_emr(configured).log(run, stream.value), place).rstrip("\n"))
 
 
 def _jobs(
@@ -186,33 +190,33 @@ def _jobs(
     return [Job(name, packed, place, formats, keys.job(name), continuous, keys.region) for name in names]
 
 
-def _packed(configured: Settings, package: str | None) -> tuple[Packed, str]:
+def _packed(configured: Settings, package: str | None) -> tuple[Manifest, str]:
     """A package and where it is on S3; one in a folder is taken for uploaded, nobody is asked. Raises ConfigError."""
-    from replicator.aws import archive, packed, place
+    from replicator.aws import archive, manifest, s3_folder
 
-    at = _said(configured.aws.artifacts, "aws.artifacts")
-    file = Path(package or "") / packed.MANIFEST
+    at = _require(configured.aws.artifacts, "aws.artifacts")
+    file = Path(package or "") / manifest.MANIFEST
     if package and file.is_file():
-        found = packed.Packed.told(file.read_text(encoding="utf-8"), str(file))
+        found = manifest.Manifest.told(file.read_text(encoding="utf-8"), str(file))
         return found, f"{at}/{found.id}"
-    if package and not archive.is_identity(package):
+    if package and not archive.is_content_id(package):
         what = f"there is no package in the folder {package}" if Path(package).is_dir() else f"{package} is no package"
         mend = "Name the id of an uploaded one, or a folder that `replicator aws package --to DIR` has filled."
         raise ConfigError(what, mend=mend)
-    return place.chosen(place.Place(at, configured.aws.region), package)
+    return s3_folder.select_package(s3_folder.S3Folder(at, configured.aws.region), package)
 
 
 def _add_steps(configured: Settings, jobs: Sequence[Job], at_once: int | None, *, dry_run: bool) -> None:
     """Calls in order; with *at_once* the cluster is told before."""
     from replicator.aws import job as requests
 
-    cluster = _said(configured.aws.cluster, "aws.cluster")
+    cluster = _require(configured.aws.cluster, "aws.cluster")
     calls = requests.steps(jobs, cluster, configured.aws.roles)
     if dry_run:
         if at_once is not None:
-            _show("emr", "modify_cluster", {"ClusterId": cluster, "StepConcurrencyLevel": at_once})
+            _print_call("emr", "modify_cluster", {"ClusterId": cluster, "StepConcurrencyLevel": at_once})
         for call in calls:
-            _show("emr", "add_job_flow_steps", call)
+            _print_call("emr", "add_job_flow_steps", call)
         return
     emr = _cluster(configured)
     if at_once is not None:
@@ -222,29 +226,29 @@ def _add_steps(configured: Settings, jobs: Sequence[Job], at_once: int | None, *
             console.print_text(each)
 
 
-def _where(configured: Settings) -> Serverless | Cluster:
+def _emr(configured: Settings) -> Serverless | Cluster:
     return _cluster(configured) if configured.aws.cluster else _serverless(configured)
 
 
 def _cluster(configured: Settings) -> Cluster:
     from replicator.aws.cluster import Cluster
 
-    return Cluster(_said(configured.aws.cluster, "aws.cluster"), configured.aws.region)
+    return Cluster(_require(configured.aws.cluster, "aws.cluster"), configured.aws.region)
 
 
 def _serverless(configured: Settings) -> Serverless:
     from replicator.aws.serverless import Serverless
 
-    return Serverless(_said(configured.aws.application, "aws.application"), configured.aws.region)
+    return Serverless(_require(configured.aws.application, "aws.application"), configured.aws.region)
 
 
-def _said(value: str | None, key: str) -> str:
+def _require(value: str | None, key: str) -> str:
     if not value:
         raise ConfigError(f"{key} is not set", mend="docs/aws.md says what goes there.")
     return value
 
 
-def _show(service: str, call: str, request: dict[str, Any]) -> None:
+def _print_call(service: str, call: str, request: dict[str, Any]) -> None:
     console.print_text(json.dumps({"service": service, "call": call, "arguments": request}, indent=2))
 
 

@@ -28,8 +28,8 @@ def list_(
     from replicator.stages import canonical
 
     settings = options.settings(env, conf)
-    offer = assemble.offer(spark := session(settings, debug=options.debugging(context), brief=True), settings)
-    stands = () if offer is None else canonical.stands(spark, offer)
+    offer = assemble.feed_context(spark := session(settings, debug=options.is_debug(context), brief=True), settings)
+    stands = () if offer is None else canonical.list_lags(spark, offer)
     rows = [
         (each.feed.name, each.feed.topic, each.feed.table, each.feed.version, each.upto, each.newest) for each in stands
     ]
@@ -56,10 +56,10 @@ def schema(
 
     settings = options.settings(env, conf)
     feed = settings.feed(name)
-    spark = session(settings, debug=options.debugging(context), brief=True)
-    offer = assemble.offer(spark, settings)
+    spark = session(settings, debug=options.is_debug(context), brief=True)
+    offer = assemble.feed_context(spark, settings)
     if offer is not None:
-        console.print_json(canonical.promised(spark, offer, feed))
+        console.print_json(canonical.current_schema(spark, offer, feed))
 
 
 @app.command()
@@ -77,13 +77,13 @@ def restart(
     from replicator.lake import Lake
     from replicator.operate.lock import exclusive
     from replicator.session import session
-    from replicator.stages.lines import CANONICAL
+    from replicator.stages.run_report import CANONICAL
 
     settings = options.settings(env, conf)
     feed, lake = settings.feed(name), Lake(settings.lake.root)
-    with exclusive(lake, (CANONICAL,), assemble.terms(settings, wait)) as fence:
-        spark = session(settings, debug=options.debugging(context), brief=True)
-        offer = assemble.offer(spark, settings, fence)
+    with exclusive(lake, (CANONICAL,), assemble.lease_options(settings, wait)) as fence:
+        spark = session(settings, debug=options.is_debug(context), brief=True)
+        offer = assemble.feed_context(spark, settings, fence)
         if offer is not None:
             offer.at.control.remove(lake.canonical(feed.name))
     console.narrate(f"{feed.name} begins anew with the next run.")

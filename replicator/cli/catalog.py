@@ -53,8 +53,8 @@ def sync(
     catalog = GlueCatalog(keys.database, keys.region, keys.endpoint)
     found = _inventory(context, settings, keys.database, source, table or [])
     made = syncing.sync(catalog, found.plan, drop=drop, dry_run=dry_run)
-    outcomes = told([*found.refused], made, as_json=as_json)
-    _warn(found.tables)
+    outcomes = print_outcomes([*found.refused], made, as_json=as_json)
+    _warn_unreadable(found.tables)
     if dry_run:
         console.narrate("Nothing was written: this was a dry run.", style="yellow")
     if any(each.error for each in outcomes):
@@ -85,13 +85,13 @@ def ddl(
         console.print_text(f"CREATE DATABASE IF NOT EXISTS `{keys.database}`;\n")
         for _, lines in made:
             console.print_text("".join(f"{line};\n\n" for line in lines).rstrip("\n") + "\n")
-    _complain(found.refused)
-    _warn(found.tables)
+    _print_errors(found.refused)
+    _warn_unreadable(found.tables)
     if found.refused:
         raise typer.Exit(1)
 
 
-def told(done: list[Outcome], made: Iterable[Outcome], *, as_json: bool) -> list[Outcome]:
+def print_outcomes(done: list[Outcome], made: Iterable[Outcome], *, as_json: bool) -> list[Outcome]:
     """Print what is done, and what is made besides; all of it. Where the catalog ends half-way, what was done before is
     printed, and the error goes on.
     """
@@ -110,27 +110,27 @@ def _inventory(
     context: typer.Context, settings: Settings, database: str, source: str | None, tables: Sequence[str]
 ) -> Inventory:
     from replicator import assemble
-    from replicator.catalog import inventory, places
+    from replicator.catalog import catalog_tables, inventory
     from replicator.cli import views
     from replicator.lake import Lake
     from replicator.session import session
 
-    spark = session(settings, debug=options.debugging(context), brief=True)
-    at, tables_of = Lake(settings.lake.root), assemble.tables(settings)
+    spark = session(settings, debug=options.is_debug(context), brief=True)
+    at, tables_of = Lake(settings.lake.root), assemble.table_format(settings)
     silver, gold = views.silver_tables(spark, tables_of, at), views.gold_tables(spark, tables_of, at)
-    every = places.places(silver, gold, views.views(silver, gold))
-    asked = inventory.Question(source, tuple(tables))
-    return inventory.take(spark, tables_of, at.root, every, asked, database, settings.models)
+    every = catalog_tables.list_tables(silver, gold, views.list_views(silver, gold))
+    asked = inventory.TableSelection(source, tuple(tables))
+    return inventory.build(spark, tables_of, at.root, every, asked, database, settings.models)
 
 
 def _print(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
     if as_json:
-        console.print_json([_plain(each) for each in outcomes])
+        console.print_json([_to_json(each) for each in outcomes])
     elif outcomes:
         console.print_table(_COLUMNS, [row for each in outcomes for row in _rows(each)])
     else:
         console.narrate("There are no tables in this lake yet.")
-    _complain(outcomes)
+    _print_errors(outcomes)
 
 
 def _rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
@@ -143,7 +143,7 @@ def _rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
         yield outcome.name, outcome.kind, outcome.action, what, one_line(before, _SHOWN), one_line(after, _SHOWN)
 
 
-def _plain(outcome: Outcome) -> dict[str, object]:
+def _to_json(outcome: Outcome) -> dict[str, object]:
     return {
         "name": outcome.name,
         "kind": outcome.kind,
@@ -155,19 +155,19 @@ def _plain(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _complain(outcomes: Sequence[Outcome]) -> None:
+def _print_errors(outcomes: Sequence[Outcome]) -> None:
     for each in outcomes:
         if each.error is not None:
             console.narrate(f"{each.name}: {each.error}", style="red")
 
 
-def _warn(tables: Sequence[LakeTable]) -> None:
+def _warn_unreadable(tables: Sequence[LakeTable]) -> None:
     """One line per reason: a lake has many tables and few reasons."""
-    from replicator.catalog.entries import unread
+    from replicator.catalog.entries import unreadable_reason
 
     reasons: dict[str, list[str]] = {}
     for table in tables:
-        if (why := unread(table)) is not None:
+        if (why := unreadable_reason(table)) is not None:
             reasons.setdefault(why, []).append(table.name)
     for why, names in reasons.items():
         console.narrate(f"Athena may not read {', '.join(names)}: {why}.", style="yellow")

@@ -11,7 +11,7 @@ from replicator.cli import console, options
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from replicator.operate.checks import Looked
+    from replicator.operate.checks import ModelCheckResult
 
 _COLUMNS = ("model", "check", "severity", "rows", "keys")
 
@@ -29,16 +29,16 @@ def checks(
     from replicator.session import session
 
     settings = options.settings(env, conf)
-    wanted = operate.chosen(settings.models, model or [])
+    wanted = operate.select_models(settings.models, model or [])
     if not wanted:
         console.narrate("No model declares checks: there is nothing to look at.", style="yellow")
         if as_json:
             console.print_json([])
         return
-    spark = session(settings, debug=options.debugging(context))
+    spark = session(settings, debug=options.is_debug(context))
     at = assemble.warehouse(spark, settings)
     found = []
-    for looked in operate.look(spark, wanted, at.gold, at.lake):
+    for looked in operate.run_checks(spark, wanted, at.gold, at.lake):
         found.append(looked)
         if looked.error is not None:
             console.narrate(f"{looked.model}: {looked.error}", style="red")
@@ -52,7 +52,7 @@ def checks(
         raise typer.Exit(1)
 
 
-def _rows(looked: Looked) -> Iterator[dict[str, Any]]:
+def _rows(looked: ModelCheckResult) -> Iterator[dict[str, Any]]:
     for each in looked.verdicts:
         values = (looked.model, each.check.name, each.check.severity, each.rows, list(each.keys))
         yield dict(zip(_COLUMNS, values, strict=True))

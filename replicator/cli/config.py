@@ -48,4 +48,4 @@ def schema(
     """Print the JSON Schema of a kind of YAML file, for editors that complete and check it."""
     from replicator.config import yamlschema
 
-    print_json(yamlschema.schema(kind.value))
+    print_json(yamlschema.build(kind.value))

@@ -27,10 +27,10 @@ LINE_SECONDS = 10.0
 _PIECE_ROWS = 100_000
 """A piece takes as long as so many rows, besides its own: a table of ten is compared in seconds, too."""
 
-_TELLING = 0.05
+_MIN_SHARE = 0.05
 """So much must be done before it tells how long the rest takes."""
 
-_UNSHOWN = ("Cc", "Cs", "Zl", "Zp")
+_ESCAPED_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
 """Categories of characters: control, half of a pair, ends of lines and paragraphs."""
 
 
@@ -74,10 +74,12 @@ def printable(text: str) -> str:
     """With escapes in place of what would end the line, move a terminal, or has no UTF-8 (half a surrogate pair)."""
     if text.isprintable():
         return text
-    return "".join(each.encode("unicode_escape").decode() if category(each) in _UNSHOWN else each for each in text)
+    return "".join(
+        each.encode("unicode_escape").decode() if category(each) in _ESCAPED_CATEGORIES else each for each in text
+    )
 
 
-class Work:
+class WorkProgress:
     """How much of long work is done, and how long the rest may take. ``sizes`` are the rows of each of its pieces,
     asked for once, where something is shown; a piece takes its time however few rows it has. ``clock`` is in seconds.
     """
@@ -85,7 +87,7 @@ class Work:
     def __init__(
         self,
         sizes: Callable[[], Sequence[int]],
-        shown: Callable[[Work], None] = lambda _: None,
+        shown: Callable[[WorkProgress], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sizes, self._shown, self._clock = sizes, shown, clock
@@ -117,7 +119,7 @@ class Work:
     def left(self) -> timedelta | None:
         """The time that is left; None until enough is done to tell."""
         share = self.share
-        if share < _TELLING:
+        if share < _MIN_SHARE:
             return None
         return timedelta(seconds=round((self._clock() - self._started) * (1 - share) / share))
 
@@ -131,13 +133,13 @@ class Work:
 
 
 @contextmanager
-def counted_rows(what: str, sizes: Callable[[], Sequence[int]]) -> Iterator[Work]:
+def row_progress(what: str, sizes: Callable[[], Sequence[int]]) -> Iterator[WorkProgress]:
     """Work that shows a bar on stderr, with rows and time left; where stderr is no terminal, a line of the same now and
     then. ``sizes`` is asked only where something is shown.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Work(sizes, _Lines(what).show)
+        yield WorkProgress(sizes, _PlainProgress(what).show)
         return
     from rich.progress import BarColumn, Progress, TextColumn
 
@@ -145,20 +147,20 @@ def counted_rows(what: str, sizes: Callable[[], Sequence[int]]) -> Iterator[Work
     with Progress(*parts, console=console, transient=True) as progress:
         task = progress.add_task(what, total=1.0, told="")
 
-        def show(work: Work) -> None:
+        def show(work: WorkProgress) -> None:
             told = work.rows() if work.left is None else f"{work.rows()} {work.left}"
             progress.update(task, completed=work.share, told=told)
 
-        yield Work(sizes, show)
+        yield WorkProgress(sizes, show)
 
 
-class _Lines:
+class _PlainProgress:
     """What a bar shows, as plain lines."""
 
     def __init__(self, what: str) -> None:
         self._what, self._told = what, time.monotonic()
 
-    def show(self, work: Work) -> None:
+    def show(self, work: WorkProgress) -> None:
         """Say it if it is time to."""
         if time.monotonic() - self._told < LINE_SECONDS:
             return

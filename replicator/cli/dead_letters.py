@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from replicator.cli import console, direct, options, tables
+from replicator.cli import console, options, spark_fallback, tables
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from replicator.operate.dead_letters import Choice, Count
+    from replicator.operate.dead_letters import Count, LetterFilter
     from replicator.settings import Settings
     from replicator.stages.account import Account
     from replicator.stages.refinement import Refinement
@@ -51,22 +51,22 @@ def list_letters(
     as_json: options.Json = False,
 ) -> None:
     """How many there are per table and reason, or with --rows which."""
-    from replicator.cli import letter
-    from replicator.operate.dead_letters import Choice
+    from replicator.cli import letter_details
+    from replicator.operate.dead_letters import LetterFilter
 
-    table, source = options.placed(table, source)
-    settings, choice = options.settings(env, conf, lake), Choice(table, reason)
+    table, source = options.split_source(table, source)
+    settings, choice = options.settings(env, conf, lake), LetterFilter(table, reason)
     if rows:
-        spark, sources = options.opened(context, settings, source, brief=True)
+        spark, sources = options.open_sources(context, settings, source, brief=True)
         columns = (*_LETTERS, "dropped_at", "filter") if dropped else _LETTERS
-        if not (found := letter.rows(spark, sources, choice, dropped=dropped, limit=limit)):
+        if not (found := letter_details.rows(spark, sources, choice, dropped=dropped, limit=limit)):
             _refuse_unknown(spark, sources, choice)
         _print(columns, found, as_json=as_json)
         return
-    counts = options.chosen(source, _counts(context, settings, choice, dropped=dropped))
+    counts = options.select_by_source(source, _counts(context, settings, choice, dropped=dropped))
     if not counts and not choice.is_all:
-        known = [each.name for each in options.chosen(source, tables.listed(context, settings))]
-        every = options.chosen(source, _counts(context, settings, Choice(), dropped=dropped))
+        known = [each.name for each in options.select_by_source(source, tables.list_tables(context, settings))]
+        every = options.select_by_source(source, _counts(context, settings, LetterFilter(), dropped=dropped))
         choice.refuse_unknown(known, every)
     _print(_COUNTS, [asdict(count) for count in counts], as_json=as_json)
 
@@ -84,10 +84,10 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """One record as bronze has it, why it could not be applied, and how to mend that."""
-    from replicator.cli import letter
+    from replicator.cli import letter_details
     from replicator.operate.dead_letters import find
 
-    spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
+    spark, sources = options.open_sources(context, options.settings(env, conf, lake), source, brief=True)
     found = find(spark, sources, topic, partition, offset)
     if found is None:
         every = options.command("dead-letters", "list", "--rows", flags=options.flags(env, conf, lake))
@@ -96,11 +96,11 @@ def show(
             where=f"{topic} {partition} {offset}",
             mend=f"{every} prints the places of all letters.",
         )
-    told = letter.told(found)
+    told = letter_details.describe(found)
     if as_json:
         console.print_json(told)
         return
-    for line in letter.lines(told):
+    for line in letter_details.format_lines(told):
         console.print_text(line)
 
 
@@ -121,19 +121,19 @@ def retry(
     from replicator import assemble
     from replicator.operate.lock import exclusive
 
-    choice, source = _chosen(table, reason, source, everything=everything)
-    declared = options.declared(declare, lake)
+    choice, source = _selection(table, reason, source, everything=everything)
+    declared = options.load_declarations(declare, lake)
     if lake is not None and declare is None:
         console.narrate("Without --declare FILE, types are those of the tables.", style="dim")
     settings = options.settings(env, conf, lake)
-    with exclusive(options.lake_there(settings), ("silver",), assemble.terms(settings)) as fence:
+    with exclusive(options.existing_lake(settings), ("silver",), assemble.lease_options(settings)) as fence:
         from replicator.operate.retry import retry as again
 
-        spark, sources = options.opened(context, settings, source, declared, fence=fence)
+        spark, sources = options.open_sources(context, settings, source, declared, fence=fence)
         accounts = [account for at in sources for account in again(spark, at, choice)]
         if not accounts:
             _refuse_unknown(spark, sources, choice)
-    _print(_ACCOUNTS, [_accounted(account) for account in accounts], as_json=as_json)
+    _print(_ACCOUNTS, [_to_row(account) for account in accounts], as_json=as_json)
     for account in accounts:
         for warning in account.warnings:
             console.narrate(f"{account.table}: {warning}", style="yellow")
@@ -161,10 +161,12 @@ def drop(
     from replicator.operate import dead_letters
     from replicator.operate.lock import exclusive
 
-    choice, source = _chosen(table, reason, source, everything=everything)
+    choice, source = _selection(table, reason, source, everything=everything)
     settings = options.settings(env, conf, lake)
-    with exclusive(options.lake_there(settings), ("silver",) if yes else (), assemble.terms(settings)) as fence:
-        spark, sources = options.opened(context, settings, source, fence=fence)
+    with exclusive(
+        options.existing_lake(settings), ("silver",) if yes else (), assemble.lease_options(settings)
+    ) as fence:
+        spark, sources = options.open_sources(context, settings, source, fence=fence)
         found = [asdict(count) for at in sources for count in dead_letters.counts(spark, at, choice)]
         if not found:
             _refuse_unknown(spark, sources, choice)
@@ -176,49 +178,53 @@ def drop(
         console.narrate("Dropped." if yes else "Nothing was dropped: add --yes to give these up.", style="yellow")
 
 
-def _refuse_unknown(spark: SparkSession, sources: Sequence[Refinement], choice: Choice) -> None:
+def _refuse_unknown(spark: SparkSession, sources: Sequence[Refinement], choice: LetterFilter) -> None:
     """Where nothing was found: raise ConfigError for a table or a reason that nobody knows."""
-    from replicator.operate.dead_letters import Choice, counts
-    from replicator.operate.pause import listed
+    from replicator.operate.dead_letters import LetterFilter, counts
+    from replicator.operate.pause import list_tables
 
     if choice.is_all:
         return
-    every = [count for at in sources for count in counts(spark, at, Choice())]
-    choice.refuse_unknown([each.name for each in listed(spark, sources)], every)
+    every = [count for at in sources for count in counts(spark, at, LetterFilter())]
+    choice.refuse_unknown([each.name for each in list_tables(spark, sources)], every)
 
 
-def _counts(context: typer.Context, settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
+def _counts(
+    context: typer.Context, settings: Settings, choice: LetterFilter, *, dropped: bool
+) -> dict[str, list[Count]]:
     """Of each source."""
-    return direct.asked(
-        lambda: _direct(settings, choice, dropped=dropped),
+    return spark_fallback.answer(
+        lambda: _without_spark(settings, choice, dropped=dropped),
         lambda: _by_spark(context, settings, choice, dropped=dropped),
     )
 
 
-def _direct(settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
-    from replicator import surveys
-    from replicator.operate.where import direct_letters
+def _without_spark(settings: Settings, choice: LetterFilter, *, dropped: bool) -> dict[str, list[Count]]:
+    from replicator import assemble_without_spark
+    from replicator.operate.progress import arrow_letters
 
-    of = surveys.direct(settings, options.store(settings))
-    sources = [each.name for each in surveys.sources(settings, of)]
-    return {name: direct_letters.counts(of, name, choice, dropped=dropped) for name in sources}
+    of = assemble_without_spark.arrow_survey(settings, options.store(settings))
+    sources = [each.name for each in assemble_without_spark.sources(settings, of)]
+    return {name: arrow_letters.counts(of, name, choice, dropped=dropped) for name in sources}
 
 
-def _by_spark(context: typer.Context, settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
+def _by_spark(
+    context: typer.Context, settings: Settings, choice: LetterFilter, *, dropped: bool
+) -> dict[str, list[Count]]:
     from replicator.operate import dead_letters
 
-    spark, sources = options.opened(context, settings, brief=True)
+    spark, sources = options.open_sources(context, settings, brief=True)
     return {at.source.name: dead_letters.counts(spark, at, choice, dropped=dropped) for at in sources}
 
 
-def _chosen(
+def _selection(
     table: str | None, reason: str | None, source: str | None, *, everything: bool
-) -> tuple[Choice, str | None]:
+) -> tuple[LetterFilter, str | None]:
     """Which letters, and of which source. Raises ConfigError unless something was chosen, or all and nothing else."""
-    from replicator.operate.dead_letters import Choice
+    from replicator.operate.dead_letters import LetterFilter
 
-    name, of = options.placed(table, source)
-    choice = Choice(name, reason)
+    name, of = options.split_source(table, source)
+    choice = LetterFilter(name, reason)
     if choice.is_all != everything:
         raise ConfigError(
             "which dead letters?" if choice.is_all else "--all leaves nothing to choose",
@@ -227,7 +233,7 @@ def _chosen(
     return choice, of
 
 
-def _accounted(account: Account) -> dict[str, Any]:
+def _to_row(account: Account) -> dict[str, Any]:
     counts = (account.read, account.applied, account.superseded, sum(account.ignored.values()), account.dead_lettered)
     told = dict(zip(_ACCOUNTS, (account.table, *counts), strict=True))
     return told | ({} if account.error is None else {"error": str(account.error)})

@@ -13,7 +13,7 @@ from replicator.errors import ConfigError
 app = typer.Typer(help="Fill a database with a sample.", no_args_is_help=True)
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
-_AS_THEY_ARE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
+_PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
 """Flags of the module that does it: ``-h`` is its host."""
 
 
@@ -22,7 +22,7 @@ def demo_source() -> None:
     """Its verbs stay verbs, though there is one only."""
 
 
-@app.command(context_settings=_AS_THEY_ARE)
+@app.command(context_settings=_PASS_THROUGH)
 def load(context: typer.Context) -> None:
     """Create Northwind (PostgreSQL) or Classic Models (MariaDB, MySQL) in a database; `--help` tells its flags."""
     if not (_CHECKOUT / "infra" / "sources" / "load.py").is_file():

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 from rich.text import Text
 
-from replicator import moments
+from replicator import time_travel
 from replicator.cli import console, options
-from replicator.cli.rows import MOST_SHOWN
+from replicator.cli.result_writer import MOST_SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,11 +63,11 @@ def diff(
     from replicator.session import session
 
     settings = options.settings(env, conf, lake)
-    spark, tables_of = session(settings, debug=options.debugging(context), brief=True), assemble.tables(settings)
-    named = table_of(spark, tables_of, settings, table, key)
-    asked = operate.Question(named, options.time(since), options.when(until), where, raw)
+    spark, tables_of = session(settings, debug=options.is_debug(context), brief=True), assemble.table_format(settings)
+    named = resolve_table(spark, tables_of, settings, table, key)
+    asked = operate.DiffRequest(named, options.parse_moment(since), options.parse_optional_moment(until), where, raw)
     with operate.changes(spark, tables_of, asked) as found:
-        console.narrate(_sentence(named, found))
+        console.narrate(_describe(named, found))
         if summary:
             _summarize(named, found, as_json=as_json)
         else:
@@ -80,21 +80,21 @@ def diff(
         raise typer.Exit(1)
 
 
-def table_of(spark: SparkSession, tables_of: TableFormat, settings: Settings, name: str, key: str | None) -> Table:
+def resolve_table(spark: SparkSession, tables_of: TableFormat, settings: Settings, name: str, key: str | None) -> Table:
     """The table that ``sql`` knows by a name; of gold with its key, as given or as its model has it. Raises
     ConfigError.
     """
-    from replicator.cli.views import found
+    from replicator.cli.views import find_table
     from replicator.lake import Lake
 
-    table = found(spark, tables_of, Lake(settings.lake.root), name)
+    table = find_table(spark, tables_of, Lake(settings.lake.root), name)
     of_model = next((model.key for model in settings.models if model.name == table.name), ())
     return replace(table, keys=of_model if key is None else tuple(part.strip() for part in key.split(",")))
 
 
-def _sentence(table: Table, found: Changes) -> str:
+def _describe(table: Table, found: Changes) -> str:
     counts = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
-    return f"{table.name}, {moments.told(found.before)} -> {moments.told(found.after)}: {counts}"
+    return f"{table.name}, {time_travel.describe(found.before)} -> {time_travel.describe(found.after)}: {counts}"
 
 
 def _summarize(table: Table, found: Changes, *, as_json: bool) -> None:
@@ -108,23 +108,23 @@ def _summarize(table: Table, found: Changes, *, as_json: bool) -> None:
 
 def _print(rows: DataFrame, most: int | None, *, as_json: bool) -> None:
     ordered = rows.orderBy("at")
-    shown = in_order(ordered if most is None else ordered.limit(most))
+    shown = with_ordered_columns(ordered if most is None else ordered.limit(most))
     if not as_json:
-        console.print_table(("change", "key", "row"), [line(row) for row in shown.toLocalIterator()])
+        console.print_table(("change", "key", "row"), [format_row(row) for row in shown.toLocalIterator()])
         return
     for row in shown.toLocalIterator():
-        console.print_text(f"{{{members(row)}}}")
+        console.print_text(f"{{{json_members(row)}}}")
 
 
-def in_order(rows: DataFrame) -> DataFrame:
+def with_ordered_columns(rows: DataFrame) -> DataFrame:
     """Changed rows with pairs for maps: of a map Python gets the columns in the order of their hashes."""
     from pyspark.sql import functions as F
 
     return rows.select("change", *[F.map_entries(name).alias(name) for name in ("key", "before", "after")])
 
 
-def members(row: Row) -> str:
-    """A changed row, :func:`in_order`, as members of a JSON object."""
+def json_members(row: Row) -> str:
+    """A changed row, :func:`with_ordered_columns`, as members of a JSON object."""
     cells = ", ".join(f'"{name}": {_object(row[name])}' for name in ("key", "before", "after"))
     return f'"change": "{row["change"]}", {cells}'
 
@@ -136,9 +136,9 @@ def _object(values: Sequence[tuple[str, str]] | None) -> str:
     return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {text}" for name, text in values) + "}"
 
 
-def line(row: Row) -> tuple[Text, Text, Text]:
-    """A changed row, :func:`in_order`, for people: what became of it, its key, and its columns, of a changed one those
-    that differ.
+def format_row(row: Row) -> tuple[Text, Text, Text]:
+    """A changed row, :func:`with_ordered_columns`, for people: what became of it, its key, and its columns, of a
+    changed one those that differ.
     """
     style = _STYLES[row["change"]]
     key = ", ".join(f"{name}={_plain(text)}" for name, text in row["key"])

@@ -50,9 +50,9 @@ def doctor(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as
 
 
 def _findings(env: str, conf: Path | None) -> Iterator[Finding]:
-    yield _look("Python", probes.python)
-    yield _look("Spark", probes.spark)
-    yield _look("Java", probes.java)
+    yield _run_probe("Python", probes.python)
+    yield _run_probe("Spark", probes.spark)
+    yield _run_probe("Java", probes.java)
     try:
         settings = options.settings(env, conf)
     except ConfigError as error:
@@ -60,7 +60,7 @@ def _findings(env: str, conf: Path | None) -> Iterator[Finding]:
         return
     yield Finding("configuration", ok=True, said=f"environment {env}")
     for what, probe in _probes(settings):
-        yield _look(what, probe)
+        yield _run_probe(what, probe)
 
 
 def _probes(settings: Settings) -> Iterator[tuple[str, Probe]]:
@@ -80,7 +80,7 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Probe]]:
     yield "lake", partial(probes.lake, settings.lake.root, settings.s3, leased=settings.lake.lease is not None)
 
 
-def _look(what: str, probe: Probe) -> Finding:
+def _run_probe(what: str, probe: Probe) -> Finding:
     try:
         return Finding(what, ok=True, said=probe())
     except ReplicatorError as error:

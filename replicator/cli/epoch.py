@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator.cli import console, direct, options
+from replicator.cli import console, options, spark_fallback
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from replicator.operate.epoch import Place
+    from replicator.operate.epoch import LakeSource
     from replicator.protocols import Fence
     from replicator.settings import Settings
     from replicator.stages.tick.epochs import Epoch
@@ -43,13 +43,13 @@ def bump(
     from replicator.operate import epoch
     from replicator.operate.lock import exclusive
 
-    settings, told = options.settings(env, conf, lake), options.places(starts or [])
+    settings, told = options.settings(env, conf, lake), options.parse_offsets(starts or [])
     if not reason.strip():
         raise ConfigError("a new epoch needs a reason", mend="Say in --reason what happened to the source.")
-    with exclusive(options.lake_there(settings), ("silver",), assemble.terms(settings)) as fence:
-        spark, at = _at(settings, source, fence, debug=options.debugging(context))
+    with exclusive(options.existing_lake(settings), ("silver",), assemble.lease_options(settings)) as fence:
+        spark, at = _open(settings, source, fence, debug=options.is_debug(context))
         found = epoch.bump(spark, at, reason, told)
-        overtaken = epoch.overtaken(spark, at, found)
+        overtaken = epoch.tables_to_rebuild(spark, at, found)
     if as_json:
         console.print_json([asdict(start) for start in found])
     else:
@@ -74,7 +74,9 @@ def show(
 ) -> None:
     """Every epoch of a source with its reason."""
     settings = options.settings(env, conf, lake)
-    known, found = direct.asked(lambda: _direct(settings, source), lambda: _by_spark(context, settings, source))
+    known, found = spark_fallback.answer(
+        lambda: _without_spark(settings, source), lambda: _by_spark(context, settings, source)
+    )
     options.refuse_unknown(source, known)
     if as_json:
         console.print_json([each.value() for each in found])
@@ -85,27 +87,27 @@ def show(
         console.narrate(f"{source} never started anew.")
 
 
-def _direct(settings: Settings, source: str) -> tuple[list[str], list[Epoch]]:
+def _without_spark(settings: Settings, source: str) -> tuple[list[str], list[Epoch]]:
     """The names of all sources, and the epochs of this one."""
-    from replicator import surveys
+    from replicator import assemble_without_spark
     from replicator.operate import epoch
 
-    of = surveys.direct(settings, options.store(settings))
-    known = [each.name for each in surveys.sources(settings, of)]
-    return known, epoch.history(of.facts, of.lake, source)
+    of = assemble_without_spark.arrow_survey(settings, options.store(settings))
+    known = [each.name for each in assemble_without_spark.sources(settings, of)]
+    return known, epoch.list_epochs(of.facts, of.lake, source)
 
 
 def _by_spark(context: typer.Context, settings: Settings, source: str) -> tuple[list[str], list[Epoch]]:
     from replicator.operate import epoch
     from replicator.protocols import UNFENCED
 
-    _, at = _at(settings, source, UNFENCED, debug=options.debugging(context))
-    return [at.source], epoch.history(at.control, at.lake, source)
+    _, at = _open(settings, source, UNFENCED, debug=options.is_debug(context))
+    return [at.source], epoch.list_epochs(at.control, at.lake, source)
 
 
-def _at(settings: Settings, source: str, fence: Fence, *, debug: bool) -> tuple[SparkSession, Place]:
+def _open(settings: Settings, source: str, fence: Fence, *, debug: bool) -> tuple[SparkSession, LakeSource]:
     from replicator import assemble
     from replicator.session import session
 
     spark = session(settings, debug=debug, brief=True)
-    return spark, assemble.place(spark, settings, source, fence)
+    return spark, assemble.lake_source(spark, settings, source, fence)

@@ -11,7 +11,7 @@ import typer
 from replicator.cli import console, options
 
 if TYPE_CHECKING:
-    from replicator.operate.explain import Entry, Life
+    from replicator.operate.explain import Entry, Explanation
 
 _COLUMNS = ("record", "position", "op", "source time (UTC)", "verdict", "why")
 
@@ -29,11 +29,11 @@ def explain(
 ) -> None:
     """The life of one row: its records in the source's order, what the merge did with each, the row as it stands."""
     from replicator.operate import explain as operation
-    from replicator.operate.row.history import find_table
+    from replicator.operate.row.trace import find_table
 
-    declared = options.declared(declare, lake)
+    declared = options.load_declarations(declare, lake)
     settings = options.settings(env, conf, lake)
-    spark, sources = options.opened(context, settings, source, declared)
+    spark, sources = options.open_sources(context, settings, source, declared)
     life = operation.explain(spark, *find_table(spark, sources, table), key)
     if as_json:
         console.print_json(asdict(life))
@@ -43,7 +43,7 @@ def explain(
         console.narrate(warning, style="yellow")
 
 
-def _print(life: Life) -> None:
+def _print(life: Explanation) -> None:
     named = ", ".join(f"{name}={value}" for name, value in life.key.items())
     console.print_text(f"{life.table} {named}")
     if life.entries:

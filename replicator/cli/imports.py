@@ -11,7 +11,7 @@ from replicator.cli import console
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from replicator.config.hudi_streamer import Translated
+    from replicator.config.hudi_streamer import Translation
 
 app = typer.Typer(name="import", help="Other tools' settings as files of ours.", no_args_is_help=True)
 
@@ -31,18 +31,18 @@ def hudi_streamer(
     from replicator.config import hudi_streamer as tool
 
     try:
-        properties = tool.normal(javaproperties.loads(_text(file)))
+        properties = tool.normalize(javaproperties.loads(_text(file)))
     except ValueError as error:
         what = f"these are no properties: {error}"
         raise ConfigError(what, where=str(file), mend="Write a backslash twice where it is one.") from error
     schema = properties.get(tool.SCHEMA_FILE)
-    beside = None if schema is None else _present(file.parent, schema)
-    found = tool.translated(properties, topic, None if beside is None else _text(beside))
+    beside = None if schema is None else _find_file(file.parent, schema)
+    found = tool.translate(properties, topic, None if beside is None else _text(beside))
     console.print_text(yaml.safe_dump(dict(found.document), sort_keys=False, allow_unicode=True).rstrip())
-    _tell(found)
+    _report(found)
 
 
-def _tell(found: Translated) -> None:
+def _report(found: Translation) -> None:
     console.narrate("The environment's file needs `formats: [delta, hudi]`.")
     for name, why in found.same.items():
         console.narrate(f"left out   {name}: {why}")
@@ -50,7 +50,7 @@ def _tell(found: Translated) -> None:
         console.narrate(f"NO EQUIVALENT {name}: {why}", style="yellow")
 
 
-def _present(folder: Path, named: str) -> Path | None:
+def _find_file(folder: Path, named: str) -> Path | None:
     """The file as it is named, or of its last name beside the properties; None if it is in neither place."""
     return next((each for each in (Path(named), folder / named.rsplit("/", 1)[-1]) if each.is_file()), None)
 

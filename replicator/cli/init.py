@@ -47,7 +47,7 @@ def init(
             f"--source {source!r} is no topic.prefix",
             mend="It has letters, digits, dots, hyphens and underscores only.",
         )
-    files = {folder / path: text for path, text in scaffold.project(source, kind and kind.value).items()}
+    files = {folder / path: text for path, text in scaffold.render_project(source, kind and kind.value).items()}
     there = next((path for path in files if path.exists()), None)
     if there is not None:
         raise ConfigError(
@@ -56,7 +56,7 @@ def init(
     for path, text in files.items():
         _write(path, text)
         console.print_text(str(path))
-    console.narrate(_next(folder, source if kind is not None else None))
+    console.narrate(_next_steps(folder, source if kind is not None else None))
 
 
 def _write(path: Path, text: str) -> None:
@@ -67,7 +67,7 @@ def _write(path: Path, text: str) -> None:
         raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(path)) from error
 
 
-def _next(folder: Path, captured: str | None) -> str:
+def _next_steps(folder: Path, captured: str | None) -> str:
     """What to do then; ``captured`` is the source whose file describes a connector."""
     conf, source, steps = folder / "conf", "", ""
     if captured is not None:

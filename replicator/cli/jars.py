@@ -30,11 +30,11 @@ def jars(
     from replicator.jvm import class_archive, sparkline
     from replicator.jvm.java import java_home
 
-    lock = jar_cache.locked(sparkline.installed().name, [each.value for each in formats or ()])
+    lock = jar_cache.load_lock(sparkline.installed().name, [each.value for each in formats or ()])
     if fetch:
         java = java_home(environment.variable("JAVA_HOME"))
         paths = jar_cache.fetch(lock, settings.cache_dir(), java=java)
         class_archive.ensure(java, narrate)
     else:
-        paths = jar_cache.present(lock, settings.cache_dir())
+        paths = jar_cache.locate(lock, settings.cache_dir())
     print_text(",".join(map(str, paths)))

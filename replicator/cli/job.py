@@ -16,5 +16,5 @@ def submit(stage: str) -> None:
     """
     sys.argv = [f"jobs/{stage}.py", "run", stage, *sys.argv[1:]]
     if wanted := environment.variable(secrets.VARIABLE):
-        environment.set_when_missing(secrets.read(secrets.places(wanted)))
+        environment.set_defaults(secrets.read(secrets.parse(wanted)))
     main()

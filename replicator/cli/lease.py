@@ -9,7 +9,7 @@ import typer
 
 from replicator.cli import console, options
 from replicator.errors import ConfigError
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 app = typer.Typer(help="Which driver writes the lake.", no_args_is_help=True)
 
@@ -26,11 +26,11 @@ def show(
     """Who holds the lease of each stage, or held it last."""
     from replicator import assemble
     from replicator.lake import Lake
-    from replicator.operate.lock import WORDS, standing
-    from replicator.stages.lines import CANONICAL, STAGES
+    from replicator.operate.lock import WORDS, read_leases
+    from replicator.stages.run_report import CANONICAL, STAGES
 
     settings = options.settings(env, conf, lake)
-    found = standing(Lake(settings.lake.root), (*STAGES, CANONICAL, WORDS), assemble.terms(settings))
+    found = read_leases(Lake(settings.lake.root), (*STAGES, CANONICAL, WORDS), assemble.lease_options(settings))
     if as_json:
         console.print_json([asdict(each) for each in found])
     elif found:
@@ -50,12 +50,12 @@ def break_(
     """Take a stage's lease from its holder, who can commit nothing from then on."""
     from replicator import assemble
     from replicator.lake import Lake
-    from replicator.operate.lock import WORDS, shut_out
-    from replicator.stages.lines import CANONICAL, STAGES
+    from replicator.operate.lock import WORDS, break_lease
+    from replicator.stages.run_report import CANONICAL, STAGES
 
     known = (*STAGES, CANONICAL, WORDS)
     if stage not in known:
-        raise ConfigError(f"there is no stage {stage!r}{nearest(stage, known)}")
+        raise ConfigError(f"there is no stage {stage!r}{suggest(stage, known)}")
     settings = options.settings(env, conf, lake)
-    held = shut_out(Lake(settings.lake.root), stage, assemble.terms(settings))
+    held = break_lease(Lake(settings.lake.root), stage, assemble.lease_options(settings))
     console.narrate(f"Nobody holds {stage}." if held is None else f"{stage} was held by {held.holder}; it is free now.")

@@ -13,7 +13,7 @@ from replicator.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from replicator.operate.maintain import Upkeep
+    from replicator.operate.maintain import MaintenanceResult
 
 _COLUMNS = ("layer", "table", "files before", "files", "bytes before", "bytes", "seconds")
 
@@ -42,22 +42,24 @@ def maintain(
     settings = options.settings(env, conf, lake)
     seconds = settings.maintenance.keep if keep is None else _seconds(keep)
     stages = ("bronze", "silver", "gold")
-    with exclusive(options.lake_there(settings), stages, assemble.terms(settings)) as fence:
-        spark, keeper = session(settings, debug=options.debugging(context)), assemble.keeper(settings, fence)
-        done: list[Upkeep] = []
-        for each in operate.maintain(spark, keeper.tables_of, operate.chosen(keeper.tables(spark), table), seconds):
+    with exclusive(options.existing_lake(settings), stages, assemble.lease_options(settings)) as fence:
+        spark, keeper = session(settings, debug=options.is_debug(context)), assemble.lake_tables(settings, fence)
+        done: list[MaintenanceResult] = []
+        for each in operate.maintain(
+            spark, keeper.tables_of, operate.select_tables(keeper.tables(spark), table), seconds
+        ):
             done.append(each)
             if each.error is not None:
                 console.narrate(f"{each.table}: {each.error}", style="red")
-        for name in operate.clean(spark, keeper) if table is None else ():
+        for name in operate.drop_shadows(spark, keeper) if table is None else ():
             console.narrate(f"what an interrupted rebuild of {name} had made is removed", style="dim")
     _show(done, settings.lake.root, as_json=as_json)
     if any(each.error is not None for each in done):
         raise typer.Exit(1)
 
 
-def _show(done: Sequence[Upkeep], root: str, *, as_json: bool) -> None:
-    rows = [_told(each) for each in done]
+def _show(done: Sequence[MaintenanceResult], root: str, *, as_json: bool) -> None:
+    rows = [_to_row(each) for each in done]
     if as_json:
         console.print_json(rows)
     elif rows:
@@ -69,12 +71,12 @@ def _show(done: Sequence[Upkeep], root: str, *, as_json: bool) -> None:
 
 def _seconds(text: str) -> int:
     try:
-        return int(duration.seconds(text))
+        return int(duration.parse_seconds(text))
     except ValueError as error:
         raise ConfigError(f"--keep {text}: {error}") from error
 
 
-def _told(each: Upkeep) -> dict[str, Any]:
+def _to_row(each: MaintenanceResult) -> dict[str, Any]:
     files = {"files_before": None, "files": None, "bytes_before": None, "bytes": None}
     if each.done is not None:
         files = {name: getattr(each.done, name) for name in files}

@@ -69,7 +69,7 @@ Brokers = Annotated[
 DEFAULT_ENV = "local"
 
 
-class Rows(str, Enum):
+class RowFormat(str, Enum):
     """How ``sql`` prints rows."""
 
     table = "table"
@@ -98,19 +98,19 @@ def command(*words: str, flags: str) -> str:
     return f"`{' '.join(filter(None, ('replicator', shlex.join(words), flags)))}`"
 
 
-def time(text: str) -> int | datetime:
+def parse_moment(text: str) -> int | datetime:
     """A version or a time. Raises ConfigError."""
-    from replicator import moments
+    from replicator import time_travel
 
-    return moments.asked(text, datetime.now(timezone.utc))
+    return time_travel.parse(text, datetime.now(timezone.utc))
 
 
-def when(text: str | None) -> int | datetime | None:
+def parse_optional_moment(text: str | None) -> int | datetime | None:
     """The same, where one is given."""
-    return None if text is None else time(text)
+    return None if text is None else parse_moment(text)
 
 
-def place(told: str) -> tuple[tuple[str, int], int]:
+def parse_offset(told: str) -> tuple[tuple[str, int], int]:
     """``--from TOPIC:PARTITION:OFFSET``. Raises ConfigError."""
     topic, _, rest = told.partition(":")
     partition, _, offset = rest.partition(":")
@@ -121,12 +121,12 @@ def place(told: str) -> tuple[tuple[str, int], int]:
     return (topic, int(partition)), int(offset)
 
 
-def places(told: Iterable[str]) -> dict[tuple[str, int], int]:
+def parse_offsets(told: Iterable[str]) -> dict[tuple[str, int], int]:
     """The offsets of all ``--from``, by topic and partition. Raises ConfigError."""
-    return once("--from", map(place, told))
+    return collect_unique("--from", map(parse_offset, told))
 
 
-def once(flag: str, given: Iterable[tuple[Name, Value]]) -> dict[Name, Value]:
+def collect_unique(flag: str, given: Iterable[tuple[Name, Value]]) -> dict[Name, Value]:
     """What a flag says that may be repeated. Raises ConfigError where it says twice what the value of one name is."""
     found: dict[Name, Value] = {}
     for name, value in given:
@@ -148,7 +148,7 @@ def store(settings: Settings) -> Store:
     return Store(settings.lake.root, s3.endpoint, access, secret, s3.region, s3.path_style)
 
 
-def lake_there(settings: Settings) -> Lake:
+def existing_lake(settings: Settings) -> Lake:
     """The lake of a verb that works on what is there: it leaves nothing in a folder that somebody mistyped. Raises
     ConfigError where no table is, Unreachable; where nobody can tell that without Spark, the verb does.
     """
@@ -169,7 +169,7 @@ def lake_there(settings: Settings) -> Lake:
     return lake
 
 
-def declared(declare: Path | None, lake: str | None) -> SourceSpec:
+def load_declarations(declare: Path | None, lake: str | None) -> SourceSpec:
     """What a ``--declare`` file says of any source. Raises ConfigError where a configuration has the say."""
     from replicator import settings as configuration
     from replicator.spec import SourceSpec
@@ -178,10 +178,10 @@ def declared(declare: Path | None, lake: str | None) -> SourceSpec:
         return SourceSpec("", "")
     if lake is None:
         raise ConfigError("--declare needs --lake DIR", mend="With --env, the declarations of conf/sources hold.")
-    return configuration.declared(declare)
+    return configuration.load_declarations(declare)
 
 
-def opened(
+def open_sources(
     context: typer.Context,
     settings: Settings,
     source: str | None = None,
@@ -198,24 +198,24 @@ def opened(
     from replicator.session import session
     from replicator.spec import SourceSpec
 
-    spark = session(settings, debug=debugging(context), brief=brief)
+    spark = session(settings, debug=is_debug(context), brief=brief)
     made = assemble.refinements(spark, settings, declared or SourceSpec("", ""), fence or UNFENCED)
-    return spark, of_source(made, source)
+    return spark, filter_by_source(made, source)
 
 
-def of_source(refinements: Sequence[Refinement], source: str | None) -> list[Refinement]:
+def filter_by_source(refinements: Sequence[Refinement], source: str | None) -> list[Refinement]:
     """Those of one source, all without a name. Raises ConfigError, with the nearest spelling."""
     refuse_unknown(source, [each.source.name for each in refinements])
     return [each for each in refinements if source in (None, each.source.name)]
 
 
-def chosen(source: str | None, found: Mapping[str, Sequence[Value]]) -> list[Value]:
+def select_by_source(source: str | None, found: Mapping[str, Sequence[Value]]) -> list[Value]:
     """What was found of one source, of all without a name. Raises ConfigError, with the nearest spelling."""
     refuse_unknown(source, found)
     return [each for name in found if source in (None, name) for each in found[name]]
 
 
-def placed(table: str | None, source: str | None) -> tuple[str | None, str | None]:
+def split_source(table: str | None, source: str | None) -> tuple[str | None, str | None]:
     """A table's name without its source, and that source, where it is a whole one (``shop/sales.orders``, as ``status``
     prints it); else both as they are. Raises ConfigError where it names another source than ``source``.
     """
@@ -229,12 +229,12 @@ def placed(table: str | None, source: str | None) -> tuple[str | None, str | Non
 
 def refuse_unknown(source: str | None, known: Collection[str]) -> None:
     """Raise ConfigError, with the nearest spelling, for a name that is not among those of all sources."""
-    from replicator.spelling import nearest
+    from replicator.spelling import suggest
 
     if source is not None and source not in known:
-        raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
+        raise ConfigError(f"there is no source {source!r}{suggest(source, known)}")
 
 
-def debugging(context: typer.Context) -> bool:
+def is_debug(context: typer.Context) -> bool:
     """Whether ``--debug`` was given, before or after the verb."""
     return bool(getattr(context.find_root().obj, "debug", False))

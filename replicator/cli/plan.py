@@ -10,7 +10,7 @@ import typer
 from replicator.cli import console, options
 
 if TYPE_CHECKING:
-    from replicator.operate.plan import Planned
+    from replicator.operate.plan import ModelPlan
 
 _COLUMNS = ("model", "action", "why", "changed keys", "affected rows", "rows")
 
@@ -24,13 +24,13 @@ def plan(
 ) -> None:
     """What the next run of gold would compute of each model, and why. Writes nothing."""
     from replicator import assemble
-    from replicator.operate.plan import chosen, plans
+    from replicator.operate.plan import plan_models, select_models
     from replicator.session import session
 
     settings = options.settings(env, conf)
-    wanted = chosen(settings.models, models or ())
-    spark = session(settings, debug=options.debugging(context), brief=True)
-    found = list(plans(spark, settings.models, assemble.warehouse(spark, settings), wanted))
+    wanted = select_models(settings.models, models or ())
+    spark = session(settings, debug=options.is_debug(context), brief=True)
+    found = list(plan_models(spark, settings.models, assemble.warehouse(spark, settings), wanted))
     if as_json:
         console.print_json([asdict(each) for each in found])
     elif found:
@@ -39,7 +39,7 @@ def plan(
         console.narrate("There are no models.")
 
 
-def _row(planned: Planned) -> list[str | None]:
+def _row(planned: ModelPlan) -> list[str | None]:
     changed = ", ".join(f"{given}: {count}" for given, count in planned.changed.items() if count)
     counts = (planned.affected, planned.rows)
     return [planned.model, planned.action, planned.why, changed, *(None if c is None else str(c) for c in counts)]

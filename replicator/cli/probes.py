@@ -17,8 +17,8 @@ from replicator import s3 as s3_client
 from replicator.errors import ConfigError, Unreachable
 from replicator.jvm import spark_home, sparkline
 from replicator.jvm.java import java_home, java_version
-from replicator.lake import Lake, is_local, on_disk
-from replicator.leases.objects import refuse_unconditional
+from replicator.lake import Lake, is_local, local_path
+from replicator.leases.s3_register import refuse_unconditional
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,14 +60,14 @@ def java() -> str:
 
 def jar_cache(cache: Path, formats: Sequence[str]) -> str:
     """All JARs of these table formats are there and are the lock's."""
-    return f"{len(jars.present(jars.locked(sparkline.installed().name, formats), cache))} verified in {cache}"
+    return f"{len(jars.locate(jars.load_lock(sparkline.installed().name, formats), cache))} verified in {cache}"
 
 
 def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:
     """Some broker of the list answers; where connections are encrypted or need a login, it accepts one."""
     if not bootstrap_servers.strip():
         raise ConfigError("No bootstrap servers are given.", mend="Set kafka.bootstrap_servers.")
-    servers = endpoint.ports(bootstrap_servers, "Kafka", "Check kafka.bootstrap_servers.")
+    servers = endpoint.parse_addresses(bootstrap_servers, "Kafka", "Check kafka.bootstrap_servers.")
     plain = options.get("security.protocol", "PLAINTEXT") == "PLAINTEXT"
     reasons = []
     for server in servers:
@@ -100,14 +100,14 @@ def objects(root: str, s3: S3Keys | None) -> str:
     """The folder where a sink puts records can be listed."""
     if root.startswith("s3a://"):
         bucket, _, prefix = root.removeprefix("s3a://").partition("/")
-        with s3_client.answering(root, "list", "Check that the bucket exists and these keys may list it."):
+        with s3_client.translate_errors(root, "list", "Check that the bucket exists and these keys may list it."):
             found = s3_client.client(s3).list_objects_v2(
                 Bucket=bucket, Prefix=f"{prefix}/" if prefix else "", MaxKeys=1
             )
         return f"{root} holds objects" if found["KeyCount"] else f"{root} is empty"
     if not is_local(root):
         return f"{root} is not tried from here"
-    folder, mend = on_disk(root), "Check `objects`, and that the sink ran."
+    folder, mend = local_path(root), "Check `objects`, and that the sink ran."
     try:
         with os.scandir(folder):
             return f"{folder} is there"
@@ -123,7 +123,7 @@ def lake(root: str, s3: S3Keys | None, *, leased: bool = True) -> str:
         return _object_store(root, s3, leased=leased)
     if not is_local(root):
         return f"{root} is not tried from here"
-    return _directory(on_disk(root))
+    return _directory(local_path(root))
 
 
 def _refusal(server: str, *, speak: bool) -> str | None:
@@ -167,7 +167,7 @@ def _directory(root: Path) -> str:
 def _object_store(root: str, s3: S3Keys | None, *, leased: bool) -> str:
     bucket, _, prefix = root.removeprefix("s3a://").partition("/")
     key = "/".join(part for part in (prefix, "_replicator", f"doctor-{uuid.uuid4()}") if part)
-    with s3_client.answering(root, "write", "Check that the bucket exists and these keys may write to it."):
+    with s3_client.translate_errors(root, "write", "Check that the bucket exists and these keys may write to it."):
         client = s3_client.client(s3)
         client.put_object(Bucket=bucket, Key=key, Body=b"")
         client.delete_object(Bucket=bucket, Key=key)

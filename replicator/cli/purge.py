@@ -13,7 +13,7 @@ from replicator.errors import exit_code
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from replicator.operate.purge import Purged
+    from replicator.operate.purge import PurgeResult
 
 _COLUMNS = ("table", "purged", "kept", "horizon")
 
@@ -40,13 +40,13 @@ def purge(
     from replicator.operate import purge as operate
     from replicator.operate.lock import exclusive
 
-    declared = options.declared(declare, lake)
+    declared = options.load_declarations(declare, lake)
     settings = options.settings(env, conf, lake)
     stages = () if dry_run else ("silver",)
-    with exclusive(options.lake_there(settings), stages, assemble.terms(settings)) as fence:
-        spark, sources = options.opened(context, settings, source, declared, fence=fence)
-        tables, now_ms = operate.chosen(spark, sources, table), int(time.time() * 1000)
-        found = [operate.told(spark, at, name, now_ms, dry=dry_run) for at, name in tables]
+    with exclusive(options.existing_lake(settings), stages, assemble.lease_options(settings)) as fence:
+        spark, sources = options.open_sources(context, settings, source, declared, fence=fence)
+        tables, now_ms = operate.select_tables(spark, sources, table), int(time.time() * 1000)
+        found = [operate.attempt(spark, at, name, now_ms, dry=dry_run) for at, name in tables]
     _show(found, as_json=as_json)
     if dry_run and found:
         console.narrate("Nothing was removed: this was a dry run.", style="yellow")
@@ -54,7 +54,7 @@ def purge(
         raise typer.Exit(code)
 
 
-def _show(found: Sequence[Purged], *, as_json: bool) -> None:
+def _show(found: Sequence[PurgeResult], *, as_json: bool) -> None:
     """A line per table; on stderr what stopped some."""
     rows = [{**{c: getattr(each, c) for c in _COLUMNS}, "error": each.error and str(each.error)} for each in found]
     done = [row for row in rows if row["error"] is None]

@@ -14,12 +14,12 @@ from replicator.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from replicator.operate.rebuild import How, Rebuilt
+    from replicator.operate.rebuild import RebuildOptions, RebuildResult
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
 
 _COLUMNS = ("table", "rows", "added", "changed", "gone", "of deleted", "skipped", "dead letters", "seconds", "done")
-_WOULD = {"written": "would be written", "replaced": "would be replaced"}
+_DRY_RUN_WORDS = {"written": "would be written", "replaced": "would be replaced"}
 
 
 def rebuild(
@@ -74,10 +74,10 @@ def rebuild(
     _refuse_mixture(checkpoint, (wanted, column, source, declare, everything), (starts, yes))
     if checkpoint is not None:
         rebuild_checkpoint.rebuild_checkpoint(
-            options.debugging(context),
+            options.is_debug(context),
             options.settings(env, conf, lake),
             checkpoint,
-            options.places(starts or []),
+            options.parse_offsets(starts or []),
             write=yes and not dry_run,
             accept_gap=accept_gap,
             as_json=as_json,
@@ -85,24 +85,24 @@ def rebuild(
         return
     if bool(wanted) == everything:
         raise ConfigError("say what to rebuild", mend="Name tables and models, or give --all alone.")
-    from replicator.operate.rebuild import How
+    from replicator.operate.rebuild import RebuildOptions
 
-    declared = options.declared(declare, lake)
+    declared = options.load_declarations(declare, lake)
     settings = options.settings(env, conf, lake).with_formats_of(declared)
-    how = How(column, dry_run, accept_gap)
-    done = _carried_out(context, settings, (source, declared), None if everything else wanted, how)
-    _show([_told(each, dry=dry_run) for each in done], dry=dry_run, as_json=as_json)
+    how = RebuildOptions(column, dry_run, accept_gap)
+    done = _rebuild(context, settings, (source, declared), None if everything else wanted, how)
+    _show([_to_row(each, dry=dry_run) for each in done], dry=dry_run, as_json=as_json)
     if any(each.error is not None for each in done):
         raise typer.Exit(1)
 
 
-def _carried_out(
+def _rebuild(
     context: typer.Context,
     settings: Settings,
     of: tuple[str | None, SourceSpec | None],
     wanted: Sequence[str] | None,
-    how: How,
-) -> list[Rebuilt]:
+    how: RebuildOptions,
+) -> list[RebuildResult]:
     """What became of each table and model that is wanted (None: of all), told as it is done; no other run is at work on
     them. Of one source, or of what a file declares, where ``of`` says so.
     """
@@ -110,10 +110,10 @@ def _carried_out(
     from replicator.operate import rebuild_all
     from replicator.operate.lock import exclusive
 
-    done: list[Rebuilt] = []
-    with exclusive(options.lake_there(settings), ("silver", "gold"), assemble.terms(settings)) as fence:
-        spark, sources = options.opened(context, settings, *of, fence=fence)
-        what = rebuild_all.chosen(spark, sources, settings.models, wanted)
+    done: list[RebuildResult] = []
+    with exclusive(options.existing_lake(settings), ("silver", "gold"), assemble.lease_options(settings)) as fence:
+        spark, sources = options.open_sources(context, settings, *of, fence=fence)
+        what = rebuild_all.resolve_selection(spark, sources, settings.models, wanted)
         for each in rebuild_all.carry_out(spark, what, assemble.warehouse(spark, settings, fence), how):
             done.append(each)
             _narrate(each)
@@ -141,8 +141,8 @@ def _refuse_mixture(checkpoint: str | None, of_tables: tuple[object, ...], of_ch
         raise ConfigError("--from and --yes are for --checkpoint SOURCE", mend="Leave them out.")
 
 
-def _told(each: Rebuilt, *, dry: bool) -> dict[str, Any]:
-    word = _WOULD.get(each.verdict, each.verdict) if dry else each.verdict
+def _to_row(each: RebuildResult, *, dry: bool) -> dict[str, Any]:
+    word = _DRY_RUN_WORDS.get(each.verdict, each.verdict) if dry else each.verdict
     if 0 < each.of_deleted == each.added + each.changed + each.gone and not each.columns:
         word += " (deleted rows alone)"
     return {
@@ -163,7 +163,7 @@ def _told(each: Rebuilt, *, dry: bool) -> dict[str, Any]:
     }
 
 
-def _narrate(each: Rebuilt) -> None:
+def _narrate(each: RebuildResult) -> None:
     if each.error is not None:
         console.narrate(f"{each.table}: {each.error}", style="red")
     for warning in each.warnings:

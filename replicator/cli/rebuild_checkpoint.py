@@ -10,8 +10,8 @@ from replicator.cli import console
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from replicator.offsets import Place
-    from replicator.operate.rebuilding.starts import Start
+    from replicator.offsets import TopicPartition
+    from replicator.operate.rebuilding.start_offsets import PartitionStart
     from replicator.settings import Settings
 
 _COLUMNS = ("topic", "partition", "read before", "in kafka", "starts at", "missing", "why")
@@ -21,7 +21,7 @@ def rebuild_checkpoint(
     debug: bool,
     settings: Settings,
     source: str,
-    told: Mapping[Place, int],
+    told: Mapping[TopicPartition, int],
     *,
     write: bool,
     accept_gap: bool,
@@ -34,11 +34,11 @@ def rebuild_checkpoint(
     from replicator.operate.lock import exclusive
     from replicator.session import session
 
-    of = assemble.streamed(settings, source)
-    with exclusive(Lake(settings.lake.root), ("bronze",) if write else (), assemble.terms(settings)) as fence:
+    of = assemble.streaming_source(settings, source)
+    with exclusive(Lake(settings.lake.root), ("bronze",) if write else (), assemble.lease_options(settings)) as fence:
         spark = session(settings, debug=debug, brief=True)
-        stopped = assemble.stopped(spark, settings, of, fence)
-        plan = new_checkpoint.planned(spark, stopped, told)
+        stopped = assemble.stopped_source(spark, settings, of, fence)
+        plan = new_checkpoint.build_plan(spark, stopped, told)
         _show(plan.starts, as_json=as_json)
         aside = new_checkpoint.carry_out(spark, stopped, plan, accept_gap=accept_gap) if write else None
     if not write:
@@ -49,21 +49,21 @@ def rebuild_checkpoint(
     console.narrate(f"{source} goes on there with the next run. {where}")
 
 
-def _show(starts: tuple[Start, ...], *, as_json: bool) -> None:
+def _show(starts: tuple[PartitionStart, ...], *, as_json: bool) -> None:
     if as_json:
-        console.print_json([_told(each) for each in starts])
+        console.print_json([_to_json(each) for each in starts])
     elif starts:
         console.print_table(_COLUMNS, [_row(each) for each in starts])
     else:
         console.narrate("Kafka has no topic that the source reads.", style="yellow")
 
 
-def _told(start: Start) -> dict[str, Any]:
+def _to_json(start: PartitionStart) -> dict[str, Any]:
     gap = start.gap
     return {**asdict(start), "gap": None if gap is None else {"from": gap.first, "to": gap.last}}
 
 
-def _row(start: Start) -> list[str]:
+def _row(start: PartitionStart) -> list[str]:
     gap, read = start.gap, "nothing" if start.read is None else str(start.read)
     missing = "nothing" if gap is None else f"{gap.first} to {gap.last}"
     there = f"{start.first} to {start.end - 1}" if start.first < start.end else "nothing"

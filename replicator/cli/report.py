@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replicator.catalog import extras
-from replicator.cli import console, options, wholefile
+from replicator.cli import atomic_file, console, options
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def report(
     page = extras.load("replicator.operate.report.page", "report")  # before anything is asked
     if not output.parent.is_dir() or output.is_dir():
         raise ConfigError(f"{output} cannot be written", mend="Give --output FILE in a folder that there is.")
-    found = _ask(context, options.settings(env, conf, lake))
-    wholefile.written(output, lambda path: _write(path, page.html(found)))
+    found = _collect(context, options.settings(env, conf, lake))
+    atomic_file.write_atomically(output, lambda path: _write(path, page.html(found)))
     for trouble in found.troubles:
         console.narrate(f"{trouble.table}: {trouble.why}", style="red")
     if as_json:
@@ -49,13 +49,13 @@ def _write(path: Path, html: str) -> None:
         file.write(html)
 
 
-def _ask(context: typer.Context, settings: Settings) -> Report:
+def _collect(context: typer.Context, settings: Settings) -> Report:
     from replicator import assemble
     from replicator.operate.report import collect
     from replicator.session import session
     from replicator.spec import SourceSpec
 
-    spark = session(settings, debug=options.debugging(context), brief=True)
+    spark = session(settings, debug=options.is_debug(context), brief=True)
     sources = assemble.refinements(spark, settings, SourceSpec("", ""))
-    ground = collect.Ground(assemble.surroundings(spark, settings), sources, assemble.runs(spark, settings))
+    ground = collect.ReportInputs(assemble.status_inputs(spark, settings), sources, assemble.runs(spark, settings))
     return collect.report(spark, ground, datetime.now(timezone.utc))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator.cli import captured, console, options
-from replicator.cli.told import Told, reporting
+from replicator.cli import console, options, recorded_files
+from replicator.cli.run_summary import RunSummary, reporting
 from replicator.errors import ConfigError, Unreachable, exit_code
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from replicator.protocols import Fence
     from replicator.settings import Settings
-    from replicator.stages.lines import Line, Report
+    from replicator.stages.run_report import Report, ReportLine
 
 _STOPPING = "stopping: what is under way is finished first; the same once more ends it at once"
 _AGAIN_SECONDS = 1.0
@@ -58,15 +58,15 @@ def run(
     as_json: options.Json = False,
 ) -> None:
     """Bring the lake and the targets up to date with Kafka."""
-    debug = options.debugging(context)
-    told = Told(once=once, as_json=as_json)
+    debug = options.is_debug(context)
+    told = RunSummary(once=once, as_json=as_json)
     if recorded:
         if lake is None:
             raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
         if not once:
             raise ConfigError("recorded files have an end: --continuous is for sources", mend="Leave it out.")
-        files = captured.absolute([*recorded, *(stages or [])])
-        captured.run(options.settings(env, conf, lake), files, declare, told, wait=wait, debug=debug)
+        files = recorded_files.absolute_paths([*recorded, *(stages or [])])
+        recorded_files.run(options.settings(env, conf, lake), files, declare, told, wait=wait, debug=debug)
     elif lake is not None:
         raise ConfigError(
             "neither a source nor a model is configured: with --lake no configuration is read",
@@ -79,13 +79,13 @@ def run(
         raise typer.Exit(code)
 
 
-def _run(settings: Settings, named: list[str], told: Told, *, once: bool, wait: int, debug: bool) -> None:
+def _run(settings: Settings, named: list[str], told: RunSummary, *, once: bool, wait: int, debug: bool) -> None:
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import exclusive
     from replicator.session import session
     from replicator.stages import continuous, pipeline
-    from replicator.stages.lines import CANONICAL, STAGES
+    from replicator.stages.run_report import CANONICAL, STAGES
 
     known = (*STAGES, CANONICAL)
     unknown = [stage for stage in named if stage not in known]
@@ -100,23 +100,23 @@ def _run(settings: Settings, named: list[str], told: Told, *, once: bool, wait: 
         )
     stages = named or list(known if settings.feeds else STAGES)
     if once and "bronze" in stages:
-        _kafka_must_answer(settings)
-    with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings, wait)) as fence:
+        _require_kafka(settings)
+    with exclusive(Lake(settings.lake.root), stages, assemble.lease_options(settings, wait)) as fence:
         spark = session(settings, debug=debug)
         made = assemble.pipeline(spark, settings, fence)
         with reporting(spark, settings, " ".join(["run", *named]), told) as report:
             if once:
                 pipeline.run_once(spark, made, stages, report)
             else:
-                upkeep = _upkeep(spark, settings, fence, stages)
-                stop = _until_signalled()
-                with _signalled_alike(stop, spark, report) as heard:
+                upkeep = _maintenance(spark, settings, fence, stages)
+                stop = _stop_on_signal()
+                with _suppress_shutdown_errors(stop, spark, report) as heard:
                     continuous.run_continuously(spark, made, stages, heard, stop, upkeep)
 
 
-def _kafka_must_answer(settings: Settings) -> None:
+def _require_kafka(settings: Settings) -> None:
     """Told before a JVM starts: its client asks for a quarter of a minute, which is right for a run that goes on."""
-    from replicator.endpoint import one_must_answer
+    from replicator.endpoint import check_any_reachable
 
     nowhere = next((source.name for source in settings.sources if source.is_nowhere), None)
     if nowhere is not None:
@@ -124,17 +124,17 @@ def _kafka_must_answer(settings: Settings) -> None:
             f"source {nowhere} has no bootstrap servers", mend="Set kafka.bootstrap_servers, or its bootstrap_servers."
         )
     for servers in {source.bootstrap_servers for source in settings.sources if not source.objects}:
-        one_must_answer(servers, "Kafka", "Check that a broker runs and `bootstrap_servers` is right.")
+        check_any_reachable(servers, "Kafka", "Check that a broker runs and `bootstrap_servers` is right.")
 
 
-def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Sequence[str]) -> Callable[[], None]:
+def _maintenance(spark: SparkSession, settings: Settings, fence: Fence, stages: Sequence[str]) -> Callable[[], None]:
     """What a continuous run does between its passes: it ends where its lease is lost, and does the upkeep of what its
     stages write as often as the configuration says.
     """
     from replicator import assemble
     from replicator.operate import maintain
 
-    keeper, keys = assemble.keeper(settings, fence), settings.maintenance
+    keeper, keys = assemble.lake_tables(settings, fence), settings.maintenance
     last = time.monotonic()
 
     def now_and_then() -> None:
@@ -143,7 +143,7 @@ def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Seque
         if keys.every is None or time.monotonic() - last < keys.every:
             return
         try:
-            ours = maintain.written_by(stages, keeper.tables(spark))
+            ours = maintain.filter_by_stages(stages, keeper.tables(spark))
             for done in maintain.maintain(spark, keeper.tables_of, ours, keys.keep):
                 if done.error is not None:
                     console.narrate(f"upkeep of {done.table}: {done.error}", style="yellow")
@@ -155,7 +155,7 @@ def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Seque
 
 
 @contextmanager
-def _signalled_alike(stop: Event, spark: SparkSession, report: Report) -> Iterator[Report]:
+def _suppress_shutdown_errors(stop: Event, spark: SparkSession, report: Report) -> Iterator[Report]:
     """The JVM of `spark-submit` ends by a signal that is sent to all processes, as a terminal and service managers send
     it. What fails because of that is no error, raised or told of a table, and the pass at hand cannot go on: raises
     KeyboardInterrupt.
@@ -165,7 +165,7 @@ def _signalled_alike(stop: Event, spark: SparkSession, report: Report) -> Iterat
     def is_over() -> bool:
         return stop.is_set() and is_stopped(spark)
 
-    def heard(line: Line) -> None:
+    def heard(line: ReportLine) -> None:
         if line.error is None or not is_over():
             report(line)
 
@@ -178,7 +178,7 @@ def _signalled_alike(stop: Event, spark: SparkSession, report: Report) -> Iterat
         raise KeyboardInterrupt
 
 
-def _until_signalled() -> Event:
+def _stop_on_signal() -> Event:
     """Set by SIGTERM or Ctrl-C: the pass at hand is finished first. Either of them later on ends the process as it does
     any other, and what was under way is as after any crash: a pass may wait for a server that does not answer.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator.cli import console, direct, options
+from replicator.cli import console, options, spark_fallback
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def runs(
 ) -> None:
     """The last runs and what became of the records that they read."""
     settings = options.settings(env, conf, lake)
-    found = _found(context, settings, run, limit)
+    found = _load(context, settings, run, limit)
     if run is not None:
         _print_one(next(iter(found), None), run, as_json=as_json)
         return
@@ -45,7 +45,7 @@ def runs(
         console.narrate(f"No run of {settings.lake.root} did anything yet.")
 
 
-def _found(context: typer.Context, settings: Settings, run: str | None, limit: int) -> list[Run]:
+def _load(context: typer.Context, settings: Settings, run: str | None, limit: int) -> list[Run]:
     """The last ones, or the one of that id if there is one."""
 
     def read(kept: Runs) -> list[Run]:
@@ -54,20 +54,20 @@ def _found(context: typer.Context, settings: Settings, run: str | None, limit: i
         one = kept.read(run)
         return [] if one is None else [one]
 
-    return direct.asked(lambda: read(_direct(settings)), lambda: read(_by_spark(context, settings)))
+    return spark_fallback.answer(lambda: read(_without_spark(settings)), lambda: read(_by_spark(context, settings)))
 
 
-def _direct(settings: Settings) -> Runs:
-    from replicator import surveys
+def _without_spark(settings: Settings) -> Runs:
+    from replicator import assemble_without_spark
 
-    return surveys.runs(settings, options.store(settings))
+    return assemble_without_spark.runs(settings, options.store(settings))
 
 
 def _by_spark(context: typer.Context, settings: Settings) -> Runs:
     from replicator import assemble
     from replicator.session import session
 
-    return assemble.runs(session(settings, debug=options.debugging(context), brief=True), settings)
+    return assemble.runs(session(settings, debug=options.is_debug(context), brief=True), settings)
 
 
 def _print_one(found: Run | None, run: str, *, as_json: bool) -> None:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from replicator.cli import console, options
-from replicator.cli.avro import avro
-from replicator.cli.infer import infer
+from replicator.cli.schema_avro import avro
+from replicator.cli.schema_infer import infer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
-    from replicator.operate.schema import Prospect, Shape
+    from replicator.operate.schema import PendingChange, TableSchema
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
     from replicator.stages.refinement import Refinement
@@ -58,12 +58,12 @@ def diff(
     """What the next silver run would change, from records that it has not read; exit 1 if a table would stop."""
     from replicator.operate import schema
 
-    spark, every, settings = _opened(context, env, conf, lake, declare)
+    spark, every, settings = _open(context, env, conf, lake, declare)
     if approve is not None:
-        _approve(spark, settings, options.declared(declare, lake), approve)
-    found = schema.prospects(spark, every, approve or table)
+        _approve(spark, settings, options.load_declarations(declare, lake), approve)
+    found = schema.pending_changes(spark, every, approve or table)
     if as_json:
-        console.print_json([_prospect(each) for each in found])
+        console.print_json([_change_to_json(each) for each in found])
     elif found:
         console.print_table(_COLUMNS, [(e.table, e.change, e.column, e.before, e.after, e.then) for e in found])
     else:
@@ -87,10 +87,10 @@ def show(
     """A silver table's columns, with their names at the source, and every change of them so far."""
     from replicator.operate import schema
 
-    spark, every, _ = _opened(context, env, conf, lake, None)
-    found = schema.shape(spark, every, table)
+    spark, every, _ = _open(context, env, conf, lake, None)
+    found = schema.describe(spark, every, table)
     if as_json:
-        console.print_json(_shape(found))
+        console.print_json(_schema_to_json(found))
         return
     columns = [(c.column, c.name, c.type, "" if c.key is None else str(c.key + 1)) for c in found.columns]
     console.print_table(("column", "at the source", "type", "key"), columns)
@@ -100,12 +100,14 @@ def show(
         console.print_table(("at", "change", "column", "from", "to"), changes)
 
 
-def _opened(
+def _open(
     context: typer.Context, env: str, conf: Path | None, lake: str | None, declare: Path | None
 ) -> tuple[SparkSession, Sequence[Refinement], Settings]:
     """A session, the sources, and the settings."""
     settings = options.settings(env, conf, lake)
-    spark, sources = options.opened(context, settings, declared=options.declared(declare, lake), brief=True)
+    spark, sources = options.open_sources(
+        context, settings, declared=options.load_declarations(declare, lake), brief=True
+    )
     return spark, sources, settings
 
 
@@ -115,7 +117,7 @@ def _approve(spark: SparkSession, settings: Settings, declared: SourceSpec, tabl
     from replicator.operate import schema
     from replicator.operate.lock import exclusive
 
-    with exclusive(options.lake_there(settings), ("silver",), assemble.terms(settings)) as fence:
+    with exclusive(options.existing_lake(settings), ("silver",), assemble.lease_options(settings)) as fence:
         approved = schema.approve(spark, assemble.refinements(spark, settings, declared, fence), table)
     for change in approved:
         console.narrate(f"approved: {change}")
@@ -123,12 +125,12 @@ def _approve(spark: SparkSession, settings: Settings, declared: SourceSpec, tabl
         console.narrate(f"Nothing of {table} waits for approval.")
 
 
-def _prospect(each: Prospect) -> dict[str, str]:
+def _change_to_json(each: PendingChange) -> dict[str, str]:
     told = asdict(each)
     return {{"before": "from", "after": "to"}.get(key, key): value for key, value in told.items()}
 
 
-def _shape(found: Shape) -> dict[str, object]:
+def _schema_to_json(found: TableSchema) -> dict[str, object]:
     return {
         "table": found.table,
         "columns": [asdict(column) for column in found.columns],

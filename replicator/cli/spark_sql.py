@@ -14,13 +14,13 @@ from pyspark.sql import types as T
 
 from replicator import names
 from replicator.catalog import tables
-from replicator.catalog.past import Past
-from replicator.catalog.question import MEND, REFUSED
-from replicator.cli.views import gold_tables, named, silver_tables
+from replicator.catalog.as_of import AsOf
+from replicator.catalog.sql_query import NOT_A_QUERY, QUERY_HINT
+from replicator.cli.views import gold_tables, register_views, silver_tables
 from replicator.errors import ConfigError, first_line
-from replicator.jvm import doors, gateway
-from replicator.transforms.in_json import base64, in_json, told_keys
-from replicator.transforms.shown import JSON
+from replicator.jvm import gateway, sandbox
+from replicator.transforms.json_values import base64, stringify_map_keys, to_json
+from replicator.transforms.user_view import JSON_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from replicator.lake import Lake
     from replicator.protocols import TableFormat
     from replicator.protocols.engine import Answer, Dialect
-    from replicator.stages.topic import Told
+    from replicator.stages.topic_tables import TopicTables
 
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"
 # A query that writes has one of these in its tree; everything that is no query is one of them at its root.
 _NO_QUERIES = (f"{_PLANS}.Command", f"{_PLANS}.ParsedStatement")
 # Plans that write or start a program and are neither; what a line of Spark has not, its parser refuses.
-_DEEDS = frozenset(
+_WRITING_PLANS = frozenset(
     {"Call", "CloneTableStatement", "InsertIntoDir", "RestoreTableStatement", "ScriptTransformation",
      "UnresolvedExecuteImmediate"}
 )  # fmt: skip
@@ -57,11 +57,11 @@ class SparkEngine:
         self, spark: SparkSession, tables_of: TableFormat, lake: Lake, when: int | datetime | None = None
     ) -> None:
         self._spark = spark.newSession()
-        self._past = Past(when, partial(tables_of.moment, self._spark))
+        self._past = AsOf(when, partial(tables_of.moment, self._spark))
         self._tables_of = tables_of
         self._lake = lake
         self._silver = silver_tables(self._spark, tables_of, lake)
-        doors.close(self._spark)
+        sandbox.restrict(self._spark)
 
     @property
     def databases(self) -> Mapping[tuple[str, str], Sequence[str]]:
@@ -72,7 +72,9 @@ class SparkEngine:
         """One query; of more than ``most`` rows nothing is computed that need not be."""
         refuse_commands(self._spark, query)
         gold = gold_tables(self._spark, self._tables_of, self._lake)
-        known = named(self._spark, self._tables_of, dict(tables.views(self._silver, gold)), query, self._past)
+        known = register_views(
+            self._spark, self._tables_of, dict(tables.list_views(self._silver, gold)), query, self._past
+        )
         rows = _rows(self._spark, query, known, self._past)
         return SparkAnswer(rows if most is None else rows.limit(most))
 
@@ -90,20 +92,20 @@ class TopicEngine:
     guards_itself = True
     databases: Mapping[tuple[str, str], Sequence[str]] = MappingProxyType({})
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: TopicTables) -> None:
         self._spark = told.records.sparkSession
         self._views = {"records": told.records}
         lasts = Counter(table.rpartition(".")[2].casefold() for table in told.tables)
         for table, rows in told.tables.items():
             last = table.rpartition(".")[2]
             self._views[last if lasts[last.casefold()] == 1 else table.replace(".", "__")] = rows
-        doors.close(self._spark)
+        sandbox.restrict(self._spark)
 
     def ask(self, query: str, most: int | None) -> Answer:
         """One query; only what it names is decoded."""
         refuse_commands(self._spark, query)
         for name, rows in self._views.items():
-            rows.createOrReplaceTempView(names.spark(name))
+            rows.createOrReplaceTempView(names.quote_spark(name))
         self._spark.conf.set("spark.sql.caseSensitive", "false")  # of people's queries; decoding is planned by now
         rows = _rows(self._spark, query, sorted(self._views))
         return SparkAnswer(rows if most is None else rows.limit(most))
@@ -133,9 +135,9 @@ class SparkAnswer:
     def objects(self) -> Iterator[str]:
         """Partition by partition."""
         numbered = self._numbered()
-        told = [told_keys(F.col(field.name), field.dataType) for field in numbered.schema.fields]
+        told = [stringify_map_keys(F.col(field.name), field.dataType) for field in numbered.schema.fields]
         whole = F.struct(*[each.alias(name) for each, name in zip(told, self.columns, strict=True)])
-        lines = numbered.select(F.to_json(whole, JSON)).toLocalIterator()
+        lines = numbered.select(F.to_json(whole, JSON_OPTIONS)).toLocalIterator()
         return (line for (line,) in lines)
 
     def batches(self) -> pa.RecordBatchReader:
@@ -167,13 +169,13 @@ def refuse_commands(spark: SparkSession, query: str) -> None:
         plan = plan.logicalPlan()
     nodes = _nodes(plan)
     kinds = {str(node.nodeName()) for node in nodes}
-    if kinds & _DEEDS or str(plan.nodeName()) == _UNNAMED:
-        raise ConfigError(REFUSED, mend=MEND)
+    if kinds & _WRITING_PLANS or str(plan.nodeName()) == _UNNAMED:
+        raise ConfigError(NOT_A_QUERY, mend=QUERY_HINT)
     if any(is_instance_of(gateway, node, name) for node in nodes for name in _NO_QUERIES):
-        raise ConfigError(REFUSED, mend=MEND)
+        raise ConfigError(NOT_A_QUERY, mend=QUERY_HINT)
 
 
-def _rows(spark: SparkSession, query: str, known: list[str], past: Past | None = None) -> DataFrame:
+def _rows(spark: SparkSession, query: str, known: list[str], past: AsOf | None = None) -> DataFrame:
     try:
         return spark.sql(query)
     except AnalysisException as error:
@@ -185,7 +187,7 @@ def _rows(spark: SparkSession, query: str, known: list[str], past: Past | None =
 
 
 def _nodes(plan: Any) -> list[Any]:
-    below = [n for some in (plan.children(), plan.innerChildren(), plan.subqueries()) for n in gateway.each(some)]
+    below = [n for some in (plan.children(), plan.innerChildren(), plan.subqueries()) for n in gateway.iterate(some)]
     plans = [node for node in below if hasattr(node, "getClass")]
     return [plan, *(node for child in plans for node in _nodes(child))]
 
@@ -194,7 +196,7 @@ def _text(column: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.BinaryType):
         return base64(column)
     if isinstance(kind, (T.StructType, T.ArrayType, T.MapType)):
-        return in_json(column, kind)
+        return to_json(column, kind)
     return column.cast("string")
 
 

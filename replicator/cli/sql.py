@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator.cli import options, rows, topics
+from replicator.cli import options, result_writer, topics
 from replicator.cli.console import narrate, print_json, print_table
 from replicator.config import queryfile
 from replicator.errors import ConfigError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from replicator.catalog.question import Question
+    from replicator.catalog.sql_query import SqlQuery
     from replicator.protocols.engine import Dialect, Engine
     from replicator.settings import Settings
 
@@ -53,7 +53,7 @@ def sql(
         typer.Option("--param", help="A text for :NAME in the query; may be repeated.", metavar="NAME=VALUE"),
     ] = None,
     form: Annotated[
-        Optional[options.Rows],  # noqa: UP045 - as above
+        Optional[options.RowFormat],  # noqa: UP045 - as above
         typer.Option("--format", help="How rows are written; a table, in a file by its suffix."),
     ] = None,
     output: Annotated[
@@ -80,20 +80,20 @@ def sql(
     """
     from replicator import settings as configuration
 
-    folder = configuration.folder(conf) / "queries"
+    folder = configuration.conf_dir(conf) / "queries"
     if listing:
-        _list(queryfile.queries(folder), as_json=as_json)
+        _list(queryfile.load_queries(folder), as_json=as_json)
         return
     question = _question(query, saved, folder, dialect or engine, dialect is not None, parameters or ())
-    chosen = rows.form_of(options.Rows.json if as_json else form, output)
-    most = rows.most_of(chosen, limit)
+    chosen = result_writer.resolve_format(options.RowFormat.json if as_json else form, output)
+    most = result_writer.resolve_limit(chosen, limit)
     if topic is not None:
         _refuse_with_topic(engine, as_of, lake)
-        asked: Engine = _of_topic(context, topics.settings_of(env, conf, None, brokers), topic, brokers)
+        asked: Engine = _topic_engine(context, topics.settings_of(env, conf, None, brokers), topic, brokers)
     else:
-        asked = _engine(context, engine, options.settings(env, conf, lake), options.when(as_of))
-    answer = asked.ask(_in_its_words(question, asked), None if most is None else most + 1)
-    rows.write(answer, chosen, most, output)
+        asked = _engine(context, engine, options.settings(env, conf, lake), options.parse_optional_moment(as_of))
+    answer = asked.ask(_transpile(question, asked), None if most is None else most + 1)
+    result_writer.write(answer, chosen, most, output)
     if told := asked.told():
         narrate(told)
 
@@ -105,13 +105,13 @@ def _refuse_with_topic(engine: Engines, as_of: str | None, lake: str | None) -> 
         raise ConfigError(f"--topic and {name} do not go together.", mend=f"Leave {name} out.")
 
 
-def _of_topic(context: typer.Context, settings: Settings, topic: str, brokers: str | None) -> Engine:
+def _topic_engine(context: typer.Context, settings: Settings, topic: str, brokers: str | None) -> Engine:
     from replicator import assemble
     from replicator.cli.spark_sql import TopicEngine
     from replicator.session import session
 
-    source = topics.needed(settings, topic, brokers)
-    opened = assemble.topic(session(settings, debug=options.debugging(context)), source)
+    source = topics.require_source(settings, topic, brokers)
+    opened = assemble.read_topic(session(settings, debug=options.is_debug(context)), source)
     return TopicEngine(context.with_resource(opened))
 
 
@@ -124,18 +124,18 @@ def _list(saved: Sequence[queryfile.SavedQuery], *, as_json: bool) -> None:
 
 def _question(
     query: str | None, saved: str | None, folder: Path, dialect: Engines, given: bool, parameters: Sequence[str]
-) -> Question:
+) -> SqlQuery:
     """The query of the command line or the saved one; --dialect beats what a file says of itself."""
-    from replicator.catalog.question import Question
+    from replicator.catalog.sql_query import SqlQuery
 
     if (query is None) == (saved is None):
         raise ConfigError("give one query, or --saved NAME", mend="`replicator sql --list` shows the saved ones.")
-    values = options.once("--param", map(_parameter, parameters))
+    values = options.collect_unique("--param", map(_parameter, parameters))
     own: Dialect = dialect.value
     if saved is None:
-        return Question(query or "", own, values)
-    file = queryfile.query(folder, saved)
-    return Question(file.text, own if given or file.dialect is None else file.dialect, values)
+        return SqlQuery(query or "", own, values)
+    file = queryfile.load_query(folder, saved)
+    return SqlQuery(file.text, own if given or file.dialect is None else file.dialect, values)
 
 
 def _parameter(text: str) -> tuple[str, str]:
@@ -145,10 +145,10 @@ def _parameter(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _in_its_words(question: Question, engine: Engine) -> str:
-    from replicator.catalog.question import asked
+def _transpile(question: SqlQuery, engine: Engine) -> str:
+    from replicator.catalog.sql_query import transpile
 
-    return asked(question, engine.dialect, engine.databases, guards_itself=engine.guards_itself)
+    return transpile(question, engine.dialect, engine.databases, guards_itself=engine.guards_itself)
 
 
 def _engine(context: typer.Context, name: Engines, settings: Settings, when: int | datetime | None) -> Engine:
@@ -162,14 +162,14 @@ def _engine(context: typer.Context, name: Engines, settings: Settings, when: int
             mend = "Ask with `--engine spark` or `--engine duckdb`."
             raise ConfigError("Athena reads no older versions of Delta's tables.", mend=mend)
         database = settings.athena.database or settings.catalog.database
-        place = athena.Place(**settings.athena.model_dump() | {"database": database})
+        place = athena.AthenaSettings(**settings.athena.model_dump() | {"database": database})
         return athena.AthenaEngine(athena.client(place), place)
     if name is Engines.duckdb:
-        from replicator.catalog.local import LocalEngine
+        from replicator.catalog.duckdb_engine import DuckdbEngine
 
-        return LocalEngine(options.store(settings), at, when)
+        return DuckdbEngine(options.store(settings), at, when)
     from replicator import assemble
     from replicator.cli.spark_sql import SparkEngine
     from replicator.session import session
 
-    return SparkEngine(session(settings, debug=options.debugging(context)), assemble.tables(settings), at, when)
+    return SparkEngine(session(settings, debug=options.is_debug(context)), assemble.table_format(settings), at, when)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from replicator.cli import console, direct, options
+from replicator.cli import console, options, spark_fallback
 
 if TYPE_CHECKING:
-    from replicator.operate.where.attempts import Trouble
-    from replicator.operate.where.standing import Standing
+    from replicator.operate.progress.attempts import UnreadableTable
+    from replicator.operate.progress.table_status import TableStatus
     from replicator.settings import Settings
 
 _COLUMNS = ("layer", "table", "rows", "position", "lag events", "lag seconds")
@@ -29,7 +29,9 @@ def status(
     One that cannot be read is named on stderr, and the exit code is 1.
     """
     settings = options.settings(env, conf, lake)
-    found, troubles = direct.asked(lambda: (_direct(settings), ()), lambda: _by_spark(context, settings))
+    found, troubles = spark_fallback.answer(
+        lambda: (_without_spark(settings), ()), lambda: _by_spark(context, settings)
+    )
     if as_json:
         console.print_json([asdict(standing) for standing in found])
     elif found:
@@ -37,48 +39,48 @@ def status(
     elif not troubles:
         console.narrate(f"There are no tables in {settings.lake.root} yet.")
     for lacking in (each for each in found if each.unknown):
-        console.narrate(_lacks(lacking, options.flags(env, conf, lake)), style="yellow")
-    for model in _undescribed(settings, found) if lake is None else ():
-        console.narrate(_left(settings, model), style="yellow")
+        console.narrate(_describe_unknown(lacking, options.flags(env, conf, lake)), style="yellow")
+    for model in _unconfigured_models(settings, found) if lake is None else ():
+        console.narrate(_describe_leftover(settings, model), style="yellow")
     for trouble in troubles:
         console.narrate(f"{trouble.table} cannot be read: {trouble.why}", style="red")
     if troubles:
         raise typer.Exit(1)
 
 
-def _direct(settings: Settings) -> list[Standing]:
-    from replicator import surveys
-    from replicator.operate.where.direct import standings
+def _without_spark(settings: Settings) -> list[TableStatus]:
+    from replicator import assemble_without_spark
+    from replicator.operate.progress.arrow_survey import list_statuses
 
-    return standings(surveys.direct(settings, options.store(settings)))
+    return list_statuses(assemble_without_spark.arrow_survey(settings, options.store(settings)))
 
 
-def _by_spark(context: typer.Context, settings: Settings) -> tuple[list[Standing], tuple[Trouble, ...]]:
+def _by_spark(context: typer.Context, settings: Settings) -> tuple[list[TableStatus], tuple[UnreadableTable, ...]]:
     from replicator import assemble
     from replicator.operate import status as by_spark
-    from replicator.operate.where.attempts import Attempts
+    from replicator.operate.progress.attempts import Attempts
     from replicator.session import session
 
-    spark = session(settings, debug=options.debugging(context), brief=True)
+    spark = session(settings, debug=options.is_debug(context), brief=True)
     attempts = Attempts()
-    found = by_spark.tried(spark, assemble.surroundings(spark, settings), attempts)
+    found = by_spark.try_statuses(spark, assemble.status_inputs(spark, settings), attempts)
     return found, tuple(attempts.troubles.values())
 
 
-def _row(standing: Standing) -> list[str | None]:
+def _row(standing: TableStatus) -> list[str | None]:
     table = f"{standing.table} (paused)" if standing.paused else standing.table
     cells = (standing.layer, table, standing.rows, standing.position, standing.lag_events)
     seconds = None if standing.lag_seconds is None else f"{standing.lag_seconds:.1f}"
     return [*(None if cell is None else str(cell) for cell in cells), seconds]
 
 
-def _undescribed(settings: Settings, found: list[Standing]) -> list[str]:
+def _unconfigured_models(settings: Settings, found: list[TableStatus]) -> list[str]:
     """Gold tables of no model of the configuration."""
     described = {model.name for model in settings.models}
     return [each.table for each in found if each.layer == "gold" and each.table not in described]
 
 
-def _left(settings: Settings, model: str) -> str:
+def _describe_leftover(settings: Settings, model: str) -> str:
     from replicator.lake import Lake
 
     folder = Lake(settings.lake.root).gold(model).location
@@ -88,7 +90,7 @@ def _left(settings: Settings, model: str) -> str:
     )
 
 
-def _lacks(standing: Standing, flags: str) -> str:
+def _describe_unknown(standing: TableStatus, flags: str) -> str:
     rows = "1 row lacks" if standing.unknown == 1 else f"{standing.unknown} rows lack"
     return (
         f"{standing.table}: {rows} a value that no record has told (NULL, and named in _column_seq) until one does; "

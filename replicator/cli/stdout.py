@@ -13,11 +13,11 @@ from contextlib import contextmanager
 
 from replicator.errors import ConfigError
 
-UNREAD = 141
+SIGPIPE_EXIT_CODE = 141
 """The exit code that a shell tells of a program which SIGPIPE ended: 128 and its number."""
 
 
-def must_be_open() -> None:
+def require_open() -> None:
     """Raise ConfigError where the caller has closed it (``>&-``): what is printed would go nowhere, or into whatever
     file is opened first, which has its number then.
     """
@@ -69,4 +69,4 @@ class _Stdout(io.TextIOWrapper):
         """What is still to be written goes nowhere: Python would try once more at its end, and complain."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
         if isinstance(error, BrokenPipeError):
-            raise SystemExit(UNREAD) from None
+            raise SystemExit(SIGPIPE_EXIT_CODE) from None

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replicator.cli import console, direct, options
+from replicator.cli import console, options, spark_fallback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from replicator.operate.pause import Listed, Place
+    from replicator.operate.pause import SilverTable, TableState
     from replicator.settings import Settings
 
 app = typer.Typer(help="Which tables are kept up to date, and which are paused.", no_args_is_help=True)
@@ -38,7 +38,7 @@ def show(
 ) -> None:
     """Every table of silver, and since when it is paused."""
     settings = options.settings(env, conf, lake)
-    _tell(options.chosen(source, listed(context, settings)), as_json=as_json)
+    _print(options.select_by_source(source, list_tables(context, settings)), as_json=as_json)
 
 
 @app.command()
@@ -54,10 +54,10 @@ def pause(
     """Leave tables as they are: their records go on to bronze, and wait there. A run that is under way obeys."""
     from replicator.operate import pause as operate
 
-    def paused(places: Sequence[Place]) -> list[Listed]:
+    def paused(places: Sequence[SilverTable]) -> list[TableState]:
         return operate.pause(places, datetime.now(timezone.utc).isoformat(timespec="seconds"))
 
-    _tell(_said(context, options.settings(env, conf, lake), source, tables, paused), as_json=as_json)
+    _print(_change(context, options.settings(env, conf, lake), source, tables, paused), as_json=as_json)
 
 
 @app.command()
@@ -73,49 +73,49 @@ def resume(
     """Let tables go on from where they stopped, with the next run or the next new records."""
     from replicator.operate import pause as operate
 
-    _tell(_said(context, options.settings(env, conf, lake), source, tables, operate.resume), as_json=as_json)
+    _print(_change(context, options.settings(env, conf, lake), source, tables, operate.resume), as_json=as_json)
 
 
-def _said(
+def _change(
     context: typer.Context,
     settings: Settings,
     source: str | None,
     tables: Sequence[str],
-    change: Callable[[Sequence[Place]], list[Listed]],
-) -> list[Listed]:
+    change: Callable[[Sequence[SilverTable]], list[TableState]],
+) -> list[TableState]:
     """What becomes of the tables, changed while nobody else says something of a table."""
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate import pause as operate
-    from replicator.operate.lock import alone
+    from replicator.operate.lock import operator_lock
 
-    spark, sources = options.opened(context, settings, source, brief=True)
-    places = operate.named(spark, sources, tables)
-    with alone(Lake(settings.lake.root), assemble.terms(settings)) as fence:
-        return change(operate.fenced(places, fence))
+    spark, sources = options.open_sources(context, settings, source, brief=True)
+    places = operate.find_tables(spark, sources, tables)
+    with operator_lock(Lake(settings.lake.root), assemble.lease_options(settings)) as fence:
+        return change(operate.with_fence(places, fence))
 
 
-def listed(context: typer.Context, settings: Settings) -> dict[str, list[Listed]]:
+def list_tables(context: typer.Context, settings: Settings) -> dict[str, list[TableState]]:
     """Every table that silver has, that some topic has carried, or that is declared, of each source."""
-    return direct.asked(lambda: _direct(settings), lambda: _by_spark(context, settings))
+    return spark_fallback.answer(lambda: _without_spark(settings), lambda: _by_spark(context, settings))
 
 
-def _direct(settings: Settings) -> dict[str, list[Listed]]:
-    from replicator import surveys
+def _without_spark(settings: Settings) -> dict[str, list[TableState]]:
+    from replicator import assemble_without_spark
     from replicator.operate import pause as operate
 
-    of = surveys.direct(settings, options.store(settings))
-    return {each.name: operate.listed_of(of, each) for each in surveys.sources(settings, of)}
+    of = assemble_without_spark.arrow_survey(settings, options.store(settings))
+    return {each.name: operate.list_source_tables(of, each) for each in assemble_without_spark.sources(settings, of)}
 
 
-def _by_spark(context: typer.Context, settings: Settings) -> dict[str, list[Listed]]:
+def _by_spark(context: typer.Context, settings: Settings) -> dict[str, list[TableState]]:
     from replicator.operate import pause as operate
 
-    spark, sources = options.opened(context, settings, brief=True)
-    return {at.source.name: operate.listed(spark, [at]) for at in sources}
+    spark, sources = options.open_sources(context, settings, brief=True)
+    return {at.source.name: operate.list_tables(spark, [at]) for at in sources}
 
 
-def _tell(found: Sequence[Listed], *, as_json: bool) -> None:
+def _print(found: Sequence[TableState], *, as_json: bool) -> None:
     if as_json:
         console.print_json([asdict(each) for each in found])
     elif found:

@@ -15,8 +15,8 @@ import typer
 from rich.text import Text
 
 from replicator.cli import console, diff, options, topics
+from replicator.debezium.event_reader import ChangeEvent, EventReader, KafkaRecord, StartingOffset
 from replicator.debezium.jsontext import dumps
-from replicator.debezium.spoken import Event, Reader, Record, Start
 from replicator.errors import ConfigError, VersionMissing
 from replicator.spec import SourceSpec
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
     from replicator.spec import Table
 
-_LAST = Start(last=10)
+_LAST = StartingOffset(last=10)
 _PAUSE_SECONDS = 0.5
 _STYLES = {"c": "green", "r": "green", "d": "red", "t": "red", "u": "yellow"}
 """By the first letter of an operation."""
@@ -69,22 +69,22 @@ _Line = tuple[Text, "Callable[[], str]"]
 """An event for people, and as a JSON object."""
 
 
-def _start(text: str | None, *, follow: bool) -> Start:
+def _start(text: str | None, *, follow: bool) -> StartingOffset:
     """Raises ConfigError for what is no place."""
     if text is None:
-        return Start(last=0) if follow else _LAST
+        return StartingOffset(last=0) if follow else _LAST
     if text in ("beginning", "end"):
-        return Start() if text == "beginning" else Start(last=0)
+        return StartingOffset() if text == "beginning" else StartingOffset(last=0)
     if not re.fullmatch(r"-?\d{1,18}", text):
         raise ConfigError(f"--from {text!r} is no place.", mend="Write beginning, end, a number, or -N for the last N.")
     number = int(text)
-    return Start(last=-number) if text.startswith("-") else Start(offset=number)
+    return StartingOffset(last=-number) if text.startswith("-") else StartingOffset(offset=number)
 
 
 def _lines(
     context: typer.Context,
     what: str,
-    start: Start,
+    start: StartingOffset,
     follow: bool,
     brokers: str | None,
     env: str,
@@ -92,54 +92,54 @@ def _lines(
     lake: str | None,
 ) -> Iterator[_Line]:
     """The events of what is named: a file, else a topic, else a table."""
-    file = topics.recorded(what)
+    file = topics.recorded_file(what)
     if file is not None:
         if follow:
             raise ConfigError("a file is not followed.", mend="Leave --follow out.")
-        return _of_records(Reader(SourceSpec("", "")), _of_file(file, start))
+        return _record_lines(EventReader(SourceSpec("", "")), _file_records(file, start))
     settings = topics.settings_of(env, conf, lake, brokers)
     source = None if lake is not None else topics.source_of(settings, what, brokers)
     if source is None:
-        return _of_table(context, settings, what, start, follow=follow)
-    return _of_records(Reader(source), _of_topic(context, settings, source, what, start, follow=follow))
+        return _table_lines(context, settings, what, start, follow=follow)
+    return _record_lines(EventReader(source), _topic_records(context, settings, source, what, start, follow=follow))
 
 
-def _of_file(path: Path, start: Start) -> Iterator[Record]:
-    from replicator.sources import lines
+def _file_records(path: Path, start: StartingOffset) -> Iterator[KafkaRecord]:
+    from replicator.sources import kcat_files
 
     if start.last is None:
-        return (each for each in lines.of_file(path) if each.offset >= (start.offset or 0))
-    ends: dict[tuple[str, int], deque[Record]] = {}
-    for each in lines.of_file(path):
+        return (each for each in kcat_files.read_records(path) if each.offset >= (start.offset or 0))
+    ends: dict[tuple[str, int], deque[KafkaRecord]] = {}
+    for each in kcat_files.read_records(path):
         ends.setdefault((each.topic, each.partition), deque(maxlen=start.last)).append(each)
     return (each for last in ends.values() for each in last)
 
 
-def _of_topic(
-    context: typer.Context, settings: Settings, source: SourceSpec, topic: str, start: Start, *, follow: bool
-) -> Iterator[Record]:
+def _topic_records(
+    context: typer.Context, settings: Settings, source: SourceSpec, topic: str, start: StartingOffset, *, follow: bool
+) -> Iterator[KafkaRecord]:
     from replicator import session
     from replicator.sources.consumer import Topic
 
-    jvm = session.jvm(settings, debug=options.debugging(context))
+    jvm = session.jvm(settings, debug=options.is_debug(context))
     return Topic(topic, source.bootstrap_servers, source.options).records(jvm, start, follow=follow)
 
 
-def _of_records(reader: Reader, records: Iterator[Record]) -> Iterator[_Line]:
+def _record_lines(reader: EventReader, records: Iterator[KafkaRecord]) -> Iterator[_Line]:
     for event in map(reader.event, records):
-        yield _spoken(event), partial(_object, event)
+        yield _format_event(event), partial(_to_json, event)
 
 
-def _spoken(event: Event) -> Text:
+def _format_event(event: ChangeEvent) -> Text:
     """``0/124  u  classicmodels.customers  customerNumber=103  creditLimit: 21000.00 → 25000.00  (file 1, pos 8)``."""
     style = _STYLES.get(event.op[:1], "")
     told = Text(f"{event.record.partition}/{event.record.offset}  ")
     told.append(console.printable(str(event.op or event.note)), style or "dim")
-    for part in (event.table, _named(event.key)):
+    for part in (event.table, _format_key(event.key)):
         told.append(f"  {console.printable(part)}" if part else "")
     both = event.before is not None and event.after is not None
     cells = [
-        _cell(column, *values, both=both)
+        _format_cell(column, *values, both=both)
         for column, values in event.changed().items()
         if both or column not in (event.key or {})
     ]
@@ -150,25 +150,25 @@ def _spoken(event: Event) -> Text:
     return told
 
 
-def _cell(column: str, before: Any, after: Any, *, both: bool) -> Text:
+def _format_cell(column: str, before: Any, after: Any, *, both: bool) -> Text:
     if both:
         name = console.printable(column)
-        return Text.assemble(f"{name}: ", (_plain(before), "red"), " \u2192 ", (_plain(after), "green"))
-    return Text(console.printable(f"{column}={_plain(before if after is None else after)}"))
+        return Text.assemble(f"{name}: ", (_format_value(before), "red"), " \u2192 ", (_format_value(after), "green"))
+    return Text(console.printable(f"{column}={_format_value(before if after is None else after)}"))
 
 
-def _named(key: Mapping[str, Any] | None) -> str:
-    return ", ".join(f"{name}={_plain(value)}" for name, value in (key or {}).items())
+def _format_key(key: Mapping[str, Any] | None) -> str:
+    return ", ".join(f"{name}={_format_value(value)}" for name, value in (key or {}).items())
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value for people: a text as it is."""
     if value is None:
         return "NULL"
     return console.printable(value if isinstance(value, str) else dumps(value))
 
 
-def _object(event: Event) -> str:
+def _to_json(event: ChangeEvent) -> str:
     record = event.record
     told = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
     told |= {"timestamp": record.timestamp, "op": event.op or None, "table": event.table}
@@ -178,7 +178,9 @@ def _object(event: Event) -> str:
     return f"{json.dumps(told, ensure_ascii=False)[:-1]}, {images}}}"
 
 
-def _of_table(context: typer.Context, settings: Settings, name: str, start: Start, *, follow: bool) -> Iterator[_Line]:
+def _table_lines(
+    context: typer.Context, settings: Settings, name: str, start: StartingOffset, *, follow: bool
+) -> Iterator[_Line]:
     """The commits of a table of the lake, by version; those that changed no row are left out, and those of which not
     all is kept are passed over, unless one of these is asked for.
     """
@@ -186,18 +188,18 @@ def _of_table(context: typer.Context, settings: Settings, name: str, start: Star
     from replicator.operate import tail as operation
     from replicator.session import session
 
-    spark, tables_of = session(settings, debug=options.debugging(context), brief=True), assemble.tables(settings)
-    table = diff.table_of(spark, tables_of, settings, name, None)
+    spark, tables_of = session(settings, debug=options.is_debug(context), brief=True), assemble.table_format(settings)
+    table = diff.resolve_table(spark, tables_of, settings, name, None)
     version = start.within(0, 1 + (tables_of.version(spark, table) or 0))
     while True:
         newest = tables_of.version(spark, table) or 0
         while version <= newest:
             try:
-                yield from _of_commit(operation.commit(spark, tables_of, table, version), table)
+                yield from _commit_lines(operation.read_commit(spark, tables_of, table, version), table)
             except VersionMissing as error:
                 if error.oldest is None or start.offset is not None:
                     raise
-                console.narrate(_untold(table, version, error.oldest), style="yellow")
+                console.narrate(_describe_missing(table, version, error.oldest), style="yellow")
                 version = error.oldest
             version += 1
         if not follow:
@@ -205,17 +207,17 @@ def _of_table(context: typer.Context, settings: Settings, name: str, start: Star
         time.sleep(_PAUSE_SECONDS)
 
 
-def _untold(table: Table, first: int, last: int) -> str:
+def _describe_missing(table: Table, first: int, last: int) -> str:
     if first == last:
         return f"What version {first} of {table.name} changed cannot be told: there is not all of it any more."
     return f"What versions {first} to {last} of {table.name} changed cannot be told: there is not all of them any more."
 
 
-def _of_commit(commit: Any, table: Table) -> Iterator[_Line]:
+def _commit_lines(commit: Any, table: Table) -> Iterator[_Line]:
     with commit as (moment, rows):
         at = moment.at.isoformat(" ", "milliseconds")
-        for row in diff.in_order(rows.orderBy("at")).toLocalIterator():
-            change, key, cells = diff.line(row)
+        for row in diff.with_ordered_columns(rows.orderBy("at")).toLocalIterator():
+            change, key, cells = diff.format_row(row)
             text = Text(f"{moment.version}  {at}  ").append_text(change).append(f"  {key.plain}  ").append_text(cells)
             head = json.dumps({"table": table.name, "version": moment.version, "timestamp": at})
-            yield text, partial("{}, {}}}".format, head[:-1], diff.members(row))
+            yield text, partial("{}, {}}}".format, head[:-1], diff.json_members(row))

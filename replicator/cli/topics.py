@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
     import typer
 
-    from replicator.debezium.spoken import Record
+    from replicator.debezium.event_reader import KafkaRecord
     from replicator.settings import Settings
 
-_ONLY_A_FILE = r"[.]{1,2}|[.]{0,2}/.*|.*[.](jsonl|ndjson|gz)"
+_FILE_PATTERN = r"[.]{1,2}|[.]{0,2}/.*|.*[.](jsonl|ndjson|gz)"
 """A name that begins like a path, or ends as files of events do, and no topic or table does."""
 
 
-def recorded(what: str) -> Path | None:
+def recorded_file(what: str) -> Path | None:
     """The file of recorded events that is named, or a pipe of them; None for what may be a topic or a table. Raises
     BadRecording where only a file can be meant, and there is none.
     """
     path = Path(what)
     if path.exists() and not path.is_dir():
         return path
-    if re.fullmatch(_ONLY_A_FILE, what):
+    if re.fullmatch(_FILE_PATTERN, what):
         told = "it is a folder" if path.is_dir() else "there is no such file"
         raise BadRecording(f"a recorded file cannot be read: {told}", where=what, mend="Check the path.")
     return None
@@ -46,47 +46,49 @@ def settings_of(env: str, conf: Path | None, lake: str | None, brokers: str | No
 def source_of(settings: Settings, topic: str, brokers: str | None) -> SourceSpec | None:
     """The source that reads a topic, or stands for one that writes it; None for what nothing here calls a topic."""
     if brokers is not None:
-        return _stranger(topic, brokers, settings)
+        return _ad_hoc_source(topic, brokers, settings)
     found = next((each for each in settings.sources if each.matches(topic)), None)
     if found is not None:
         return replace(found, topics=re.escape(topic))
     feed = next((each for each in settings.feeds if each.topic == topic), None)
-    return None if feed is None else replace(_stranger(topic, feed.bootstrap_servers, settings), options=feed.options)
+    return (
+        None if feed is None else replace(_ad_hoc_source(topic, feed.bootstrap_servers, settings), options=feed.options)
+    )
 
 
-def needed(settings: Settings, topic: str, brokers: str | None) -> SourceSpec:
+def require_source(settings: Settings, topic: str, brokers: str | None) -> SourceSpec:
     """The same of what must be a topic: one that no source names is looked for in the cluster of all sources. Raises
     ConfigError where there is none.
     """
     servers = settings.kafka.bootstrap_servers
-    found = source_of(settings, topic, brokers) or (_stranger(topic, servers, settings) if servers else None)
+    found = source_of(settings, topic, brokers) or (_ad_hoc_source(topic, servers, settings) if servers else None)
     if found is None:
         mend = "Give --brokers HOST:PORT, or `kafka: {bootstrap_servers: ...}` in the configuration."
         raise ConfigError(f"no source reads {topic!r}, and there is no Kafka to look for it in.", mend=mend)
     return found
 
 
-def some(
+def sample_records(
     context: typer.Context, what: str, limit: int, brokers: str | None, env: str, conf: Path | None
-) -> Iterator[Record]:
+) -> Iterator[KafkaRecord]:
     """The first records of a file, or the last of each partition of a topic: ``limit`` of each."""
-    from replicator.debezium.spoken import Start
+    from replicator.debezium.event_reader import StartingOffset
 
-    file = recorded(what)
+    file = recorded_file(what)
     if file is not None:
-        from replicator.sources import lines
+        from replicator.sources import kcat_files
 
-        return islice(lines.of_file(file), limit)
+        return islice(kcat_files.read_records(file), limit)
     from replicator import session
-    from replicator.cli.options import debugging
+    from replicator.cli.options import is_debug
     from replicator.sources.consumer import Topic
 
     settings = settings_of(env, conf, None, brokers)
-    source = needed(settings, what, brokers)
-    jvm = session.jvm(settings, debug=debugging(context))
-    return Topic(what, source.bootstrap_servers, source.options).records(jvm, Start(last=limit), follow=False)
+    source = require_source(settings, what, brokers)
+    jvm = session.jvm(settings, debug=is_debug(context))
+    return Topic(what, source.bootstrap_servers, source.options).records(jvm, StartingOffset(last=limit), follow=False)
 
 
-def _stranger(topic: str, servers: str, settings: Settings) -> SourceSpec:
+def _ad_hoc_source(topic: str, servers: str, settings: Settings) -> SourceSpec:
     name = topic.split(".", maxsplit=1)[0]
     return SourceSpec(name, re.escape(topic), bootstrap_servers=servers, options=settings.kafka.options)

@@ -9,7 +9,7 @@ from replicator.cli import options
 from replicator.cli.console import narrate, print_json, print_text
 from replicator.config import topicnames
 from replicator.config.yamlfile import Problems
-from replicator.debezium import lossy
+from replicator.debezium import known_losses
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, 
     for source in settings.sources:
         if source.is_nowhere:
             narrate(f"warning: {source.name} has no bootstrap servers: set kafka.bootstrap_servers", style="yellow")
-        for table in _unread(source):
+        for table in _excluded_tables(source):
             narrate(f"warning: {source.name} does not read {table}, which its file declares", style="yellow")
-    found = _found(settings)
+    found = _summary(settings)
     if as_json:
         print_json(found)
         return
@@ -38,11 +38,11 @@ def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, 
         print_text(f"{what}: {', '.join(which) if which else 'none'}")
 
 
-def _unread(source: SourceSpec) -> list[str]:
+def _excluded_tables(source: SourceSpec) -> list[str]:
     """Tables that are declared and left out by ``include`` or ``exclude``: a misspelled name, mostly, whose columns,
     hashes and masks would hold for nothing.
     """
-    return [table for table in source.named if not topicnames.reads(source, table)]
+    return [table for table in source.named if not topicnames.includes_table(source, table)]
 
 
 def _check_targets(settings: Settings) -> None:
@@ -62,7 +62,7 @@ def _wrong_kind(target: TargetKeys) -> str | None:
     return None
 
 
-def _found(settings: Settings) -> dict[str, list[str]]:
+def _summary(settings: Settings) -> dict[str, list[str]]:
     return {
         "lake": [settings.lake.root],
         "sources": [source.name for source in settings.sources],
@@ -71,5 +71,5 @@ def _found(settings: Settings) -> dict[str, list[str]]:
         "targets": list(settings.targets),
         "feeds": [feed.name for feed in settings.feeds],
         "connectors": [source.connector.name for source in settings.sources if source.connector is not None],
-        "lossy": [line for source in settings.sources for line in lossy.told(source)],
+        "lossy": [line for source in settings.sources for line in known_losses.describe(source)],
     }

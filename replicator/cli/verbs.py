@@ -111,10 +111,10 @@ class Verbs(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The verb itself in the place of its line."""
         name, found, rest = super().resolve_command(ctx, args)
-        return name, found if name is None else loaded(name), rest
+        return name, found if name is None else load(name), rest
 
 
-def loaded(name: str) -> TyperCommand | TyperGroup:
+def load(name: str) -> TyperCommand | TyperGroup:
     """A verb with its flags, or with its own verbs."""
     module, _, attribute = VERBS[name][0].partition(":")
     found = getattr(importlib.import_module(f"replicator.cli.{module}"), attribute)

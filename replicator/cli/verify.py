@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from replicator.cli import console, options
-from replicator.cli.notes import noted
+from replicator.cli.best_effort import write_best_effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from pyspark.sql import SparkSession
 
-    from replicator.operate.verify import Checks, Comparison, Look, Verdict
+    from replicator.operate.verify import Comparison, Verdict, VerifyInputs, VerifyOptions
     from replicator.operate.verify.marks import Mark, Marks
     from replicator.spec import SourceSpec
 
 _COLUMNS = ("layer", "table", "against", "rows", "missing", "extra", "differing", "in flight", "behind", "verdict")
-_MARKED = ("layer", "table", "against", "verified at", "position", "rows", "checksum")
+_MARK_COLUMNS = ("layer", "table", "against", "verified at", "position", "rows", "checksum")
 
 
 class Layer(str, Enum):
@@ -71,27 +71,29 @@ def verify(
     from replicator import assemble
     from replicator.operate import verify as operate
 
-    declared = options.declared(declare, lake)
+    declared = options.load_declarations(declare, lake)
     settings = options.settings(env, conf, lake).with_formats_of(declared)
-    spark, _ = options.opened(context, settings, source, declared)
-    checks, marks = assemble.checks(spark, settings, declared), assemble.marks(spark, settings)
-    checks = replace(checks, sources=options.of_source(checks.sources, source))
+    spark, _ = options.open_sources(context, settings, source, declared)
+    checks, marks = assemble.verify_inputs(spark, settings, declared), assemble.verification_marks(spark, settings)
+    checks = replace(checks, sources=options.filter_by_source(checks.sources, source))
     layers = operate.LAYERS if not layer else [each.value for each in layer]
     if show:
-        only = {operate.named(spark, checks, name) for name in wanted} if wanted else None
+        only = {operate.resolve_name(spark, checks, name) for name in wanted} if wanted else None
         _show([each for each in marks.every() if each.concerns(layers, only, against, source)], as_json=as_json)
         return
-    comparisons = operate.chosen(spark, checks, wanted or None, layers, against)
+    comparisons = operate.select_comparisons(spark, checks, wanted or None, layers, against)
     if lake is None and operate.SOURCE in layers:
-        _tell_unasked(checks, {each.name for each in settings.sources}, options.flags(env, conf, lake))
-    verdicts = _made(spark, comparisons, operate.Look(sample, wait), marks)
+        _warn_not_compared(checks, {each.name for each in settings.sources}, options.flags(env, conf, lake))
+    verdicts = _compare(spark, comparisons, operate.VerifyOptions(sample, wait), marks)
     if not verdicts:
-        options.lake_there(settings)
+        options.existing_lake(settings)
     _print(verdicts, as_json=as_json)
-    _leave(verdicts)
+    _exit(verdicts)
 
 
-def _made(spark: SparkSession, comparisons: Sequence[Comparison], look: Look, marks: Marks) -> list[Verdict]:
+def _compare(
+    spark: SparkSession, comparisons: Sequence[Comparison], look: VerifyOptions, marks: Marks
+) -> list[Verdict]:
     """All verdicts, each told as it comes."""
     from replicator.operate import verify as operate
 
@@ -100,25 +102,29 @@ def _made(spark: SparkSession, comparisons: Sequence[Comparison], look: Look, ma
     def sizes() -> list[int]:
         return [int(size * look.share) for size in operate.sizes(spark, comparisons)]
 
-    with console.counted_rows("comparing", sizes) as work:
-        for verdict in operate.verify(spark, comparisons, replace(look, advance=work.advance), _kept(marks.note)):
+    with console.row_progress("comparing", sizes) as work:
+        for verdict in operate.verify(
+            spark, comparisons, replace(look, advance=work.advance), _best_effort(marks.note)
+        ):
             work.finish()
             verdicts.append(verdict)
             _narrate(verdict)
     return verdicts
 
 
-def _kept(note: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
+def _best_effort(note: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
     """A mark is less than the verdict."""
 
     def kept(verdict: Verdict) -> None:
-        noted(lambda: note(verdict), f"{verdict.table} ({verdict.against}): `verify --show` will not tell this")
+        write_best_effort(
+            lambda: note(verdict), f"{verdict.table} ({verdict.against}): `verify --show` will not tell this"
+        )
 
     return kept
 
 
 def _print(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
-    rows = [_told(verdict) for verdict in verdicts]
+    rows = [_to_row(verdict) for verdict in verdicts]
     if as_json:
         console.print_json(rows)
     elif rows:
@@ -127,7 +133,7 @@ def _print(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
         console.narrate("There is nothing to compare.", style="yellow")
 
 
-def _leave(verdicts: Sequence[Verdict]) -> None:
+def _exit(verdicts: Sequence[Verdict]) -> None:
     """The exit code of all together: a difference first, then whatever another try may tell."""
     from replicator.errors import exit_code
 
@@ -137,10 +143,10 @@ def _leave(verdicts: Sequence[Verdict]) -> None:
         raise typer.Exit(code)
 
 
-def _tell_unasked(checks: Checks, described: Collection[str], flags: str) -> None:
+def _warn_not_compared(checks: VerifyInputs, described: Collection[str], flags: str) -> None:
     for at in checks.sources:
         if at.source.name not in checks.databases:
-            why, mend = _unasked(at.source, is_described=at.source.name in described)
+            why, mend = _why_not_compared(at.source, is_described=at.source.name in described)
             other = f"{options.command('rebuild', '--all', '--dry-run', flags=flags)} compares it with bronze"
             told = f"{at.source.name}: {why}, so silver is not compared with it{mend}; {other}."
             console.narrate(told, style="yellow")
@@ -152,7 +158,7 @@ def _tell_unasked(checks: Checks, described: Collection[str], flags: str) -> Non
             console.narrate(f"{whole} is append-only: {why}; {other}.", style="yellow")
 
 
-def _unasked(source: SourceSpec, *, is_described: bool) -> tuple[str, str]:
+def _why_not_compared(source: SourceSpec, *, is_described: bool) -> tuple[str, str]:
     """Why nobody asks a source, and how to mend that; '' where it cannot be."""
     if source.database is not None:
         return f"{source.database.kind} cannot be asked", ""
@@ -172,10 +178,12 @@ def _show(marks: Sequence[Mark], *, as_json: bool) -> None:
     elif not rows:
         console.narrate("Nothing was found equal yet.")
     else:
-        console.print_table(_MARKED, [[str(row[column.replace(" ", "_")]) for column in _MARKED] for row in rows])
+        console.print_table(
+            _MARK_COLUMNS, [[str(row[column.replace(" ", "_")]) for column in _MARK_COLUMNS] for row in rows]
+        )
 
 
-def _told(verdict: Verdict) -> dict[str, Any]:
+def _to_row(verdict: Verdict) -> dict[str, Any]:
     word = "equal" if verdict.is_equal else "unknown" if verdict.error is not None else "different"
     if verdict.share < 1 and verdict.error is None:
         word += f" ({verdict.share:.1%} of the keys)"
@@ -188,7 +196,7 @@ def _narrate(verdict: Verdict) -> None:
     if verdict.error is not None:
         console.narrate(f"{place}: {verdict.error}", style="red")
     else:
-        console.narrate(f"{place}: {verdict.rows:,} rows compared, {_told(verdict)['verdict']}")
+        console.narrate(f"{place}: {verdict.rows:,} rows compared, {_to_row(verdict)['verdict']}")
     for column in verdict.not_compared:
         console.narrate(f"{place}: not compared: {column}", style="yellow")
     for column in verdict.columns:

@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from replicator import names
-from replicator.catalog.past import Past
-from replicator.catalog.tables import is_named, refuse_case_twins, views
+from replicator.catalog.as_of import AsOf
+from replicator.catalog.tables import is_named, list_views, refuse_case_conflict
 from replicator.errors import ConfigError
 from replicator.formats import control
-from replicator.spelling import table_meant
-from replicator.transforms.live import live
+from replicator.spelling import did_you_mean_table
+from replicator.transforms.live import select_live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from replicator.protocols import TableFormat
     from replicator.spec import Table
 
-__all__ = ["found", "gold_tables", "named", "register", "silver_tables", "views"]
+__all__ = ["find_table", "gold_tables", "list_views", "register", "register_views", "silver_tables"]
 
 
 def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str) -> list[str]:
@@ -30,20 +30,20 @@ def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str
 
     The names are those of ``catalog.tables.views``. Tables that the query does not mention are not even opened.
     """
-    tables = views(silver_tables(spark, tables_of, lake), gold_tables(spark, tables_of, lake))
-    return named(spark, tables_of, dict(tables), query, Past(None, partial(tables_of.moment, spark)))
+    tables = list_views(silver_tables(spark, tables_of, lake), gold_tables(spark, tables_of, lake))
+    return register_views(spark, tables_of, dict(tables), query, AsOf(None, partial(tables_of.moment, spark)))
 
 
-def named(
-    spark: SparkSession, tables_of: TableFormat, tables: Mapping[str, Table], query: str, past: Past
+def register_views(
+    spark: SparkSession, tables_of: TableFormat, tables: Mapping[str, Table], query: str, past: AsOf
 ) -> list[str]:
     """The same, of tables that are known already, as they were then. Raises ConfigError for names that only case tells
     apart: Spark would show the rows of the last one.
     """
-    refuse_case_twins(tables, query)
+    refuse_case_conflict(tables, query)
 
     def view(name: str, table: Table, version: int | None) -> None:
-        live(tables_of.read(spark, table, version)).createOrReplaceTempView(names.spark(name))
+        select_live(tables_of.read(spark, table, version)).createOrReplaceTempView(names.quote_spark(name))
 
     for name, table in tables.items():
         if is_named(name, query):
@@ -51,16 +51,18 @@ def named(
     return sorted(tables)
 
 
-def found(spark: SparkSession, tables_of: TableFormat, lake: Lake, name: str) -> Table:
+def find_table(spark: SparkSession, tables_of: TableFormat, lake: Lake, name: str) -> Table:
     """The table that ``sql`` knows by a name, or ``[<source>/]<database or schema>.<table>``. Raises ConfigError."""
     silver = silver_tables(spark, tables_of, lake)
-    known = dict(views(silver, gold_tables(spark, tables_of, lake)))
+    known = dict(list_views(silver, gold_tables(spark, tables_of, lake)))
     same = {view: table for view, table in known.items() if name.casefold() == view.casefold()}
     long = {f"{source}/{full}": table for source, full, table in silver if name in (full, f"{source}/{full}")}
     if len(places := {table.location: table for table in (same or long).values()}) == 1:
         return next(iter(places.values()))
     what = (
-        f"{name!r} may be any of several tables" if places else f"there is no table {name!r}{table_meant(name, known)}"
+        f"{name!r} may be any of several tables"
+        if places
+        else f"there is no table {name!r}{did_you_mean_table(name, known)}"
     )
     listed = ", ".join(sorted(long or known)) or "no tables in this lake yet"
     raise ConfigError(what, mend=f"There are: {listed}.")
@@ -74,14 +76,14 @@ def silver_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> li
     found = [
         (source, f"{table}{ending}", of(source, table))
         for ending, root, of in lake.companions()
-        for source, table in _of(spark, tables_of, root)
+        for source, table in _list_tables(spark, tables_of, root)
     ]
-    return found + [(*plain, lake.silver(*plain)) for plain in _of(spark, tables_of, lake.silver_root())]
+    return found + [(*plain, lake.silver(*plain)) for plain in _list_tables(spark, tables_of, lake.silver_root())]
 
 
-def _of(spark: SparkSession, tables_of: TableFormat, root: str) -> Iterator[tuple[str, str]]:
+def _list_tables(spark: SparkSession, tables_of: TableFormat, root: str) -> Iterator[tuple[str, str]]:
     """Source and table name of what lies below a folder with one folder per source."""
-    for source in filter(names.is_encoded, control.folders(spark, root)):
+    for source in filter(names.is_encoded, control.list_folders(spark, root)):
         for table in tables_of.tables(spark, f"{root}/{source}"):
             yield names.decode(source), names.decode_table(table)
 

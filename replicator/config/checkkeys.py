@@ -18,7 +18,7 @@ from replicator.config.columnkeys import ColumnName
 from replicator.config.strict import Strict
 from replicator.spec import rules
 from replicator.spec.rules import Check, Relationship, Rule
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from replicator.spec import Model
 
 
-def plain(value: Any) -> Any:
+def check_plain_value(value: Any) -> Any:
     """A text, number, truth value or date. Raises ValueError for anything else."""
     if not isinstance(value, (str, int, float, bool, date)):
         raise ValueError("a value is a text, a number, true or false, or a date")  # noqa: TRY004 - for pydantic
     return value
 
 
-def _spelled(found: Any) -> Any:
+def _expand_short_form(found: Any) -> Any:
     """A bare word is short for ``{word: true}``."""
     return [{each: True} if isinstance(each, str) else each for each in found] if isinstance(found, list) else found
 
 
 Share = Annotated[float, Field(ge=0)]
-PlainValue = Annotated[Any, AfterValidator(plain)]
+PlainValue = Annotated[Any, AfterValidator(check_plain_value)]
 
 
 class RelationshipKeys(Strict):
@@ -136,12 +136,14 @@ class ModelCheckKeys(_CheckKeys):
 
 ColumnChecks = Annotated[
     tuple[ColumnCheckKeys, ...],
-    BeforeValidator(_spelled, json_schema_input_type=tuple[Literal["not_null", "unique"] | ColumnCheckKeys, ...]),
+    BeforeValidator(
+        _expand_short_form, json_schema_input_type=tuple[Literal["not_null", "unique"] | ColumnCheckKeys, ...]
+    ),
 ]
-ModelChecks = Annotated[tuple[ModelCheckKeys, ...], BeforeValidator(_spelled)]
+ModelChecks = Annotated[tuple[ModelCheckKeys, ...], BeforeValidator(_expand_short_form)]
 
 
-def refuse_switches(checks: Iterable[ColumnCheckKeys], kind: str) -> None:
+def refuse_boolean_values(checks: Iterable[ColumnCheckKeys], kind: str) -> None:
     """Raise ValueError where a column that is no BOOLEAN is to have a truth value, which YAML makes of ``no`` and
     ``on``: right rows, with these texts, would break the check.
     """
@@ -153,7 +155,9 @@ def refuse_switches(checks: Iterable[ColumnCheckKeys], kind: str) -> None:
         )
 
 
-def checks_of(columns: Iterable[tuple[str, Sequence[ColumnCheckKeys]]], model: Sequence[ModelCheckKeys]) -> list[Check]:
+def build_checks(
+    columns: Iterable[tuple[str, Sequence[ColumnCheckKeys]]], model: Sequence[ModelCheckKeys]
+) -> list[Check]:
     """Those of each column, then those of the rows. Raises ValueError where two have one name."""
     found = [each.check(column) for column, checks in columns for each in checks]
     found += [each.check() for each in model]
@@ -164,22 +168,22 @@ def checks_of(columns: Iterable[tuple[str, Sequence[ColumnCheckKeys]]], model: S
     return found
 
 
-def wrong_checks(model: Model, models: Mapping[str, Model]) -> Iterator[tuple[KeyPath, str]]:
+def find_check_errors(model: Model, models: Mapping[str, Model]) -> Iterator[tuple[KeyPath, str]]:
     """Names in a model's checks that lead nowhere: the key in the model's file, and what is wrong."""
     declared = {column.name for column in model.columns}
     for check in model.checks:
         rule = check.rule
         for column in rules.columns(rule):
             if column not in declared and not column.startswith("_"):
-                yield ("checks",), f"{check.name}: {column!r} is no column{nearest(column, declared)}"
+                yield ("checks",), f"{check.name}: {column!r} is no column{suggest(column, declared)}"
         if isinstance(rule, Relationship):
-            wrong = _wrong_relationship(rule, models)
+            wrong = _relationship_error(rule, models)
             if wrong:
                 yield ("columns", rule.column, "checks"), f"{check.name}: {wrong}"
 
 
-def _wrong_relationship(rule: Relationship, models: Mapping[str, Model]) -> str | None:
+def _relationship_error(rule: Relationship, models: Mapping[str, Model]) -> str | None:
     if rule.to not in models:
-        return f"there is no model {rule.to!r}{nearest(rule.to, models)}"
+        return f"there is no model {rule.to!r}{suggest(rule.to, models)}"
     columns = {column.name for column in models[rule.to].columns}
-    return None if rule.field in columns else f"{rule.to} has no column {rule.field!r}{nearest(rule.field, columns)}"
+    return None if rule.field in columns else f"{rule.to} has no column {rule.field!r}{suggest(rule.field, columns)}"

@@ -8,37 +8,37 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from replicator import names
 from replicator.config.strict import Strict
-from replicator.debezium.short_forms import parse_logical
+from replicator.debezium.type_parser import parse_type
 from replicator.errors import ConfigError
 
 
-def _logical(text: str) -> str:
+def _check_logical_type(text: str) -> str:
     try:
-        parse_logical(text)
+        parse_type(text)
     except ConfigError as error:
         raise ValueError(f"{error.what}. {error.mend or ''}".rstrip(" .")) from error
     return text
 
 
-def listed(value: Any) -> Any:
+def normalize_columns(value: Any) -> Any:
     """Columns in either notation as a list: ``{id: int}``, ``{id: {type: int}}`` or ``[{name: id, type: int}]``."""
     if not isinstance(value, dict):
         return value
     return [{"name": n, **t} if isinstance(t, dict) else {"name": n, "type": t} for n, t in value.items()]
 
 
-def single_names(found: list[str], what: str) -> None:
+def refuse_duplicates(found: list[str], what: str) -> None:
     """Raise ValueError when a name is there twice, or again in another case."""
     twice = next((name for name in found if found.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"{what} has {twice!r} twice")
     try:
-        names.refuse_case_twins(found, what)
+        names.refuse_case_conflict(found, what)
     except ConfigError as error:
         raise ValueError(str(error)) from error
 
 
-Logical = Annotated[str, AfterValidator(_logical)]
+Logical = Annotated[str, AfterValidator(_check_logical_type)]
 ColumnName = Annotated[str, Field(min_length=1)]
 
 
@@ -58,14 +58,14 @@ class ColumnKeys(NamedColumnKeys):
     name: ColumnName
 
     @property
-    def is_beside_a_schema(self) -> bool:
+    def supplements_schema(self) -> bool:
         """Whether it says no more than a schema block leaves out."""
-        return self.generated or self.unsigned or parse_logical(self.type).unsigned
+        return self.generated or self.unsigned or parse_type(self.type).unsigned
 
 
 Columns = Annotated[
     tuple[ColumnKeys, ...],
     BeforeValidator(
-        listed, json_schema_input_type=dict[ColumnName, Logical | NamedColumnKeys] | tuple[ColumnKeys, ...]
+        normalize_columns, json_schema_input_type=dict[ColumnName, Logical | NamedColumnKeys] | tuple[ColumnKeys, ...]
     ),
 ]

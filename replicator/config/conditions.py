@@ -6,18 +6,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from replicator.config.sqlwords import ALL, alone, mentioned, obstacle, reckons, strange
-from replicator.spelling import nearest
+from replicator.config.sqlexpressions import (
+    ALL_COLUMNS,
+    find_unknown_column,
+    is_arithmetic,
+    list_columns,
+    row_level_obstacle,
+    single_column,
+)
+from replicator.spelling import suggest
 
 _COMPARE = "neither true nor false: compare it, as in `deleted = 1`"
 _BOOLEAN = "BOOLEAN"
 
 
-def fit(condition: str, generated: Sequence[str]) -> None:
+def check_delete_condition(condition: str, generated: Sequence[str]) -> None:
     """Raise ValueError for an ``apply_as_deletes`` over no column, over one that PostgreSQL's stream never has
     (debezium.md E8), and for one that is no condition on each row.
     """
-    words = mentioned(condition)
+    words = list_columns(condition)
     computed = _first(generated, words)
     if computed is not None:
         raise ValueError(
@@ -25,48 +32,48 @@ def fit(condition: str, generated: Sequence[str]) -> None:
         )
     if not words:
         raise ValueError("apply_as_deletes is a condition over columns and names none of the table's")
-    refuse_across("apply_as_deletes", condition)
-    if reckons(condition):
+    refuse_beyond_row("apply_as_deletes", condition)
+    if is_arithmetic(condition):
         raise ValueError(f"apply_as_deletes gives a number, {_COMPARE}")
 
 
-def refuse_across(what: str, sql: str) -> None:
+def refuse_beyond_row(what: str, sql: str) -> None:
     """Raise ValueError where it does not depend on each row alone, always in the same way (debezium.md M2)."""
-    across = obstacle(sql)
+    across = row_level_obstacle(sql)
     if across is not None:
         raise ValueError(f"{what} has {across}")
 
 
-def refuse_strange(condition: str, table: str, columns: Mapping[str, str]) -> None:
+def refuse_undeclared_columns(condition: str, table: str, columns: Mapping[str, str]) -> None:
     """Raise ValueError for an ``apply_as_deletes`` over none of the declared columns, or over another one, where there
     are some, by the source's name with their Spark types; and for one that is a column alone, and that no ``BOOLEAN``.
     """
     if not columns:
         return
-    words = mentioned(condition)
-    if not {ALL, *columns} & set(words):
-        hint = nearest(words[0], columns)
+    words = list_columns(condition)
+    if not {ALL_COLUMNS, *columns} & set(words):
+        hint = suggest(words[0], columns)
         raise ValueError(f"apply_as_deletes of {table} is a condition over columns and names none of the table's{hint}")
-    refuse_unknown(f"apply_as_deletes of {table}", condition, columns)
-    column = alone(condition)
+    refuse_unknown_column(f"apply_as_deletes of {table}", condition, columns)
+    column = single_column(condition)
     kind = _BOOLEAN if column is None else columns.get(column, _BOOLEAN)
     if kind != _BOOLEAN:
         raise ValueError(f"apply_as_deletes of {table} is {column!r} alone, which is {kind}, {_COMPARE}")
 
 
-def refuse_unknown(what: str, sql: str, columns: Collection[str]) -> None:
+def refuse_unknown_column(what: str, sql: str, columns: Collection[str]) -> None:
     """Raise ValueError where it reads a column that is none of these, by the source's name."""
-    unknown = strange(sql, columns)
+    unknown = find_unknown_column(sql, columns)
     if unknown is not None:
-        hint = nearest(unknown, columns)
+        hint = suggest(unknown, columns)
         raise ValueError(f"{what} reads {unknown!r}, which is no declared column: declare it, if there is one{hint}")
 
 
-def refuse_hidden(condition: str, table: str, hidden: Iterable[str]) -> None:
+def refuse_masked_column(condition: str, table: str, hidden: Iterable[str]) -> None:
     """Raise ValueError where it reads a column that is hidden before bronze: it would not find the value that it looks
     for, and delete nothing.
     """
-    column = _first(hidden, mentioned(condition))
+    column = _first(hidden, list_columns(condition))
     if column is not None:
         raise ValueError(
             f"apply_as_deletes of {table} reads {column!r}, which mask_before_bronze hides: hash it or leave it out in "
@@ -75,4 +82,4 @@ def refuse_hidden(condition: str, table: str, hidden: Iterable[str]) -> None:
 
 
 def _first(columns: Iterable[str], words: Sequence[str]) -> str | None:
-    return next((name for name in columns if name in words or ALL in words), None)
+    return next((name for name in columns if name in words or ALL_COLUMNS in words), None)

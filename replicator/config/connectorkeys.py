@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field, field_validator, model_validator
 
-from replicator.config.strict import Strict, Text, several
+from replicator.config.strict import Strict, Text, to_tuple
 from replicator.spec import Connector, references
 
 Kind = Literal["mysql", "mariadb", "postgresql", "sqlserver", "oracle"]
@@ -31,7 +31,7 @@ _OURS = ("connector.class", "topic.prefix", "name")
 
 
 Name = Annotated[str, Field(min_length=1)]
-Words = Annotated[tuple[Name, ...], BeforeValidator(several, json_schema_input_type=Name | tuple[Name, ...])]
+Words = Annotated[tuple[Name, ...], BeforeValidator(to_tuple, json_schema_input_type=Name | tuple[Name, ...])]
 Topic = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 
@@ -76,7 +76,7 @@ class ConnectorKeys(Strict):
     @classmethod
     def _referred(cls, password: str) -> str:
         if password and not references.is_reference(password):
-            raise ValueError(_plain("password"))
+            raise ValueError(_plain_secret_error("password"))
         return password
 
     @field_validator("config")
@@ -87,7 +87,7 @@ class ConnectorKeys(Strict):
             raise ValueError(f"{ours} follows from kind and name of the source")
         secret = next(references.plain_secrets(config), None)
         if secret is not None:
-            raise ValueError(_plain(secret))
+            raise ValueError(_plain_secret_error(secret))
         return config
 
     @model_validator(mode="after")
@@ -135,7 +135,7 @@ class ConnectorKeys(Strict):
         )
 
 
-def _plain(key: str) -> str:
+def _plain_secret_error(key: str) -> str:
     return (
         f"{key} is a secret in plain text, which Kafka Connect would tell everyone who asks it: write a reference that "
         f"it resolves, such as {references.EXAMPLE}"

@@ -10,11 +10,11 @@ from pydantic import BeforeValidator, Field
 _SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _FORM = r"([1-9]\d{0,5}) ?(minute|hour|day|week)s?"
 
-Written = Annotated[str, Field(pattern=rf"^\s*(0|{_FORM})\s*$")] | Literal[0]
+DurationText = Annotated[str, Field(pattern=rf"^\s*(0|{_FORM})\s*$")] | Literal[0]
 """A duration as it stands in a file."""
 
 
-def seconds(value: Any) -> Any:
+def parse_seconds(value: Any) -> Any:
     """Seconds of ``30 days``; 0 is 0, None stays None. Raises ValueError for anything else."""
     is_switch = isinstance(value, bool)  # YAML's `off`, which Python takes for 0
     if value is None or (value in (0, "0") and not is_switch):
@@ -25,5 +25,5 @@ def seconds(value: Any) -> Any:
     return int(found.group(1)) * _SECONDS[found.group(2)]
 
 
-Duration = Annotated[int, BeforeValidator(seconds, json_schema_input_type=Written)]
-OptionalDuration = Annotated[int | None, BeforeValidator(seconds, json_schema_input_type=Written | None)]
+Duration = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=DurationText)]
+OptionalDuration = Annotated[int | None, BeforeValidator(parse_seconds, json_schema_input_type=DurationText | None)]

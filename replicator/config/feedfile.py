@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, field_validator, model_validator
 
 from replicator.config import conditions, kafka_options
-from replicator.config.columnkeys import single_names
+from replicator.config.columnkeys import refuse_duplicates
 from replicator.config.strict import Strict, Text, check
-from replicator.config.topicnames import reads
-from replicator.config.yamlfile import Problems, files, needed
+from replicator.config.topicnames import includes_table
+from replicator.config.yamlfile import Problems, read_required, yaml_files
 from replicator.spec import Feed, Model, SourceSpec
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-Some = Annotated[str, Field(min_length=1)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
 class FeedKeys(Strict):
@@ -39,24 +39,24 @@ class FeedKeys(Strict):
     """
 
     topic: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
-    table: Some
+    table: NonEmptyText
     version: int = Field(default=1, ge=1)
-    select: dict[Some, Some] = Field(default_factory=dict)
-    where: Some | None = None
+    select: dict[NonEmptyText, NonEmptyText] = Field(default_factory=dict)
+    where: NonEmptyText | None = None
     every_change: bool = False
     tombstones: bool = False
     description: str = ""
-    bootstrap_servers: Some | None = None
+    bootstrap_servers: NonEmptyText | None = None
     options: dict[str, Text] = Field(default_factory=dict)
 
     @field_validator("options")
     @classmethod
     def _allowed(cls, options: dict[str, str]) -> dict[str, str]:
-        return kafka_options.allowed(options)
+        return kafka_options.validate(options)
 
     @model_validator(mode="after")
     def _consistent(self) -> FeedKeys:
-        single_names(list(self.select), "select")
+        refuse_duplicates(list(self.select), "select")
         if self.every_change and "/" not in self.table:
             raise ValueError("every_change is of a source's table: a model has no records")
         return self
@@ -67,11 +67,11 @@ class FeedKeys(Strict):
         if self.where is not None:
             asked["where"] = self.where
         for what, sql in asked.items():
-            conditions.refuse_across(what, sql)
+            conditions.refuse_beyond_row(what, sql)
         return self
 
 
-def feeds(
+def load_feeds(
     folder: Path,
     sources: Sequence[SourceSpec],
     models: Sequence[Model],
@@ -84,19 +84,19 @@ def feeds(
     What is wrong becomes a problem: a table that does not exist, two feeds into one topic, a topic that a source reads.
     """
     found: list[Feed] = []
-    for path in files(folder, problems):
-        document = needed(path, environment, problems)
+    for path in yaml_files(folder, problems):
+        document = read_required(path, environment, problems)
         keys = check(FeedKeys, document, problems) if document.values else None
         if keys is None:
             continue
-        feed = _feed(path.stem, keys, kafka)
-        for key, wrong in _wrong(feed, sources, models, found):
+        feed = _build_feed(path.stem, keys, kafka)
+        for key, wrong in _find_errors(feed, sources, models, found):
             problems.add(wrong, document.origin((key,)))
         found.append(feed)
     return tuple(found)
 
 
-def _feed(name: str, keys: FeedKeys, kafka: tuple[str, Mapping[str, str]]) -> Feed:
+def _build_feed(name: str, keys: FeedKeys, kafka: tuple[str, Mapping[str, str]]) -> Feed:
     servers, options = kafka
     return Feed(
         name,
@@ -113,11 +113,11 @@ def _feed(name: str, keys: FeedKeys, kafka: tuple[str, Mapping[str, str]]) -> Fe
     )
 
 
-def _wrong(
+def _find_errors(
     feed: Feed, sources: Sequence[SourceSpec], models: Sequence[Model], others: Sequence[Feed]
 ) -> list[tuple[str, str]]:
     """What cannot be right: the key, and the sentence."""
-    wrong = _wrong_table(feed, sources, [model.name for model in models])
+    wrong = _table_error(feed, sources, [model.name for model in models])
     found = [("table", wrong)] if wrong else []
     if not feed.bootstrap_servers:
         found.append(("topic", "there is no Kafka to write to: give bootstrap_servers here or under kafka"))
@@ -130,13 +130,13 @@ def _wrong(
     return found
 
 
-def _wrong_table(feed: Feed, sources: Sequence[SourceSpec], models: Sequence[str]) -> str | None:
+def _table_error(feed: Feed, sources: Sequence[SourceSpec], models: Sequence[str]) -> str | None:
     name, slash, table = feed.table.partition("/")
     if not slash:
-        return None if name in models else f"there is no model {name!r}{nearest(name, models)}"
+        return None if name in models else f"there is no model {name!r}{suggest(name, models)}"
     source = next((each for each in sources if each.name == name), None)
     if source is None:
-        return f"there is no source {name!r}{nearest(name, [each.name for each in sources])}"
+        return f"there is no source {name!r}{suggest(name, [each.name for each in sources])}"
     if not all(table.partition(".")):
         return "a table is named <source>/<database or schema>.<table>"
-    return None if reads(source, table) else f"the source {name!r} does not include {table!r}"
+    return None if includes_table(source, table) else f"the source {name!r} does not include {table!r}"

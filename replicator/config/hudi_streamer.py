@@ -42,7 +42,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True)
-class Translated:
+class Translation:
     """``document`` is the source's file; ``same`` are properties that say what is done anyway, ``untold`` those without
     an equivalent, both with the reason.
     """
@@ -52,12 +52,12 @@ class Translated:
     untold: Mapping[str, str] = field(default_factory=dict)
 
 
-def normal(properties: Mapping[str, str]) -> dict[str, str]:
+def normalize(properties: Mapping[str, str]) -> dict[str, str]:
     """Under the names that the tool has today."""
     return {name.replace("hoodie.deltastreamer.", "hoodie.streamer."): text for name, text in properties.items()}
 
 
-def translated(properties: Mapping[str, str], topic: str | None = None, schema: str | None = None) -> Translated:
+def translate(properties: Mapping[str, str], topic: str | None = None, schema: str | None = None) -> Translation:
     """Normal properties as a source's file. ``topic`` is needed where they do not name one; ``schema`` is the text of
     the file that SCHEMA_FILE names. Raises ConfigError.
     """
@@ -77,29 +77,31 @@ def translated(properties: Mapping[str, str], topic: str | None = None, schema: 
     same, untold, options = dict[str, str](), dict[str, str](), dict[str, str]()
     for name, text in properties.items():
         if name == f"{_WRITE}recordkey.field":
-            own["keys"] = _listed(text)
+            own["keys"] = _split_list(text)
         elif name == f"{_WRITE}partitionpath.field":
-            own["partition_by"] = _parts(name, text, untold)
+            own["partition_by"] = _partition_columns(name, text, untold)
         elif name == f"{_WRITE}table.type":
             own["table_type"] = text.lower()
         elif name == SCHEMA_FILE and schema is not None:
             own["columns"] = columns(schema)
         elif name not in (_TOPIC, whence):
-            _other(name, text, same, untold, options)
+            _translate_other(name, text, same, untold, options)
     if options:
         document["options"] = options
-    return Translated(document | {"tables": {table: {k: v for k, v in own.items() if v != []}}}, same, untold)
+    return Translation(document | {"tables": {table: {k: v for k, v in own.items() if v != []}}}, same, untold)
 
 
-def _parts(name: str, text: str, untold: dict[str, str]) -> list[str]:
+def _partition_columns(name: str, text: str, untold: dict[str, str]) -> list[str]:
     """Partition columns; one that says what is made of its values (``created:TIMESTAMP``) has no equivalent."""
-    made = [part for part in _listed(text) if ":" in part]
+    made = [part for part in _split_list(text) if ":" in part]
     if made:
         untold[name] = f"partitions are values of columns as they are, which {', '.join(made)} is not"
-    return [part for part in _listed(text) if part not in made]
+    return [part for part in _split_list(text) if part not in made]
 
 
-def _other(name: str, text: str, same: dict[str, str], untold: dict[str, str], options: dict[str, str]) -> None:
+def _translate_other(
+    name: str, text: str, same: dict[str, str], untold: dict[str, str], options: dict[str, str]
+) -> None:
     if name in _SECRET:
         variable = name.upper().replace(".", "_")
         options[name] = f"${{{variable}}}"
@@ -119,10 +121,10 @@ def _other(name: str, text: str, same: dict[str, str], untold: dict[str, str], o
 
 def _is_allowed(name: str, text: str) -> bool:
     try:
-        return bool(kafka_options.allowed({name: text}))
+        return bool(kafka_options.validate({name: text}))
     except ValueError:
         return False
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]

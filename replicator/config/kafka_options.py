@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 # Offsets, groups and loss are ours.
 _OPTIONS = frozenset(
@@ -30,11 +30,11 @@ _LOGIN_MODULES = (
 _CALLBACK_HANDLERS = ("software.amazon.msk.auth.iam.IAMClientCallbackHandler",)
 
 
-def allowed(options: dict[str, str]) -> dict[str, str]:
+def validate(options: dict[str, str]) -> dict[str, str]:
     """The options, if every one is a client option that cannot change what is read. Raises ValueError."""
     for option, value in options.items():
         if option not in _OPTIONS:
-            raise ValueError(f"the Kafka option {option!r} is not allowed{nearest(option, _OPTIONS)}")
+            raise ValueError(f"the Kafka option {option!r} is not allowed{suggest(option, _OPTIONS)}")
         if option == "sasl.jaas.config" and not re.fullmatch(_jaas(), value.strip(), re.DOTALL):
             raise ValueError(f"{option} must be one entry of {', '.join(_LOGIN_MODULES)}")
         if option == "sasl.client.callback.handler.class" and value not in _CALLBACK_HANDLERS:

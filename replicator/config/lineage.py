@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from replicator.config.yamlfile import KeyPath
 from replicator.spec import FULL, INCREMENTAL, Model
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from replicator.spec import SourceSpec
 
 
-def refresh_of(asked: str | None, inputs: Mapping[str, str], lineage: Mapping[str, Sequence[str]]) -> str:
+def resolve_refresh(asked: str | None, inputs: Mapping[str, str], lineage: Mapping[str, Sequence[str]]) -> str:
     """How a model is refreshed: as its file asks, else incrementally where the lineage names every input."""
     return asked or (INCREMENTAL if all(name in lineage for name in inputs) else FULL)
 
 
-def wrong_lineage(
+def find_lineage_errors(
     model: Model, models: Mapping[str, Model], sources: Sequence[SourceSpec]
 ) -> Iterator[tuple[KeyPath, str]]:
     """What cannot be right in a model's lineage: its key in the model's file, and the sentence."""
@@ -30,11 +30,11 @@ def wrong_lineage(
     for name, columns in model.lineage.items():
         place: KeyPath = ("lineage", name)
         if name not in model.inputs:
-            yield place, f"lineage.{name}: there is no such input{nearest(name, model.inputs)}"
+            yield place, f"lineage.{name}: there is no such input{suggest(name, model.inputs)}"
             continue
         for column in columns:
             if column not in declared and not column.startswith("_"):
-                yield place, f"lineage.{name}: {column!r} is no column{nearest(column, declared)}"
+                yield place, f"lineage.{name}: {column!r} is no column{suggest(column, declared)}"
         key = _key(model.inputs[name], models, sources)
         if key and len(key) != len(columns):
             yield place, f"lineage.{name}: the key is {', '.join(key)}, which takes {len(key)} columns"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pydantic import AfterValidator
 
-from replicator.config.checkkeys import plain
-from replicator.spelling import nearest
+from replicator.config.checkkeys import check_plain_value
+from replicator.spelling import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MemberValues = dict[str, Annotated[Any, AfterValidator(plain)]]
+MemberValues = dict[str, Annotated[Any, AfterValidator(check_plain_value)]]
 
 _WHOLE = frozenset({"smallint", "int2", "integer", "int", "int4", "bigint", "int8"})
 _NUMBER = _WHOLE | {"numeric", "decimal", "real", "float4", "double precision", "float8"}
@@ -33,13 +33,13 @@ class DeclaredColumn(Protocol):
         """Whether it may be left out."""
 
 
-def refuse_wrong_member(
+def refuse_invalid_member(
     member: Mapping[str, object], columns: Mapping[str, DeclaredColumn], key: Sequence[str]
 ) -> None:
     """Raise ValueError for a column that there is not, a value that its type has not, a column that must have one."""
     for name, value in member.items():
         if name not in columns:
-            raise ValueError(f"unknown_member: {name!r} is no column{nearest(name, columns)}")
+            raise ValueError(f"unknown_member: {name!r} is no column{suggest(name, columns)}")
         if not _fits(value, columns[name].type):
             raise ValueError(f"unknown_member: the value of {name} is no {columns[name].type}")
     for name, column in columns.items():

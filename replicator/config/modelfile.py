@@ -14,18 +14,24 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import names
-from replicator.config.checkkeys import ColumnChecks, ModelChecks, checks_of, refuse_switches, wrong_checks
-from replicator.config.columnkeys import listed, single_names
-from replicator.config.lineage import refresh_of, wrong_lineage
-from replicator.config.memberkeys import MemberValues, refuse_wrong_member
-from replicator.config.servedtypes import PostgresName, PostgresType
+from replicator.config.checkkeys import (
+    ColumnChecks,
+    ModelChecks,
+    build_checks,
+    find_check_errors,
+    refuse_boolean_values,
+)
+from replicator.config.columnkeys import normalize_columns, refuse_duplicates
+from replicator.config.lineage import find_lineage_errors, resolve_refresh
+from replicator.config.memberkeys import MemberValues, refuse_invalid_member
+from replicator.config.postgrestypes import PostgresName, PostgresType
 from replicator.config.strict import Strict, check
-from replicator.config.topicnames import reads
-from replicator.config.yamlfile import Document, KeyPath, Problems, files, needed, sql_files
+from replicator.config.topicnames import includes_table
+from replicator.config.yamlfile import Document, KeyPath, Problems, read_required, sql_files, yaml_files
 from replicator.errors import ConfigError
 from replicator.lake import HISTORY
 from replicator.spec import OWN_TABLES, Model, ModelColumn, SourceSpec, Target
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
 
     from replicator.spec.rules import Check
 
-_SPARKS_OWN = ("self", "sqlQuery", "args")
+_SPARK_PARAMETERS = ("self", "sqlQuery", "args")
 """What `SparkSession.sql` calls its own parameters: it would take an input of that name for another thing."""
 
 
@@ -47,7 +53,7 @@ class NamedColumnKeys(Strict):
 
     @model_validator(mode="after")
     def _worded(self) -> NamedColumnKeys:
-        refuse_switches(self.checks, self.type)
+        refuse_boolean_values(self.checks, self.type)
         return self
 
 
@@ -60,13 +66,14 @@ class ColumnKeys(NamedColumnKeys):
 Columns = Annotated[
     tuple[ColumnKeys, ...],
     BeforeValidator(
-        listed, json_schema_input_type=dict[PostgresName, PostgresType | NamedColumnKeys] | tuple[ColumnKeys, ...]
+        normalize_columns,
+        json_schema_input_type=dict[PostgresName, PostgresType | NamedColumnKeys] | tuple[ColumnKeys, ...],
     ),
     Field(min_length=1),
 ]
 
 
-def _not_our_own(table: str) -> str:
+def _refuse_reserved_table(table: str) -> str:
     if table.startswith(OWN_TABLES):
         raise ValueError(f"tables whose names begin with {OWN_TABLES} are for publishing itself")
     return table
@@ -77,7 +84,7 @@ class PublishKeys(Strict):
 
     target: str
     schema_: PostgresName = Field(alias="schema")
-    table: Annotated[PostgresName, AfterValidator(_not_our_own)]
+    table: Annotated[PostgresName, AfterValidator(_refuse_reserved_table)]
 
 
 class ModelKeys(Strict):
@@ -106,24 +113,24 @@ class ModelKeys(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> ModelKeys:
         columns = {column.name: column for column in self.columns}
-        single_names([column.name for column in self.columns], "the list of columns")
-        single_names(list(self.key), "the key")
+        refuse_duplicates([column.name for column in self.columns], "the list of columns")
+        refuse_duplicates(list(self.key), "the key")
         for name in self.key:
             if name not in columns:
-                raise ValueError(f"the key {name!r} is no column{nearest(name, columns)}")
+                raise ValueError(f"the key {name!r} is no column{suggest(name, columns)}")
             if "nullable" in columns[name].model_fields_set and columns[name].nullable:
                 raise ValueError(f"the column {name!r} is part of the key and cannot be nullable")
         self.all_checks()
         if self.unknown_member is not None:
-            refuse_wrong_member(self.unknown_member, {c.name: c for c in self.columns}, self.key)
+            refuse_invalid_member(self.unknown_member, {c.name: c for c in self.columns}, self.key)
         return self
 
     def all_checks(self) -> tuple[Check, ...]:
         """Those of the columns and those of the rows. Raises ValueError where two have one name."""
-        return tuple(checks_of([(column.name, column.checks) for column in self.columns], self.checks))
+        return tuple(build_checks([(column.name, column.checks) for column in self.columns], self.checks))
 
 
-def models(
+def load_models(
     folder: Path,
     sources: Sequence[SourceSpec],
     targets: Sequence[str] | None,
@@ -135,26 +142,26 @@ def models(
     What is wrong becomes a problem: a file without its twin, a placeholder without its input, an input, reference or
     target that does not exist, two models of one table, a circle. *targets* None: their names are not known.
     """
-    told = {path.stem: path for path in files(folder, problems)}
+    told = {path.stem: path for path in yaml_files(folder, problems)}
     for path in sql_files(folder):
         if path.stem not in told:
             problems.add(f"there is no {path.stem}.yaml beside it to say its key, inputs and columns", path)
     found = {}
     for name, path in told.items():
-        document = needed(path, environment, problems)
+        document = read_required(path, environment, problems)
         keys = check(ModelKeys, document, problems) if document.values else None
-        model = _model(name, path, keys, problems) if keys is not None else None
+        model = _build_model(name, path, keys, problems) if keys is not None else None
         if model is not None:
             found[name] = (model, document)
-    _refuse_twins(found, folder, problems)
+    _refuse_conflicts(found, folder, problems)
     by_name = {name: each for name, (each, _) in found.items()}
     for model, document in found.values():
-        known = _Known(told, sources, targets)
-        for key, wrong in known.wrong_links(model):
+        known = _KnownNames(told, sources, targets)
+        for key, wrong in known.find_broken_references(model):
             problems.add(wrong, document.origin(key))
-        for key, wrong in [*wrong_lineage(model, by_name, sources), *wrong_checks(model, by_name)]:
+        for key, wrong in [*find_lineage_errors(model, by_name, sources), *find_check_errors(model, by_name)]:
             problems.add(wrong, document.origin(key))
-    return _in_order([model for model, _ in found.values()], folder, problems)
+    return _sort_by_dependencies([model for model, _ in found.values()], folder, problems)
 
 
 def placeholders(sql: str) -> set[str]:
@@ -165,14 +172,14 @@ def placeholders(sql: str) -> set[str]:
             continue
         if not name.isidentifier() or specification or conversion:
             raise ValueError(f"{{{name}}} is no placeholder: write {{name}}, and {{{{ for a brace")
-        if name in _SPARKS_OWN:
+        if name in _SPARK_PARAMETERS:
             raise ValueError(f"{{{name}}} is a name of Spark's own: call the input something else")
         found.add(name)
     return found
 
 
-def _model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model | None:
-    sql = _sql(path, keys, problems)
+def _build_model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model | None:
+    sql = _read_sql(path, keys, problems)
     if sql is None:
         return None
     columns = tuple(
@@ -180,7 +187,7 @@ def _model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model 
     )
     publish = keys.publish
     target = None if publish is None else Target(publish.target, publish.schema_, publish.table)
-    refresh = refresh_of(keys.refresh, keys.inputs, keys.lineage)
+    refresh = resolve_refresh(keys.refresh, keys.inputs, keys.lineage)
     return Model(
         name,
         sql,
@@ -198,7 +205,7 @@ def _model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model 
     )
 
 
-def _sql(path: Path, keys: ModelKeys, problems: Problems) -> str | None:
+def _read_sql(path: Path, keys: ModelKeys, problems: Problems) -> str | None:
     """The SQL beside a model's file, whose placeholders are its inputs; None where it cannot be read."""
     sql_path = path.with_suffix(".sql")
     try:
@@ -211,53 +218,53 @@ def _sql(path: Path, keys: ModelKeys, problems: Problems) -> str | None:
         problems.add(f"the placeholders cannot be read: {error}", sql_path)
         return None
     for unknown in sorted(used - set(keys.inputs)):
-        problems.add(f"{{{unknown}}} is not among the inputs of {path.name}{nearest(unknown, keys.inputs)}", sql_path)
+        problems.add(f"{{{unknown}}} is not among the inputs of {path.name}{suggest(unknown, keys.inputs)}", sql_path)
     for unused in sorted(set(keys.inputs) - used):
-        problems.add(f"the input {unused!r} is never used in {sql_path.name}{nearest(unused, used)}", path)
+        problems.add(f"the input {unused!r} is never used in {sql_path.name}{suggest(unused, used)}", path)
     return sql
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownNames:
     """What a model may name: other models, tables of the sources, targets (None: not known)."""
 
     models: Mapping[str, Path]
     sources: Sequence[SourceSpec]
     targets: Sequence[str] | None
 
-    def wrong_links(self, model: Model) -> Iterator[tuple[KeyPath, str]]:
+    def find_broken_references(self, model: Model) -> Iterator[tuple[KeyPath, str]]:
         """Every name that leads nowhere: its key in the model's file, and what is wrong."""
         for placeholder, given in model.inputs.items():
-            wrong = self._wrong_input(given)
+            wrong = self._input_error(given)
             if wrong:
                 yield ("inputs", placeholder), f"inputs.{placeholder}: {wrong}"
         for index, name in enumerate(model.references):
             if name not in self.models:
-                yield ("references", index), f"there is no model {name!r}{nearest(name, self.models)}"
+                yield ("references", index), f"there is no model {name!r}{suggest(name, self.models)}"
         target = model.target.connection if model.target is not None else None
         if target is not None and self.targets is not None and target not in self.targets:
-            yield ("publish", "target"), f"there is no target {target!r}{nearest(target, self.targets)}"
+            yield ("publish", "target"), f"there is no target {target!r}{suggest(target, self.targets)}"
 
-    def _wrong_input(self, given: str) -> str | None:
+    def _input_error(self, given: str) -> str | None:
         name, slash, table = given.partition("/")
         if not slash:
-            return None if given in self.models else f"there is no model {given!r}{nearest(given, self.models)}"
+            return None if given in self.models else f"there is no model {given!r}{suggest(given, self.models)}"
         source = next((s for s in self.sources if s.name == name), None)
         if source is None:
-            return f"there is no source {name!r}{nearest(name, [s.name for s in self.sources])}"
+            return f"there is no source {name!r}{suggest(name, [s.name for s in self.sources])}"
         if not all(table.partition(".")):
             return "a table is named <source>/<database or schema>.<table>"
         current = table.removesuffix(HISTORY)
-        if not reads(source, current):
+        if not includes_table(source, current):
             return f"the source {name!r} does not include {current!r}"
         if current != table and not source.declaration(current).has_history:
             return f"{current} keeps no history: say `stored_as_scd_type: 2` for it in the file of its source"
         return None
 
 
-def _refuse_twins(found: Mapping[str, tuple[Model, Document]], folder: Path, problems: Problems) -> None:
+def _refuse_conflicts(found: Mapping[str, tuple[Model, Document]], folder: Path, problems: Problems) -> None:
     try:
-        names.refuse_case_twins(found, str(folder))
+        names.refuse_case_conflict(found, str(folder))
     except ConfigError as error:
         problems.add(str(error))
     served: dict[tuple[str, ...], str] = {}
@@ -270,7 +277,7 @@ def _refuse_twins(found: Mapping[str, tuple[Model, Document]], folder: Path, pro
             problems.add(f"the model {first!r} is published there already", document.origin(("publish",)))
 
 
-def _in_order(found: Sequence[Model], folder: Path, problems: Problems) -> tuple[Model, ...]:
+def _sort_by_dependencies(found: Sequence[Model], folder: Path, problems: Problems) -> tuple[Model, ...]:
     by_name = {model.name: model for model in found}
     needs = {m.name: ({*m.reads, *m.references} & by_name.keys()) for m in found}
     try:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, get_args
 from replicator.config.yamlfile import sql_files
 from replicator.errors import ConfigError
 from replicator.protocols.engine import Dialect
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,20 +35,20 @@ class SavedQuery:
     text: str
 
 
-def queries(folder: Path) -> tuple[SavedQuery, ...]:
+def load_queries(folder: Path) -> tuple[SavedQuery, ...]:
     """Every query of a folder, by name; none where there is no such folder. Raises ConfigError naming file and line."""
-    return tuple(map(_query, sql_files(folder)))
+    return tuple(map(_read_query, sql_files(folder)))
 
 
-def query(folder: Path, name: str) -> SavedQuery:
+def load_query(folder: Path, name: str) -> SavedQuery:
     """The query of that name. Raises ConfigError, with the nearest spelling and the folder."""
     known = [path.stem for path in sql_files(folder)]
     if name not in known:
-        raise ConfigError(f"there is no saved query {name!r}{nearest(name, known)}", where=str(folder))
-    return _query(folder / f"{name}.sql")
+        raise ConfigError(f"there is no saved query {name!r}{suggest(name, known)}", where=str(folder))
+    return _read_query(folder / f"{name}.sql")
 
 
-def _query(path: Path) -> SavedQuery:
+def _read_query(path: Path) -> SavedQuery:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -71,5 +71,5 @@ def _query(path: Path) -> SavedQuery:
 def _dialect(name: str, where: str) -> Dialect:
     found = next((known for known in DIALECTS if known == name.lower()), None)
     if found is None:
-        raise ConfigError(f"there is no dialect {name!r}{nearest(name, DIALECTS)}", where=where)
+        raise ConfigError(f"there is no dialect {name!r}{suggest(name, DIALECTS)}", where=where)
     return found

@@ -99,7 +99,7 @@ if __name__ == "__main__":
 _UNTRACKED = "/lake/\n/metastore_db/\n/spark-warehouse/\nderby.log\n__pycache__/\n"
 
 
-def project(source: str, kind: str | None) -> dict[str, str]:
+def render_project(source: str, kind: str | None) -> dict[str, str]:
     """Texts by path: settings, one source, a job per stage. With a ``kind`` of database the source says how it is
     captured, and how it is asked. The source is called as topics are: letters, digits, dots, hyphens and underscores.
     """

@@ -12,12 +12,12 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_v
 
 from replicator.config import kafka_options
 from replicator.config.awskeys import AwsKeys
-from replicator.config.duration import Duration, OptionalDuration, Written, seconds
+from replicator.config.duration import Duration, DurationText, OptionalDuration, parse_seconds
 from replicator.config.strict import Strict, Text
 from replicator.config.tablekeys import Format
 
 
-def absolute(path: str) -> str:
+def absolute_path(path: str) -> str:
     """A path as the JVM shall have it, whose own working directory may be another; one with a scheme as it is."""
     return path if "://" in path else os.path.abspath(os.path.expanduser(path))
 
@@ -36,7 +36,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*:/|.*://", re.IGNORECASE)
 _LAKE = re.compile(r"s3a://[^/]|hdfs://[^/]|hdfs:///[^/]|file:///[^/]")
 
 
-def _no_file(root: str) -> str:
+def _refuse_file(root: str) -> str:
     """A path that is a folder, or may become one."""
     for path in (Path(root), *Path(root).parents):
         if os.path.isfile(path):  # where nobody may look there is none: the lake's own errors say so
@@ -44,18 +44,18 @@ def _no_file(root: str) -> str:
     return root
 
 
-def _lease(value: Any) -> Any:
+def _parse_lease(value: Any) -> Any:
     """Seconds of ``30 seconds`` and other durations; None of ``off``, which YAML takes for false."""
     if value in (None, "off") or value is False:
         return None
     found = re.fullmatch(_SECONDS, str(value).strip())
-    told = int(found.group(1)) if found else seconds(value)
+    told = int(found.group(1)) if found else parse_seconds(value)
     if told < _SHORTEST_LEASE:
         raise ValueError(f"a lease lasts {_SHORTEST_LEASE} seconds or longer; `off` keeps none")
     return told
 
 
-_Lease = Annotated[str, Field(pattern=rf"^\s*{_SECONDS}\s*$")] | Written | Literal["off", False] | None
+_Lease = Annotated[str, Field(pattern=rf"^\s*{_SECONDS}\s*$")] | DurationText | Literal["off", False] | None
 
 
 class LakeKeys(Strict):
@@ -64,7 +64,7 @@ class LakeKeys(Strict):
     """
 
     root: Name = "./lake"
-    lease: Annotated[int | None, BeforeValidator(_lease, json_schema_input_type=_Lease)] = Field(
+    lease: Annotated[int | None, BeforeValidator(_parse_lease, json_schema_input_type=_Lease)] = Field(
         default=30, validate_default=False
     )
 
@@ -72,7 +72,7 @@ class LakeKeys(Strict):
     @classmethod
     def _absolute(cls, root: str) -> str:
         if not _URL.match(root):
-            return _no_file(absolute(root))
+            return _refuse_file(absolute_path(root))
         whole = re.sub("^file:/(?!/)", "file:///", root).rstrip("/")  # as Hadoop writes it
         if not _LAKE.match(whole):
             raise ValueError(f"a lake is a local directory, s3a://bucket/prefix, hdfs:// or file:///, not {root!r}")
@@ -88,7 +88,7 @@ class KafkaKeys(Strict):
     @field_validator("options")
     @classmethod
     def _allowed(cls, options: dict[str, str]) -> dict[str, str]:
-        return kafka_options.allowed(options)
+        return kafka_options.validate(options)
 
 
 class ConnectKeys(Strict):

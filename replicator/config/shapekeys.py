@@ -37,8 +37,8 @@ OutboxBlock = Annotated[
 
 
 class ShapeKeys(Strict):
-    """How the records of a table, or of all of a source, are to be read where that is not as they look. ``outbox``:
-    they are events. ``deletes`` is the connector's ``delete.tombstone.handling.mode``; ``drop`` needs
+    """How the records of a table, or of all of a source, are to be read where that is not as they look.
+    ``outbox``: they are events. ``deletes`` is the connector's ``delete.tombstone.handling.mode``; ``drop`` needs
     ``accept_lost_deletes``. ``compacted_topic``: of a key older records may be missing.
     """
 
@@ -68,7 +68,7 @@ class ShapeKeys(Strict):
         return self
 
 
-def outbox(told: ShapeKeys, keys: tuple[str, ...], columns: tuple[ColumnKeys, ...]) -> Outbox | None:
+def build_outbox(told: ShapeKeys, keys: tuple[str, ...], columns: tuple[ColumnKeys, ...]) -> Outbox | None:
     """The outbox that a table's entry declares, whose keys and columns are these; None if it is none."""
     if told.outbox is None:
         return None

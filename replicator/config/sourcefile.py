@@ -19,8 +19,8 @@ from replicator.config import shapekeys, tablekeys, topicnames
 from replicator.config.connectorkeys import ConnectorKeys
 from replicator.config.sourcekeys import DeclareKeys, SourceKeys
 from replicator.config.strict import check
-from replicator.config.yamlfile import Document, Problems, files, needed, read
-from replicator.debezium.modes import Modes
+from replicator.config.yamlfile import Document, Problems, read, read_required, yaml_files
+from replicator.debezium.handling_modes import HandlingModes
 from replicator.spec import Connector, Declaration, SourceSpec
 from replicator.spec.connectors import PLACEHOLDER
 
@@ -30,61 +30,64 @@ if TYPE_CHECKING:
 _OF_A_PATTERN = re.compile(r"[\\^$*+?()\[\]{}|,]")
 
 
-def declarations(path: Path | str) -> tuple[Declaration, ...]:
+def load_declarations(path: Path | str) -> tuple[Declaration, ...]:
     """What a ``--declare`` file says about tables. Raises ConfigError that lists everything wrong with it."""
-    return template(path).tables
+    return load_declare_file(path).tables
 
 
-def template(path: Path | str, environment: Mapping[str, str] | None = None) -> SourceSpec:
+def load_declare_file(path: Path | str, environment: Mapping[str, str] | None = None) -> SourceSpec:
     """A ``--declare`` file as a source for recorded events of any name, with the variables of an *environment*. Raises
-    ConfigError as ``declarations`` does.
+    ConfigError as ``load_declarations`` does.
     """
     problems = Problems()
     document = read(Path(path), problems).filled(environment or {}, problems)
-    keys = None if problems.found else check(_model(document), document, problems)
+    keys = None if problems.found else check(_keys_class(document), document, problems)
     problems.raise_if_any()
     if isinstance(keys, SourceKeys):
-        return _source(keys, "", {})
+        return _build_source(keys, "", {})
     if keys is None:
         return SourceSpec("", "")
     return SourceSpec("", "", tables=keys.declarations(), hash_key=keys.secret(), masks=keys.masks())
 
 
-def sources(
+def load_sources(
     folder: Path, bootstrap_servers: str, options: Mapping[str, str], environment: Mapping[str, str], problems: Problems
 ) -> list[tuple[SourceSpec, str]]:
     """Every source of a folder with the file it stands in; servers and options not given there are the shared ones."""
     found: list[tuple[SourceSpec, str]] = []
-    for path in files(folder, problems):
-        document = needed(path, environment, problems)
+    for path in yaml_files(folder, problems):
+        document = read_required(path, environment, problems)
         keys = check(SourceKeys, document, problems) if document.values else None
         if keys is not None:
-            found.append((_source(keys, bootstrap_servers, options), str(path)))
+            found.append((_build_source(keys, bootstrap_servers, options), str(path)))
     _refuse_overlap(found, problems)
     return found
 
 
-def _model(document: Document) -> type[DeclareKeys]:
+def _keys_class(document: Document) -> type[DeclareKeys]:
     own = set(SourceKeys.model_fields) - set(DeclareKeys.model_fields)
     return SourceKeys if own & set(document.values) else DeclareKeys
 
 
-def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]) -> SourceSpec:
+def _build_source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]) -> SourceSpec:
     if keys.objects is not None and keys.deletes is None:
         keys = keys.model_copy(update={"deletes": "rewrite"})  # whatever the first records show: there are no nulls
     known = keys.modes()
-    modes = Modes.of(known)
+    modes = HandlingModes.of(known)
     servers = keys.bootstrap_servers if keys.bootstrap_servers is not None else bootstrap_servers
     return SourceSpec(
         name=keys.name,
-        topics=keys.topics if keys.topics is not None else _topics(keys),
+        topics=keys.topics if keys.topics is not None else _topic_pattern(keys),
         bootstrap_servers=servers,
-        tables=tuple(tablekeys.declaration(name, table, keys, modes) for name, table in keys.tables.items()),
+        tables=tuple(tablekeys.build_declaration(name, table, keys, modes) for name, table in keys.tables.items()),
         placeholder=keys.placeholder,
         options={**options, **keys.options},
         sequence_by=keys.sequence_by,
         default=Declaration(
-            "", outbox=shapekeys.outbox(keys, (), ()), deletes=keys.deletes, compacted_topic=bool(keys.compacted_topic)
+            "",
+            outbox=shapekeys.build_outbox(keys, (), ()),
+            deletes=keys.deletes,
+            compacted_topic=bool(keys.compacted_topic),
         ),
         signals=None if keys.signal_data_collection is None else _last_two(keys.signal_data_collection),
         latin1_bytes=keys.avro_bytes == "latin1",
@@ -92,14 +95,14 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         objects=keys.objects or "",
         whole_transactions=keys.consistency == "transaction",
         database=None if keys.database is None else keys.database.login(),
-        connector=None if keys.connector is None else _connector(keys, keys.connector, servers),
+        connector=None if keys.connector is None else _build_connector(keys, keys.connector, servers),
         hash_key=keys.secret(),
         masks=keys.masks(),
         modes=known,
     )
 
 
-def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) -> Connector:
+def _build_connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) -> Connector:
     """What captures a source, told by its own block and by what the source expects of its records."""
     made = told.connector(keys.name, bootstrap_servers)
     if not (made.tables or made.except_tables):
@@ -107,7 +110,9 @@ def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) ->
         if told.kind == "sqlserver":  # its lists are of <schema>.<table>: those of one database cannot be left out
             include = tuple(dict.fromkeys(map(_last_two, include)))
             exclude = tuple(table for table in exclude if table.count(".") == 1)
-        made = replace(made, tables=tuple(map(_pattern, include)), except_tables=tuple(map(_pattern, exclude)))
+        made = replace(
+            made, tables=tuple(map(_escape_pattern, include)), except_tables=tuple(map(_escape_pattern, exclude))
+        )
     return replace(
         made,
         deletes=keys.deletes or Connector.deletes,
@@ -117,14 +122,14 @@ def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) ->
     )
 
 
-def _topics(keys: SourceKeys) -> str:
+def _topic_pattern(keys: SourceKeys) -> str:
     """By what is included or excluded; a source that says that it is no SQL Server has topics without a database."""
     told = keys.connector or keys.database
     is_other = told is not None and told.kind != "sqlserver"
-    return topicnames.topics(keys.name, keys.include, keys.exclude, "" if is_other else topicnames.ANY_DATABASE)
+    return topicnames.topic_pattern(keys.name, keys.include, keys.exclude, "" if is_other else topicnames.ANY_DATABASE)
 
 
-def _pattern(table: str) -> str:
+def _escape_pattern(table: str) -> str:
     """A table's name in the connector's lists, which are of regular expressions and have commas between them."""
     return _OF_A_PATTERN.sub(lambda found: f"\\{found.group()}", table)
 
@@ -141,8 +146,10 @@ def _refuse_overlap(found: Sequence[tuple[SourceSpec, str]], problems: Problems)
         if twin is not source:
             problems.add(f"{twin_file} has the source {twin.name!r} already", file)
         for other, _ in found:
-            if other.name.startswith(f"{source.name}.") and topicnames.takes_from(source, other):
+            if other.name.startswith(f"{source.name}.") and topicnames.overlaps(source, other):
                 told = (
-                    "say its `kind` in `connector`, or give topics" if topicnames.included(source) else "give include"
+                    "say its `kind` in `connector`, or give topics"
+                    if topicnames.list_included(source)
+                    else "give include"
                 )
                 problems.add(f"the topics of {source.name!r} include those of {other.name!r}: {told}", file)

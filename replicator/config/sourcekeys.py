@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from replicator.config import conditions, kafka_options, tablekeys
-from replicator.config.columnkeys import ColumnName, single_names
+from replicator.config.columnkeys import ColumnName, refuse_duplicates
 from replicator.config.connectorkeys import PORTS, ConnectorKeys, Kind
 from replicator.config.shapekeys import ShapeKeys
 from replicator.config.strict import Strict
 from replicator.config.tablekeys import Pattern, SequenceBy, TableKeys, TableName
-from replicator.debezium.modes import Modes
+from replicator.debezium.handling_modes import HandlingModes
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, Login, Mask
 from replicator.spec.connectors import BINARY, DECIMALS, PLACEHOLDER, TIMES
@@ -42,7 +42,7 @@ class MaskKeys(Strict):
 
     @model_validator(mode="after")
     def _one_of(self) -> MaskKeys:
-        single_names([*self.hash, *self.drop], "mask_before_bronze")
+        refuse_duplicates([*self.hash, *self.drop], "mask_before_bronze")
         if not (self.hash or self.drop):
             raise ValueError("give columns to hash or to drop")
         return self
@@ -73,9 +73,9 @@ class DeclareKeys(Strict):
     @model_validator(mode="after")
     def _asking(self) -> DeclareKeys:
         for name, table in self.tables.items():
-            tablekeys.refuse_strange(name, table, self._shape(table))
+            tablekeys.refuse_undeclared_columns(name, table, self._shape(table))
             if table.apply_as_deletes is not None:
-                conditions.refuse_hidden(table.apply_as_deletes, name, self._hidden(name, table.shards))
+                conditions.refuse_masked_column(table.apply_as_deletes, name, self._hidden(name, table.shards))
         return self
 
     def _shape(self, table: TableKeys) -> ShapeKeys:
@@ -90,7 +90,7 @@ class DeclareKeys(Strict):
     @field_validator("tables")
     @classmethod
     def _apart(cls, tables: dict[str, TableKeys]) -> dict[str, TableKeys]:
-        single_names(list(tables), "the list of tables")
+        refuse_duplicates(list(tables), "the list of tables")
         return tables
 
     def secret(self) -> str:
@@ -103,7 +103,7 @@ class DeclareKeys(Strict):
 
     def declarations(self) -> tuple[Declaration, ...]:
         """The tables as the product's nouns."""
-        return tuple(tablekeys.declaration(name, table) for name, table in self.tables.items())
+        return tuple(tablekeys.build_declaration(name, table) for name, table in self.tables.items())
 
 
 class DatabaseKeys(Strict):
@@ -187,7 +187,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     @field_validator("options")
     @classmethod
     def _allowed(cls, options: dict[str, str]) -> dict[str, str]:
-        return kafka_options.allowed(options)
+        return kafka_options.validate(options)
 
     @model_validator(mode="after")
     def _timed(self) -> SourceKeys:
@@ -237,7 +237,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     @model_validator(mode="after")
     def _appended(self) -> SourceKeys:
         for table in self.tables.values():
-            tablekeys.refuse_appended(table, self._shape(table))
+            tablekeys.refuse_append_only_conflict(table, self._shape(table))
         return self
 
     @model_validator(mode="after")
@@ -279,7 +279,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             if own != its:
                 raise ValueError(f"{key} of the source is {own}, of its connector {its}: say it in one place")
         try:
-            Modes.of(self.modes())
+            HandlingModes.of(self.modes())
         except ConfigError as error:
             raise ValueError(f"{error.what}. {error.mend}") from error
         return self

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, Va
 from pydantic_core import PydanticCustomError
 
 from replicator.config.yamlfile import Document, KeyPath, Problems
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 _NO_NUMBER: Final = "a switch is no number"
 
@@ -59,23 +59,23 @@ def _kinds(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
-def text(value: Any) -> Any:
+def to_text(value: Any) -> Any:
     """YAML's booleans and numbers as Spark writes them."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, (int, float)) else value
 
 
-def several(value: Any) -> Any:
+def to_tuple(value: Any) -> Any:
     """A word alone as a list of one."""
     return (value,) if isinstance(value, str) else value
 
 
-Text = Annotated[str, BeforeValidator(text, json_schema_input_type=str | bool | int | float)]
+Text = Annotated[str, BeforeValidator(to_text, json_schema_input_type=str | bool | int | float)]
 
 
 _MAPPING, _LIST, _NUMBER = "must be a mapping of keys to values", "must be a list", "must be a whole number"
-_IN_YAML = {
+_YAML_MESSAGES = {
     **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _MAPPING),
     **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), _LIST),
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
@@ -103,7 +103,9 @@ def check(model: type[Model], document: Document, problems: Problems) -> Model |
             origin = document.origin(path)
             if origin is not None and origin.missing:
                 continue
-            problems.add(_sentence(model, path, detail["type"], detail["msg"], _at(document.values, path)), origin)
+            problems.add(
+                _format_problem(model, path, detail["type"], detail["msg"], _value_at(document.values, path)), origin
+            )
         return None
 
 
@@ -119,32 +121,36 @@ def _path(loc: KeyPath, document: Document) -> KeyPath:
         key = list(here)[part] if is_entry else part  # type: ignore[index]  # an int
         if (*path, key) in document.origins or index == len(loc) - 1:
             path = (*path, key)
-            here = _inside(here, key)
+            here = _child(here, key)
     return path
 
 
-def _inside(value: Any, key: str | int) -> Any:
+def _child(value: Any, key: str | int) -> Any:
     try:
         return value[key]
     except (KeyError, IndexError, TypeError):
         return None
 
 
-def _at(value: Any, path: KeyPath) -> Any:
+def _value_at(value: Any, path: KeyPath) -> Any:
     """What the file has at a path, or what stands in its way: the 5 of ``columns: {id: 5}`` for its type."""
     for key in path:
-        value = _inside(value, key) if isinstance(value, (dict, list)) else value
+        value = _child(value, key) if isinstance(value, (dict, list)) else value
     return value
 
 
-def _sentence(model: type[BaseModel], path: KeyPath, kind: str, message: str, value: Any) -> str:
+def _format_problem(model: type[BaseModel], path: KeyPath, kind: str, message: str, value: Any) -> str:
     key = ".".join(map(str, path))
     if kind == "extra_forbidden":
-        return f"unknown key {key!r}{nearest(str(path[-1]), _fields(model, path[:-1]))}"
+        return f"unknown key {key!r}{suggest(str(path[-1]), _fields(model, path[:-1]))}"
     if kind == "missing":
         return f"the key {key!r} is missing"
     told = _NO_TEXT.get(type(value)) if kind == "string_type" else None
-    said = told or _IN_YAML.get(kind) or re.sub("^(Input|String) should", "must", message.removeprefix("Value error, "))
+    said = (
+        told
+        or _YAML_MESSAGES.get(kind)
+        or re.sub("^(Input|String) should", "must", message.removeprefix("Value error, "))
+    )
     return f"{key}: {said[0].lower()}{said[1:]}" if key else said
 
 

@@ -9,19 +9,19 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator.config import conditions
-from replicator.config.columnkeys import ColumnKeys, ColumnName, Columns, single_names
+from replicator.config.columnkeys import ColumnKeys, ColumnName, Columns, refuse_duplicates
 from replicator.config.duration import OptionalDuration
-from replicator.config.shapekeys import ShapeKeys, outbox
-from replicator.config.strict import several
+from replicator.config.shapekeys import ShapeKeys, build_outbox
+from replicator.config.strict import to_tuple
 from replicator.config.transformkeys import TransformKeys
-from replicator.debezium.logical import spark_type
-from replicator.debezium.modes import DEFAULT_MODES, Modes
-from replicator.debezium.short_forms import parse_logical, resolved
+from replicator.debezium.handling_modes import DEFAULT_MODES, HandlingModes
+from replicator.debezium.logical_types import spark_type
+from replicator.debezium.type_parser import parse_type, resolve_modes
 from replicator.spec import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Transform
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 
-def _pattern(text: str) -> str:
+def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
@@ -29,17 +29,17 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _two_parts(name: str) -> str:
+def _check_table_name(name: str) -> str:
     database, dot, table = name.partition(".")
     if not (database and dot and table):
         raise ValueError("a table is named <database or schema>.<table>")
     return name
 
 
-TableName = Annotated[str, AfterValidator(_two_parts)]
-Pattern = Annotated[str, AfterValidator(_pattern)]
+TableName = Annotated[str, AfterValidator(_check_table_name)]
+Pattern = Annotated[str, AfterValidator(_check_pattern)]
 Format = Literal["delta", "hudi"]
-Formats = Annotated[tuple[Format, ...], BeforeValidator(several, json_schema_input_type=Format | tuple[Format, ...])]
+Formats = Annotated[tuple[Format, ...], BeforeValidator(to_tuple, json_schema_input_type=Format | tuple[Format, ...])]
 SequenceBy = Literal["position", "source.ts_ms"]
 
 
@@ -80,7 +80,7 @@ class TableKeys(ShapeKeys):
     @property
     def whole(self) -> tuple[ColumnKeys, ...]:
         """The declared columns where these are all that there may be; else none."""
-        return () if all(column.is_beside_a_schema for column in self.columns) else self.columns
+        return () if all(column.supplements_schema for column in self.columns) else self.columns
 
     @model_validator(mode="after")
     def _sharded(self) -> TableKeys:
@@ -107,15 +107,17 @@ class TableKeys(ShapeKeys):
             return self
         if self.schema_changes == "freeze":
             raise ValueError("apply_as_deletes and schema_changes: freeze do not go together: say evolve or fail")
-        conditions.fit(self.apply_as_deletes, [column.name for column in self.columns if column.generated])
+        conditions.check_delete_condition(
+            self.apply_as_deletes, [column.name for column in self.columns if column.generated]
+        )
         return self
 
     @model_validator(mode="after")
     def _kept(self) -> TableKeys:
         if self.table_type is not None and "hudi" not in self.format:
             raise ValueError("table_type belongs to format: hudi")
-        single_names(list(self.format), "format")
-        single_names(list(self.partition_by), "partition_by")
+        refuse_duplicates(list(self.format), "format")
+        refuse_duplicates(list(self.partition_by), "partition_by")
         return self
 
     @model_validator(mode="after")
@@ -145,22 +147,22 @@ class TableKeys(ShapeKeys):
 
     @model_validator(mode="after")
     def _appended(self) -> TableKeys:
-        refuse_appended(self, self)
+        refuse_append_only_conflict(self, self)
         return self
 
     @model_validator(mode="after")
     def _consistent(self) -> TableKeys:
-        single_names([column.name for column in self.columns], "the list of columns")
+        refuse_duplicates([column.name for column in self.columns], "the list of columns")
         declared = [column.name for column in self.whole]
-        single_names(list(self.keys), "the list of keys")
+        refuse_duplicates(list(self.keys), "the list of keys")
         has_own = self.is_router
         unknown = next((key for key in self.keys if declared and not has_own and key not in declared), None)
         if unknown is not None:
-            raise ValueError(f"the key {unknown!r} is no declared column{nearest(unknown, declared)}")
+            raise ValueError(f"the key {unknown!r} is no declared column{suggest(unknown, declared)}")
         return self
 
 
-def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
+def refuse_append_only_conflict(table: TableKeys, shape: ShapeKeys) -> None:
     """Raise ValueError for what an append-only table of this shape cannot be as well."""
     if not table.append_only:
         return
@@ -185,29 +187,29 @@ def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
         raise ValueError(f"{CHANGE} tells the rows of an append-only table apart: no step makes another value of it")
 
 
-def streamed(table: TableKeys, shape: ShapeKeys) -> dict[str, str]:
+def streamed_columns(table: TableKeys, shape: ShapeKeys) -> dict[str, str]:
     """The declared columns that a record of a table of this shape may have, with their Spark types, where they are all
     of them; what the outbox router sends is not declared.
     """
     if shape.is_router:
         return {}
-    own = {column.name: parse_logical(column.type) for column in table.whole if not column.generated}
+    own = {column.name: parse_type(column.type) for column in table.whole if not column.generated}
     return {name: spark_type(logical) for name, logical in own.items()}
 
 
-def refuse_strange(name: str, table: TableKeys, shape: ShapeKeys) -> None:
+def refuse_undeclared_columns(name: str, table: TableKeys, shape: ShapeKeys) -> None:
     """Raise ValueError where the table's SQL reads a column that is not declared, though others are."""
-    columns = streamed(table, shape)
+    columns = streamed_columns(table, shape)
     if table.apply_as_deletes is not None:
-        conditions.refuse_strange(table.apply_as_deletes, name, columns)
+        conditions.refuse_undeclared_columns(table.apply_as_deletes, name, columns)
     if table.transform is not None and columns:
         generated = [column.name for column in table.columns if column.generated]
         shard = [] if table.shard_column is None else [table.shard_column]
         table.transform.refuse_strange(name, [*columns, *generated], shard)
 
 
-def declaration(
-    name: str, table: TableKeys, source: ShapeKeys | None = None, modes: Modes = DEFAULT_MODES
+def build_declaration(
+    name: str, table: TableKeys, source: ShapeKeys | None = None, modes: HandlingModes = DEFAULT_MODES
 ) -> Declaration:
     """What a table's entry declares, and for what it leaves open its source, whose connector has these modes (Y13):
     what the event router sends is none of the connector's columns.
@@ -215,7 +217,7 @@ def declaration(
     shape = table if source is None else table.over(source)
     has_own = shape.is_router
     columns = tuple(
-        Column(each.name, each.type if has_own else resolved(each.type, modes), each.unsigned, each.generated)
+        Column(each.name, each.type if has_own else resolve_modes(each.type, modes), each.unsigned, each.generated)
         for each in table.columns
     )
     return Declaration(
@@ -225,7 +227,7 @@ def declaration(
         table.truncate,
         table.unavailable,
         sequence_by=table.sequence_by,
-        outbox=outbox(shape, table.keys, table.columns),
+        outbox=build_outbox(shape, table.keys, table.columns),
         shape=table.shape,
         deletes=shape.deletes,
         schema_changes=table.schema_changes,
@@ -236,13 +238,13 @@ def declaration(
         twins=table.format[1:],
         merge_on_read=table.table_type == "merge_on_read",
         partition_by=table.partition_by,
-        transform=_transform(table),
+        transform=_build_transform(table),
         shards=table.shards or "",
         append_only=table.append_only,
     )
 
 
-def _transform(table: TableKeys) -> Transform | None:
+def _build_transform(table: TableKeys) -> Transform | None:
     if table.transform is None and table.shard_column is None and table.apply_as_deletes is None:
         return None
     told = Transform() if table.transform is None else table.transform.transform()

@@ -21,7 +21,7 @@ from replicator.config import conditions
 from replicator.config.strict import Strict
 from replicator.errors import ConfigError
 from replicator.spec import Transform
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
-def _function(text: str) -> str:
+def _check_function(text: str) -> str:
     if not _FUNCTION.fullmatch(text):
         raise ValueError("a function is named module:function")
     return text
@@ -46,7 +46,7 @@ class TransformKeys(Strict):
     """
 
     cast: dict[_Name, _Sql] = Field(default_factory=dict)
-    function: Annotated[str, AfterValidator(_function)] | None = None
+    function: Annotated[str, AfterValidator(_check_function)] | None = None
     derive: dict[_Name, _Sql] = Field(default_factory=dict)
     where: _Sql | None = None
     hash: tuple[_Name, ...] = ()
@@ -60,8 +60,8 @@ class TransformKeys(Strict):
         if self.column_list and self.except_column_list:
             raise ValueError("give column_list or except_column_list, not both: each says which columns stay")
         for what in ("hash", "mask", "column_list", "except_column_list"):
-            _refuse_twins(getattr(self, what), what)
-        _refuse_twins(list(self.rename.values()), "rename")
+            _refuse_duplicates(getattr(self, what), what)
+        _refuse_duplicates(list(self.rename.values()), "rename")
         both = set(self.hash) & set(self.mask)
         if both:
             raise ValueError(f"{min(both)!r} is hashed and masked: choose one")
@@ -73,7 +73,7 @@ class TransformKeys(Strict):
     @model_validator(mode="after")
     def _each_alone(self) -> TransformKeys:
         for what, sql in self._asked():
-            conditions.refuse_across(what, sql)
+            conditions.refuse_beyond_row(what, sql)
         return self
 
     def fit(self, columns: Sequence[str], generated: Sequence[str]) -> None:
@@ -84,7 +84,7 @@ class TransformKeys(Strict):
         told = (*self.hash, *self.mask, *self.column_list, *self.except_column_list, *self.rename, *self.cast)
         strange = next((name for name in told if columns and self.function is None and name not in known), None)
         if strange is not None:
-            raise ValueError(f"{strange!r} is no declared column{nearest(strange, known)}")
+            raise ValueError(f"{strange!r} is no declared column{suggest(strange, known)}")
         kept = next((name for name in generated if name not in self.except_column_list), None)
         if self.where is not None and kept is not None and not (self.column_list and kept not in self.column_list):
             raise ValueError(f"where needs whole rows, and {kept!r} is generated: put it into except_column_list")
@@ -97,7 +97,7 @@ class TransformKeys(Strict):
             return
         for what, sql in self._asked():
             further = [*self.derive, *shard] if what == "where" else []
-            conditions.refuse_unknown(f"{what} of {table}", sql, [*columns, *further])
+            conditions.refuse_unknown_column(f"{what} of {table}", sql, [*columns, *further])
 
     def _asked(self) -> list[tuple[str, str]]:
         """Each SQL, with what it is."""
@@ -119,11 +119,11 @@ class TransformKeys(Strict):
         )
 
 
-def _refuse_twins(found: Iterable[str], what: str) -> None:
+def _refuse_duplicates(found: Iterable[str], what: str) -> None:
     listed = list(found)
     if len(set(listed)) < len(listed):
         raise ValueError(f"{what} has a column twice")
     try:
-        names.refuse_case_twins(listed, what)
+        names.refuse_case_conflict(listed, what)
     except ConfigError as error:
         raise ValueError(str(error)) from error

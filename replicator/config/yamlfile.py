@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from replicator.config import filling
+from replicator.config import substitution
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -80,13 +80,13 @@ class Document:
     def over(self, below: Document) -> Document:
         """This document laid over another: mappings merge key by key, everything else replaces."""
         origins = dict(below.origins)
-        values = _merged(below.values, self.values, (), origins, self.origins)
+        values = _merge(below.values, self.values, (), origins, self.origins)
         return Document(values, origins)
 
     def filled(self, environment: Mapping[str, str], problems: Problems) -> Document:
         """Every ``${VAR}`` replaced; one that is missing and has no default becomes a problem."""
         origins = dict(self.origins)
-        values = _filled(self.values, (), origins, environment, problems)
+        values = _substitute(self.values, (), origins, environment, problems)
         return Document(values, origins)
 
 
@@ -100,7 +100,7 @@ def read(path: Path, problems: Problems) -> Document:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         problems.add(f"the file cannot be read: {_reason(error)}", path)
         return Document()
-    walk = _Walk(loader, str(path), problems)
+    walk = _NodeReader(loader, str(path), problems)
     try:
         node = loader.get_single_node()
         values = {} if node is None else walk.value(node)
@@ -116,7 +116,7 @@ def read(path: Path, problems: Problems) -> Document:
     return Document(values, walk.origins)
 
 
-def needed(path: Path, environment: Mapping[str, str], problems: Problems) -> Document:
+def read_required(path: Path, environment: Mapping[str, str], problems: Problems) -> Document:
     """A file that is there to say something, its variables filled; one that says nothing is a problem: what it is
     called after would be missing without a word.
     """
@@ -127,7 +127,7 @@ def needed(path: Path, environment: Mapping[str, str], problems: Problems) -> Do
     return document
 
 
-def files(folder: Path, problems: Problems) -> list[Path]:
+def yaml_files(folder: Path, problems: Problems) -> list[Path]:
     """The YAML files of a folder, by name; none where there is no folder. One that nobody would read, since it ends
     with ``.yml`` or ``.YAML``, is a problem, and a folder that cannot be looked into, or is none.
     """
@@ -157,7 +157,7 @@ def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
 
 
 @dataclass
-class _Walk:
+class _NodeReader:
     """One pass over a parsed file that turns nodes into values and notes the origin of each."""
 
     loader: yaml.SafeLoader
@@ -198,7 +198,7 @@ class _Walk:
             seen.add(key)
 
 
-def _merged(
+def _merge(
     below: dict[str, Any],
     above: dict[str, Any],
     path: KeyPath,
@@ -209,7 +209,7 @@ def _merged(
     for key, value in above.items():
         here = (*path, key)
         if isinstance(value, dict) and isinstance(result.get(key), dict):
-            result[key] = _merged(result[key], value, here, origins, above_origins)
+            result[key] = _merge(result[key], value, here, origins, above_origins)
         else:
             for stale in [p for p in origins if p[: len(here)] == here]:
                 del origins[stale]
@@ -218,16 +218,16 @@ def _merged(
     return result
 
 
-def _filled(
+def _substitute(
     value: Any, path: KeyPath, origins: dict[KeyPath, Origin], environment: Mapping[str, str], problems: Problems
 ) -> Any:
     if isinstance(value, dict):
-        return {k: _filled(v, (*path, k), origins, environment, problems) for k, v in value.items()}
+        return {k: _substitute(v, (*path, k), origins, environment, problems) for k, v in value.items()}
     if isinstance(value, list):
-        return [_filled(v, (*path, i), origins, environment, problems) for i, v in enumerate(value)]
+        return [_substitute(v, (*path, i), origins, environment, problems) for i, v in enumerate(value)]
     if not isinstance(value, str) or "${" not in value:
         return value
-    found, key = filling.filled(value, environment), ".".join(map(str, path))
+    found, key = substitution.substitute(value, environment), ".".join(map(str, path))
     for name in found.missing:
         problems.add(f"{key} needs the environment variable {name}, which is not set", origins.get(path))
     for begun in found.open:

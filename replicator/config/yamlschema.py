@@ -42,19 +42,19 @@ _LIMITS = ("enum", "const", "pattern")
 _ABOUT = ("default", "description", "format", "writeOnly")
 
 
-def schema(kind: str) -> dict[str, Any]:
+def build(kind: str) -> dict[str, Any]:
     """Of one of the KINDS."""
-    made = TypeAdapter(KINDS[kind]).json_schema(schema_generator=_OfYaml)
-    whole = _inside(made, needed=kind != _OVER_ANOTHER)
+    made = TypeAdapter(KINDS[kind]).json_schema(schema_generator=_YamlSchemaGenerator)
+    whole = _allow_nested_variables(made, needed=kind != _OVER_ANOTHER)
     return {"$schema": GenerateJsonSchema.schema_dialect, "title": f"replicator: {kind}", **whole}
 
 
-class _OfYaml(GenerateJsonSchema):
+class _YamlSchemaGenerator(GenerateJsonSchema):
     """What is known of a class alone."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
         made, model = super().model_schema(schema), schema["cls"]
-        _explain(made, model)
+        _add_descriptions(made, model)
         for name, field in model.model_fields.items():
             if isinstance(field.validation_alias, AliasChoices):
                 _add_spellings(made, [each for each in field.validation_alias.choices if isinstance(each, str)])
@@ -63,7 +63,7 @@ class _OfYaml(GenerateJsonSchema):
         return made
 
 
-def _explain(made: dict[str, Any], model: type[BaseModel]) -> None:
+def _add_descriptions(made: dict[str, Any], model: type[BaseModel]) -> None:
     """Give a class, and each of its keys, what docstrings say of it."""
     texts = [" ".join((each.__dict__.get("__doc__") or "").split()).replace("``", "`") for each in model.__mro__[:-2]]
     sentences = [sentence for text in texts for sentence in re.split(r"(?<=\.) (?=[A-Z`])", text)]
@@ -83,11 +83,11 @@ def _add_spellings(made: dict[str, Any], names: list[str]) -> None:
         made["anyOf"] = [{"required": [name]} for name in names]
 
 
-def _open(found: Any, *, needed: bool) -> Any:
+def _allow_variables(found: Any, *, needed: bool) -> Any:
     """A schema that takes a variable in the place of a value, and a value in quotes; what it needs has to be there only
     where that is ``needed``.
     """
-    inside = _inside(found, needed=needed)
+    inside = _allow_nested_variables(found, needed=needed)
     options = inside.get("anyOf", [inside])
     kinds = [each["type"] for each in options if each.get("type") in _AS_TEXT and not {"enum", "const"} & each.keys()]
     limited = bool(kinds) or any(key in each for each in options for key in _LIMITS)
@@ -99,19 +99,19 @@ def _open(found: Any, *, needed: bool) -> Any:
     return about | {"anyOf": [*own.get("anyOf", [own]), text]}
 
 
-def _inside(found: dict[str, Any], *, needed: bool) -> dict[str, Any]:
+def _allow_nested_variables(found: dict[str, Any], *, needed: bool) -> dict[str, Any]:
     """The same of all that a schema holds, but not of itself."""
-    kept = {key: value for key, value in found.items() if _stays(key, value, needed=needed)}
+    kept = {key: value for key, value in found.items() if _is_kept(key, value, needed=needed)}
     for key in {"properties", "$defs"} & kept.keys():
-        kept[key] = {name: _open(each, needed=needed) for name, each in kept[key].items()}
+        kept[key] = {name: _allow_variables(each, needed=needed) for name, each in kept[key].items()}
     for key in {"items", "additionalProperties"} & kept.keys():
-        kept[key] = _open(kept[key], needed=needed) if isinstance(kept[key], dict) else kept[key]
+        kept[key] = _allow_variables(kept[key], needed=needed) if isinstance(kept[key], dict) else kept[key]
     if "anyOf" in kept:
-        kept["anyOf"] = [_inside(each, needed=needed) for each in kept["anyOf"]]
+        kept["anyOf"] = [_allow_nested_variables(each, needed=needed) for each in kept["anyOf"]]
     return kept
 
 
-def _stays(key: str, value: Any, *, needed: bool) -> bool:
+def _is_kept(key: str, value: Any, *, needed: bool) -> bool:
     """Titles repeat their key, and defaults that are no plain values are as Python has them."""
     if key == "default":
         return isinstance(value, (str, int, float)) and value != ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.connect.configuration import CLASSES
-from replicator.spec.references import shown
+from replicator.spec.references import mask
 
 Action = Literal["create", "update", "unchanged", "delete", "foreign"]
 Configs = Mapping[str, Mapping[str, str]]
@@ -50,8 +50,8 @@ def steps(wanted: Configs, running: Configs, *, prune: bool = False) -> Iterator
 def changes(wanted: Mapping[str, str], running: Mapping[str, str]) -> tuple[Change, ...]:
     """The keys that differ; ``name`` is Connect's own."""
     keys = sorted(key for key in {*wanted, *running} - {"name"} if wanted.get(key) != running.get(key))
-    return tuple(Change(key, _shown(key, running), _shown(key, wanted)) for key in keys)
+    return tuple(Change(key, _mask_value(key, running), _mask_value(key, wanted)) for key in keys)
 
 
-def _shown(key: str, config: Mapping[str, str]) -> str | None:
-    return shown(key, config[key]) if key in config else None
+def _mask_value(key: str, config: Mapping[str, str]) -> str | None:
+    return mask(key, config[key]) if key in config else None

@@ -11,9 +11,9 @@ from replicator.connect.differences import Configs, Step, steps
 from replicator.errors import ReplicatorError
 
 if TYPE_CHECKING:
-    from replicator.connect.findings import Finding
+    from replicator.connect.responses import ConnectorInfo, Status
     from replicator.connect.rest import Connect
-    from replicator.connect.told import Known, Status
+    from replicator.connect.validation import Finding
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Outcome:
     idle: tuple[Finding, ...] = ()
 
 
-def difference(connect: Connect, wanted: Configs, *, prune: bool = False) -> list[Step]:
+def plan(connect: Connect, wanted: Configs, *, prune: bool = False) -> list[Step]:
     """What :func:`reconcile` would do; nothing is changed. Raises Unreachable."""
     return list(steps(wanted, {name: known.config for name, known in connect.known().items()}, prune=prune))
 
@@ -41,20 +41,20 @@ def reconcile(connect: Connect, wanted: Configs, todo: Iterable[Step], seconds: 
     """
     known = connect.known()
     for step in todo:
-        yield _tried(connect, step, wanted, known.get(step.connector), seconds)
+        yield _run_step(connect, step, wanted, known.get(step.connector), seconds)
 
 
-def _tried(connect: Connect, step: Step, wanted: Configs, known: Known | None, seconds: float) -> Outcome:
+def _run_step(connect: Connect, step: Step, wanted: Configs, known: ConnectorInfo | None, seconds: float) -> Outcome:
     idle: tuple[Finding, ...] = ()
     try:
         if step.action in ("create", "update"):
             idle = connect.apply(step.connector, wanted[step.connector])
-        return Outcome(step, _settled(connect, step, known, seconds), idle=idle)
+        return Outcome(step, _await_state(connect, step, known, seconds), idle=idle)
     except ReplicatorError as error:
-        return Outcome(step, _seen(connect, step.connector), error, idle)
+        return Outcome(step, _read_state(connect, step.connector), error, idle)
 
 
-def _settled(connect: Connect, step: Step, known: Known | None, seconds: float) -> str:
+def _await_state(connect: Connect, step: Step, known: ConnectorInfo | None, seconds: float) -> str:
     name, before = step.connector, None if known is None else known.status
     if step.action == "foreign":
         return _state(before)
@@ -66,7 +66,7 @@ def _settled(connect: Connect, step: Step, known: Known | None, seconds: float) 
     return connect.wait_running(name, seconds).connector
 
 
-def _seen(connect: Connect, name: str) -> str:
+def _read_state(connect: Connect, name: str) -> str:
     """Its state where Connect still answers."""
     with suppress(ReplicatorError):
         return _state(connect.status(name))

@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 import urllib3
 
-from replicator.connect import told as connect_told
-from replicator.connect.findings import Finding, findings
-from replicator.connect.told import Known, Offset, Plugin, Status
+from replicator.connect import responses as connect_told
+from replicator.connect.responses import ConnectorInfo, Offset, Plugin, Status
+from replicator.connect.validation import Finding, parse_findings
 from replicator.errors import ConfigError, ConnectorFailed, Unreachable
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Connect:
     ) -> None:
         self._url = url.rstrip("/")
         self._patience, self._timeout = patience, timeout
-        self._http = urllib3.PoolManager(retries=False, headers=None if login is None else _basic(*login))
+        self._http = urllib3.PoolManager(retries=False, headers=None if login is None else _basic_auth(*login))
 
     def list(self) -> tuple[str, ...]:
         """Names of all connectors, sorted."""
@@ -56,11 +56,13 @@ class Connect:
         found = [Plugin(each["class"], each["type"], each.get("version") or "") for each in told]
         return tuple(sorted(found, key=lambda plugin: plugin.name))
 
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, ConnectorInfo]:
         """Every connector with its configuration and status, by name."""
         told = self._json(self._call("GET", "/connectors?expand=info&expand=status"))
         return {
-            name: Known(each["info"]["config"], connect_told.status(each["status"]) if "status" in each else None)
+            name: ConnectorInfo(
+                each["info"]["config"], connect_told.parse_status(each["status"]) if "status" in each else None
+            )
             for name, each in sorted(told.items())
             if "info" in each
         }
@@ -96,14 +98,14 @@ class Connect:
         body = {**config, "name": name}
         path = f"/connector-plugins/{_path(plugin)}/config/validate"
         told = self._json(self._call("PUT", path, body, seconds=_VALIDATION_SECONDS))
-        return tuple(findings(told, body))
+        return tuple(parse_findings(told, body))
 
     def status(self, name: str) -> Status | None:
         """The connector's state; None when Connect does not know it, or not yet, right after :meth:`apply`."""
         response = self._call("GET", f"/connectors/{_path(name)}/status", may_miss=True)
         if response.status == _NOT_FOUND:
             return None
-        return connect_told.status(self._json(response))
+        return connect_told.parse_status(self._json(response))
 
     def wait_running(self, name: str, seconds: float = 60.0) -> Status:
         """Wait until connector and tasks run, and do so for two seconds: the first answers may be of the state before.
@@ -258,7 +260,7 @@ class Connect:
         return ConfigError(what, where=self._url)
 
 
-def _basic(user: str, password: str) -> dict[str, str]:
+def _basic_auth(user: str, password: str) -> dict[str, str]:
     return {"authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 

@@ -24,8 +24,8 @@ def send(jvm: Any, bootstrap_servers: str, options: Mapping[str, str], topic: st
     """Send a signal to the connector whose ``topic.prefix`` is given; a topic that is not there is made, with the one
     partition that Debezium reads. Raises Unreachable, LoginRefused.
     """
-    brokers.must_listen(bootstrap_servers)
-    _have(jvm, bootstrap_servers, options, topic)
+    brokers.check_reachable(bootstrap_servers)
+    _ensure_topic(jvm, bootstrap_servers, options, topic)
     settings = jvm.java.util.Properties()
     for name, value in {**options, **_PINNED, "bootstrap.servers": bootstrap_servers}.items():
         settings.put(name, value)
@@ -35,12 +35,12 @@ def send(jvm: Any, bootstrap_servers: str, options: Mapping[str, str], topic: st
         record = jvm.org.apache.kafka.clients.producer.ProducerRecord(topic, 0, prefix, signal.message())
         producer.send(record).get()
     except Py4JJavaError as error:
-        raise brokers.failed(error, bootstrap_servers) from error
+        raise brokers.client_error(error, bootstrap_servers) from error
     finally:
         producer.close(jvm.java.time.Duration.ofSeconds(1))
 
 
-def _have(jvm: Any, bootstrap_servers: str, options: Mapping[str, str], topic: str) -> None:
+def _ensure_topic(jvm: Any, bootstrap_servers: str, options: Mapping[str, str], topic: str) -> None:
     with brokers.admin(jvm, bootstrap_servers, options) as admin:
         if admin.listTopics().names().get().contains(topic):
             return

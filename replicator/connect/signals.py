@@ -17,8 +17,8 @@ from uuid import uuid4
 
 from replicator.connect.configuration import CLASSES
 from replicator.errors import ConfigError
-from replicator.names import postgres, spark
-from replicator.spelling import meant
+from replicator.names import quote_postgres, quote_spark
+from replicator.spelling import did_you_mean
 
 EXECUTE, STOP = "execute-snapshot", "stop-snapshot"
 INCREMENTAL, BLOCKING = "INCREMENTAL", "BLOCKING"
@@ -51,7 +51,7 @@ class Signal:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SnapshotRequest:
     """What is wanted of tables, which are called as silver calls them; ``where`` is SQL, '' for all rows. ``whole``:
     what is not mentioned shall go.
     """
@@ -63,16 +63,16 @@ class Asked:
     whole: bool = False
 
 
-def signal(asked: Asked, config: Mapping[str, str]) -> Signal:
+def build_signal(asked: SnapshotRequest, config: Mapping[str, str]) -> Signal:
     """The signal to a connector that runs with this configuration.
 
     Raises ConfigError: a table that the connector does not capture, an incremental snapshot without a signal table, a
     condition of several tables, what cannot be stopped.
     """
-    _refuse(asked, config)
+    _refuse_conflicts(asked, config)
     kind = next((kind for kind, name in CLASSES.items() if name == config["connector.class"]), "")
     for table in asked.tables:
-        _refuse_nameless(table, kind)
+        _refuse_malformed(table, kind)
         _refuse_uncaptured(table, config)
     names = {table: _full_name(table, kind, config) for table in asked.tables}
     data: dict[str, Any] = {
@@ -98,7 +98,7 @@ def table(config: Mapping[str, str]) -> str:
     return config.get("signal.data.collection", "") if reads else ""
 
 
-def must_listen(name: str, config: Mapping[str, str]) -> None:
+def require_channel(name: str, config: Mapping[str, str]) -> None:
     """Raise ConfigError where a connector reads signals from nowhere."""
     if not topic(config) and not table(config):
         raise ConfigError(f"the connector {name} reads no signals", mend=_SIGNALS)
@@ -115,15 +115,15 @@ def notifications(name: str, config: Mapping[str, str], *, whole: bool = False) 
     return found
 
 
-def quoted(kind: str, name: str) -> str:
+def quote(kind: str, name: str) -> str:
     """A table as SQL of that kind names it; Oracle's statements know no database."""
     parts = name.split(".")
     if kind in ("mysql", "mariadb"):
-        return ".".join(map(spark, parts))  # back-quotes, as Spark's
-    return postgres(*(parts[-2:] if kind == "oracle" else parts))
+        return ".".join(map(quote_spark, parts))  # back-quotes, as Spark's
+    return quote_postgres(*(parts[-2:] if kind == "oracle" else parts))
 
 
-def _refuse(asked: Asked, config: Mapping[str, str]) -> None:
+def _refuse_conflicts(asked: SnapshotRequest, config: Mapping[str, str]) -> None:
     if asked.whole and (asked.where or asked.blocking or asked.stop):
         mend = "Leave --where, --blocking and --stop out: only an incremental snapshot says which end is its own."
         raise ConfigError("--remove-missing needs an incremental snapshot of all rows", mend=mend)
@@ -140,19 +140,19 @@ def _refuse(asked: Asked, config: Mapping[str, str]) -> None:
         raise ConfigError("an incremental snapshot needs a signal table for its watermarks", mend=mend)
 
 
-def _refuse_nameless(table: str, kind: str) -> None:
+def _refuse_malformed(table: str, kind: str) -> None:
     parts = table.split(".")
     if len(parts) not in ((2, 3) if kind in _THREE_PARTS else (2,)) or not all(parts):
         raise ConfigError(f"{table!r} is no table", mend="Write <database or schema>.<table>.")
 
 
-def named(config: Mapping[str, str]) -> list[str]:
+def list_captured(config: Mapping[str, str]) -> list[str]:
     """The tables that the connector's list names one by one, by no expression, as silver calls them."""
-    listed = _each(config.get("table.include.list", ""))
+    listed = _split_expressions(config.get("table.include.list", ""))
     return [re.sub(r"\\(\W)", r"\1", one) for one in listed if re.fullmatch(r"(?:[\w.\s-]|\\\W)+", one)]
 
 
-def left_out(table: str, config: Mapping[str, str]) -> str:
+def excluding_key(table: str, config: Mapping[str, str]) -> str:
     """The key of the list by which a table is not captured; '' for one that is."""
     parts = table.split(".")
     name = ".".join(parts[-2:])
@@ -165,21 +165,21 @@ def left_out(table: str, config: Mapping[str, str]) -> str:
 
 
 def _refuse_uncaptured(table: str, config: Mapping[str, str]) -> None:
-    key = left_out(table, config)
+    key = excluding_key(table, config)
     if key:
-        hint = meant(".".join(table.split(".")[-2:]), named(config))
+        hint = did_you_mean(".".join(table.split(".")[-2:]), list_captured(config))
         mend = "Its file says which tables are captured; `replicator connect apply` makes it so."
         raise ConfigError(f"{table} is not captured: {key} is {config[key]}{hint}", mend=mend)
 
 
-def _each(expressions: str) -> list[str]:
+def _split_expressions(expressions: str) -> list[str]:
     return [one.replace(r"\,", ",").strip() for one in re.split(r"(?<!\\),", expressions) if one.strip()]
 
 
 def _matches(expressions: str, name: str) -> bool:
     """Whether one of Debezium's regular expressions means a name; one that only Java reads is not second-guessed."""
     try:
-        return any(re.fullmatch(one, name, re.IGNORECASE) for one in _each(expressions))
+        return any(re.fullmatch(one, name, re.IGNORECASE) for one in _split_expressions(expressions))
     except re.error:
         return True
 
@@ -200,13 +200,13 @@ def _literal(name: str) -> str:
     return re.sub(r"([^\w])", r"\\\1", name)
 
 
-def _condition(asked: Asked, kind: str, name: str) -> dict[str, str]:
+def _condition(asked: SnapshotRequest, kind: str, name: str) -> dict[str, str]:
     """An incremental snapshot takes a condition for what an expression means; a blocking one the whole query, under the
     very name: an expression is not found there, and all rows are read.
     """
     if not asked.blocking:
         return {"data-collection": _literal(name), "filter": asked.where}
-    query = f"SELECT * FROM {quoted(kind, name)} WHERE {asked.where}"  # noqa: S608 - the user's own SQL, at the source
+    query = f"SELECT * FROM {quote(kind, name)} WHERE {asked.where}"  # noqa: S608 - the user's own SQL, at the source
     return {"data-collection": name, "filter": query}
 
 

@@ -13,17 +13,19 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator.databases import logins, told
-from replicator.databases.told import WHOLE, Told
+from replicator.database_snapshots import DatabaseColumn, RangeFilter, ValueFilter, missing_table
+from replicator.databases import column_codecs, connections
+from replicator.databases.column_codecs import INTEGER_TYPES, ColumnCodec
 from replicator.errors import ConfigError, TableStopped, Unreachable
-from replicator.glances import Among, Held, Within, no_table
 from replicator.spec import Login
 
 _COLUMNS = (
     "SELECT column_name, lower(column_type), is_nullable = 'YES' FROM information_schema.columns "
     "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
 )
-_GONE = frozenset({1040, 1044, 1045, 1049, 1053, 1129, 1130, 1203, 1226, 2002, 2003, 2006, 2013, 2026, 2055})
+_CONNECTION_ERRORS = frozenset(
+    {1040, 1044, 1045, 1049, 1053, 1129, 1130, 1203, 1226, 2002, 2003, 2006, 2013, 2026, 2055}
+)
 """Errors that are about the connection: refused, broken, too many."""
 _LONGER = "Give the user that reads a longer {}, or compare a `--sample`."
 _GRANT = "Grant the user that reads SELECT of it."
@@ -40,7 +42,7 @@ _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longte
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _WHOLE = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "year": 2}
 """Whole numbers with their bytes."""
-_DAY = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_DATE_PATTERN = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _ZONES: Mapping[tuple[str, type[T.DataType]], str] = {
     ("date", T.DateType): "",
     ("datetime", T.TimestampNTZType): "",
@@ -71,7 +73,7 @@ class MysqlDatabase:
         return f"{self.host}:{self.port}"
 
     @contextmanager
-    def glance(self) -> Iterator[MysqlGlance]:
+    def read_snapshot(self) -> Iterator[MysqlSnapshot]:
         """A look at this moment. Raises Unreachable, LoginRefused; ConfigError without PyMySQL, or what it needs."""
         client = _client()
         try:
@@ -80,58 +82,60 @@ class MysqlDatabase:
                 connect_timeout=10, init_command="SET time_zone = '+00:00', sql_mode = ''", **self.tls,
             )  # fmt: skip
         except client.MySQLError as error:
-            raise logins.shut("the database", error, self.where, logins.BINLOG_REFUSES) from None
+            raise connections.connect_error(
+                "the database", error, self.where, connections.BINLOG_LOGIN_ERRORS
+            ) from None
         except RuntimeError as error:
-            raise logins.lacking(error, self.where) from error
+            raise connections.missing_client_error(error, self.where) from error
         with closing(session):
-            yield MysqlGlance(session, self.where)
+            yield MysqlSnapshot(session, self.where)
 
 
-class MysqlGlance:
+class MysqlSnapshot:
     """``Glance`` in one transaction of a session."""
 
     def __init__(self, session: Any, where: str) -> None:
         self._session, self._where = session, where
-        with self._refusing("the server"), session.cursor() as cursor:
+        with self._translate_errors("the server"), session.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-            file, place = _end_of_log(cursor)
+            file, place = _binlog_end(cursor)
         self.position = f"{file}:{place}" if file else ""
-        self._reached = _reached(file, place)
+        self._reached = _major_of(file, place)
 
-    def columns(self, table: str) -> Sequence[Held]:
+    def columns(self, table: str) -> Sequence[DatabaseColumn]:
         """The table's columns with the types that its definition has."""
-        with self._refusing(table), self._session.cursor() as cursor:
+        with self._translate_errors(table), self._session.cursor() as cursor:
             cursor.execute(_COLUMNS, table.split(".", 1))
-            found = [Held(name, _plain(kind), bool(nullable)) for name, kind, nullable in cursor.fetchall()]
+            found = [DatabaseColumn(name, _decoded(kind), bool(nullable)) for name, kind, nullable in cursor.fetchall()]
         if not found:
-            raise no_table(table, self._where)
+            raise missing_table(table, self._where)
         return found
 
-    def told(self, held: Held, kind: T.DataType) -> Told | None:
+    def told(self, held: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
         """How a value of the column becomes one of that type of Spark's."""
-        return told_as(held, kind)
+        return codec_for(held, kind)
 
     def rows(
         self,
         table: str,
         texts: Sequence[tuple[str, str]],
-        among: Among | None,
+        among: ValueFilter | None,
         chunk: int,
-        within: Within | None = None,
+        within: RangeFilter | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:
         """The texts of the columns, row by row in chunks."""
         place = ".".join(map(_quoted, table.split(".", 1)))
-        query, values = f"SELECT {_listed(texts)} FROM {place}", list[Any]()  # noqa: S608 - names are quoted
+        query, values = f"SELECT {_select_list(texts)} FROM {place}", list[Any]()  # noqa: S608 - names are quoted
         if among is not None:
             one = f"({', '.join(['%s'] * len(among[0]))})"
-            query += f" WHERE ({_listed(among[0])}) IN ({', '.join([one] * len(among[1]))})"
+            query += f" WHERE ({_select_list(among[0])}) IN ({', '.join([one] * len(among[1]))})"
             values = [value for row in among[1] for value in row]
         elif within is not None:
-            query += f" WHERE {_inside(_listed([within[0]]), within[1])}"
+            query += f" WHERE {_in_intervals(_select_list([within[0]]), within[1])}"
             values = [end for interval in within[1] for end in interval if end is not None]
         streamed = importlib.import_module("pymysql.cursors").SSCursor
-        with self._refusing(table), self._session.cursor(streamed) as cursor:
+        with self._translate_errors(table), self._session.cursor(streamed) as cursor:
             cursor.execute(query, values)
             while found := cursor.fetchmany(chunk):
                 yield found
@@ -141,12 +145,12 @@ class MysqlGlance:
         return F.lit(False) if self._reached is None else F.substring(seq, 5, 20) > self._reached
 
     @contextmanager
-    def _refusing(self, what: str) -> Iterator[None]:
+    def _translate_errors(self, what: str) -> Iterator[None]:
         client = _client()
         try:
             yield
         except client.MySQLError as error:
-            if (error.args and error.args[0] in _GONE) or isinstance(error, client.err.InterfaceError):
+            if (error.args and error.args[0] in _CONNECTION_ERRORS) or isinstance(error, client.err.InterfaceError):
                 raise Unreachable(f"{_reason(error)} while {what} was read.", where=self._where) from None
             number = error.args[0] if error.args else "?"
             reason, mend = (f": {error.args[-1]}", _MENDS[number]) if number in _MENDS else ("", None)
@@ -156,10 +160,10 @@ class MysqlGlance:
 
 def source(login: Login) -> MysqlDatabase:
     """The database of a source."""
-    return MysqlDatabase(login.host, login.port, login.user, login.password, logins.tls(login))
+    return MysqlDatabase(login.host, login.port, login.user, login.password, connections.tls_arguments(login))
 
 
-def told_as(held: Held, kind: T.DataType) -> Told | None:
+def codec_for(held: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
     """How a value of a column of MariaDB or MySQL becomes one of Spark's; None where nobody can say (types.md Y6)."""
     base = re.split(r"\W", held.type, maxsplit=1)[0]
     if base in _WHOLE or base == "decimal":
@@ -168,46 +172,52 @@ def told_as(held: Held, kind: T.DataType) -> Told | None:
         return _as_text(held.type, base)
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         exact = base == "double" if isinstance(kind, T.DoubleType) else base == "float"
-        return told.plain(_DOUBLE, kind) if exact else None
+        return column_codecs.cast(_DOUBLE, kind) if exact else None
     if isinstance(kind, T.BinaryType):
-        return told.hexed("HEX({})") if base in _BYTES else None
-    return _moment(held, base, kind) or _flags(base, kind)
+        return column_codecs.hex_bytes("HEX({})") if base in _BYTES else None
+    return _temporal(held, base, kind) or _bit_or_set(base, kind)
 
 
-def _number(type_: str, base: str, kind: T.DataType) -> Told | None:
+def _number(type_: str, base: str, kind: T.DataType) -> ColumnCodec | None:
     if isinstance(kind, T.BooleanType):
-        return Told(_CAST, lambda text: text != "0") if base == "tinyint" else None
+        return ColumnCodec(_CAST, lambda text: text != "0") if base == "tinyint" else None
     if base == "bigint" and "unsigned" in type_ and isinstance(kind, T.LongType):
-        return Told(_CAST, _signed)
-    return told.number(_CAST, kind, size=_WHOLE.get(base, 0) * (2 if "unsigned" in type_ else 1))
+        return ColumnCodec(_CAST, _signed)
+    return column_codecs.number(_CAST, kind, size=_WHOLE.get(base, 0) * (2 if "unsigned" in type_ else 1))
 
 
-def _as_text(type_: str, base: str) -> Told | None:
+def _as_text(type_: str, base: str) -> ColumnCodec | None:
     if base == "json":
-        return told.json(_AS_TEXT)
+        return column_codecs.json_text(_AS_TEXT)
     backslash_is_lost = base == "enum" and re.search(r",(?!')|(?<!'),", type_[5:-1]) is not None
     return (
-        told.plain(_AS_TEXT, T.StringType(), f"CAST({_AS_TEXT} AS BINARY)")
+        column_codecs.cast(_AS_TEXT, T.StringType(), f"CAST({_AS_TEXT} AS BINARY)")
         if base in _TEXTS and not backslash_is_lost
         else None
     )
 
 
-def _moment(held: Held, base: str, kind: T.DataType) -> Told | None:
+def _temporal(held: DatabaseColumn, base: str, kind: T.DataType) -> ColumnCodec | None:
     """Dates and times; a zero date is NULL, or 1970 where there is no NULL: so the connector sends it (types.md 4)."""
     zero = "NULL" if held.nullable else "'1970-01-01 00:00:00'"
     dated = f"IF(LEFT({_CAST}, 10) = '0000-00-00', {zero}, {_CAST})"
     zone = _ZONES.get((base, type(kind)))
     if zone is not None:
-        return Told(dated, lambda text: F.concat(told.within(text, _DAY), F.lit(zone)).cast(kind), may_not_fit=True)
-    return Told(_CAST, _micros) if base == "time" and isinstance(kind, T.LongType) else None
+        return ColumnCodec(
+            dated,
+            lambda text: F.concat(column_codecs.matching(text, _DATE_PATTERN), F.lit(zone)).cast(kind),
+            may_not_fit=True,
+        )
+    return ColumnCodec(_CAST, _micros) if base == "time" and isinstance(kind, T.LongType) else None
 
 
-def _flags(base: str, kind: T.DataType) -> Told | None:
-    if base == "bit" and isinstance(kind, (T.BooleanType, *WHOLE)):
-        return Told(_BIT, lambda text: text.cast("bigint").cast(kind))
+def _bit_or_set(base: str, kind: T.DataType) -> ColumnCodec | None:
+    if base == "bit" and isinstance(kind, (T.BooleanType, *INTEGER_TYPES)):
+        return ColumnCodec(_BIT, lambda text: text.cast("bigint").cast(kind))
     if base == "set" and isinstance(kind, T.ArrayType):
-        return Told(_AS_TEXT, lambda text: F.when(text == "", F.array().cast(kind)).otherwise(F.split(text, ",")))
+        return ColumnCodec(
+            _AS_TEXT, lambda text: F.when(text == "", F.array().cast(kind)).otherwise(F.split(text, ","))
+        )
     return None
 
 
@@ -226,7 +236,7 @@ def _micros(text: Column) -> Column:
     return F.when(text.startswith("-"), -1).otherwise(1) * (seconds * 1_000_000 + behind)
 
 
-def _end_of_log(cursor: Any) -> tuple[str, str]:
+def _binlog_end(cursor: Any) -> tuple[str, str]:
     """File and position of the snapshot itself, which MariaDB tells, or of MySQL's log just behind it; '' where there
     is none, or the login may not ask.
     """
@@ -243,13 +253,13 @@ def _end_of_log(cursor: Any) -> tuple[str, str]:
     return "", ""
 
 
-def _reached(file: str, place: str) -> str | None:
+def _major_of(file: str, place: str) -> str | None:
     """The end of the log as ``debezium/position.py`` writes places."""
     number = re.search(r"\.([0-9]{1,10})$", file)
     return None if number is None else f"{int(number.group(1)):08x}{int(place):012x}"
 
 
-def _plain(kind: Any) -> str:
+def _decoded(kind: Any) -> str:
     return kind.decode() if isinstance(kind, bytes) else str(kind)
 
 
@@ -258,12 +268,12 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``").replace("%", "%%") + "`"
 
 
-def _listed(texts: Sequence[tuple[str, str]]) -> str:
+def _select_list(texts: Sequence[tuple[str, str]]) -> str:
     """Columns as their texts: pairs of a name and a pattern."""
     return ", ".join(pattern.replace("{}", _quoted(name)) for name, pattern in texts)
 
 
-def _inside(value: str, intervals: Sequence[tuple[Any, Any]]) -> str:
+def _in_intervals(value: str, intervals: Sequence[tuple[Any, Any]]) -> str:
     """Whether a value is in one of the intervals, whose ends are given to the query in their order."""
     ends = (
         [f"{value} {sign} %s" for sign, end in zip((">", "<="), each, strict=True) if end is not None]

@@ -13,10 +13,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator.databases import opened, told
-from replicator.databases.told import Told
+from replicator.database_snapshots import DatabaseColumn, RangeFilter, ValueFilter, missing_table
+from replicator.databases import column_codecs, postgresql_connection
+from replicator.databases.column_codecs import ColumnCodec
 from replicator.errors import TableStopped, Unreachable
-from replicator.glances import Among, Held, Within, no_table
 from replicator.spec import Login
 
 if TYPE_CHECKING:
@@ -45,61 +45,61 @@ _TEXTS = frozenset(
 )  # fmt: skip
 _NUMBERS = {"smallint": 2, "integer": 4, "bigint": 8, "numeric": 0, "money": 0}
 """Those that are whole with their bytes."""
-_OF_OUR_ERA = r"^[0-9]{4}-[^B]*$"
-_AWAY = ("08", "53", "57P0")
+_DATE_PATTERN = r"^[0-9]{4}-[^B]*$"
+_CONNECTION_ERRORS = ("08", "53", "57P0")
 """Classes of errors that are about the server: connections, room, shutdown."""
-_PASSING = (errorcodes.SERIALIZATION_FAILURE, errorcodes.LOCK_NOT_AVAILABLE)
+_TRANSIENT_ERRORS = (errorcodes.SERIALIZATION_FAILURE, errorcodes.LOCK_NOT_AVAILABLE)
 """A standby that had to go on with what it replays, or a lock: the same may go well in a moment."""
 _LIMITS = {
     errorcodes.QUERY_CANCELED: "statement_timeout",
     "25P04": "transaction_timeout",
 }
 """Limits of a session, by how the server says that one was reached."""
-_ENDLESS = {"infinity": "9999-12-31 23:59:59.999999", "-infinity": "0001-01-01 00:00:00"}
+_INFINITIES = {"infinity": "9999-12-31 23:59:59.999999", "-infinity": "0001-01-01 00:00:00"}
 
 
-class PostgresGlance:
+class PostgresSnapshot:
     """``Glance`` in one transaction of a session."""
 
     def __init__(self, session: Session, where: str) -> None:
         self.session, self._where = session, where
         session.set_session(isolation_level="REPEATABLE READ", readonly=True, autocommit=False)
-        with self._refusing("the end of the log"), session.cursor() as cursor:
+        with self._translate_errors("the end of the log"), session.cursor() as cursor:
             cursor.execute(_POSITION)
             self.position = str((cursor.fetchone() or ("0/0",))[0])
         high, low = self.position.split("/")
         self._reached = f"{(int(high, 16) << 32) + int(low, 16):016x}"
 
-    def columns(self, table: str) -> Sequence[Held]:
+    def columns(self, table: str) -> Sequence[DatabaseColumn]:
         """The table's columns with their types as ``format_type`` writes them; a domain's are those it is made of."""
         schema, _, name = table.partition(".")
-        with self._refusing(table), self.session.cursor() as cursor:
+        with self._translate_errors(table), self.session.cursor() as cursor:
             cursor.execute("SELECT to_regclass(%s)", (sql.Identifier(schema, name).as_string(cursor),))
             if cursor.fetchone() == (None,):
-                raise no_table(table, self._where)
+                raise missing_table(table, self._where)
             cursor.execute(_COLUMNS, (sql.Identifier(schema, name).as_string(cursor),))
-            return [Held(*row) for row in cursor.fetchall()]
+            return [DatabaseColumn(*row) for row in cursor.fetchall()]
 
-    def told(self, held: Held, kind: T.DataType) -> Told | None:
+    def told(self, held: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
         """How a value of the column becomes one of that type of Spark's."""
-        return told_as(held.type, kind)
+        return codec_for(held.type, kind)
 
     def rows(
         self,
         table: str,
         texts: Sequence[tuple[str, str]],
-        among: Among | None,
+        among: ValueFilter | None,
         chunk: int,
-        within: Within | None = None,
+        within: RangeFilter | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:
         """The texts of the columns, row by row in chunks: of its own rows, not of tables that inherit from it."""
-        query = sql.SQL("SELECT {} FROM {}").format(_listed(texts), self._own(table))
+        query = sql.SQL("SELECT {} FROM {}").format(_select_list(texts), self._own(table))
         if among is not None:
             keys, values = among
-            query += sql.SQL(" WHERE ({}) IN {}").format(_listed(keys), sql.Literal(tuple(map(tuple, values))))
+            query += sql.SQL(" WHERE ({}) IN {}").format(_select_list(keys), sql.Literal(tuple(map(tuple, values))))
         elif within is not None:
-            query += sql.SQL(" WHERE ") + _inside(*within)
-        with self._refusing(table), self.session.cursor(f"verify_{uuid4().hex}") as cursor:
+            query += sql.SQL(" WHERE ") + _in_intervals(*within)
+        with self._translate_errors(table), self.session.cursor(f"verify_{uuid4().hex}") as cursor:
             cursor.execute(query)
             while found := cursor.fetchmany(chunk):
                 yield found
@@ -110,7 +110,7 @@ class PostgresGlance:
         """
         schema, _, name = table.partition(".")
         named = sql.Identifier(schema, name)
-        with self._refusing(table), self.session.cursor() as cursor:
+        with self._translate_errors(table), self.session.cursor() as cursor:
             cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", (named.as_string(cursor),))
             return named if cursor.fetchone() == ("p",) else sql.SQL("ONLY ") + named
 
@@ -119,7 +119,7 @@ class PostgresGlance:
         return (F.substring(seq, 9, 16) > self._reached) | (F.substring(seq, 25, 16) > self._reached)
 
     @contextmanager
-    def _refusing(self, what: str) -> Iterator[None]:
+    def _translate_errors(self, what: str) -> Iterator[None]:
         try:
             yield
         except psycopg2.Error as error:
@@ -133,10 +133,10 @@ class PostgresDatabase:
         self._open, self.where = open_, where
 
     @contextmanager
-    def glance(self) -> Iterator[PostgresGlance]:
+    def read_snapshot(self) -> Iterator[PostgresSnapshot]:
         """A look at this moment."""
         with closing(self._open()) as session:
-            yield PostgresGlance(session, self.where)
+            yield PostgresSnapshot(session, self.where)
 
 
 def source(login: Login) -> PostgresDatabase:
@@ -147,71 +147,77 @@ def source(login: Login) -> PostgresDatabase:
     settings |= {"sslmode": login.sslmode}
 
     def session() -> Session:
-        found: Session = opened.postgresql(where, opened.SOURCE, password=login.password or None, **settings)
+        found: Session = postgresql_connection.connect(
+            where, postgresql_connection.SOURCE, password=login.password or None, **settings
+        )
         return found
 
     return PostgresDatabase(session, where)
 
 
-def told_as(type_: str, kind: T.DataType) -> Told | None:
+def codec_for(type_: str, kind: T.DataType) -> ColumnCodec | None:
     """How a value of a PostgreSQL type becomes one of Spark's; None where nobody can say (types.md Y6)."""
     base = type_.partition("(")[0] + type_.partition(")")[2]
     if base in _NUMBERS:
         value = "{}::numeric" if base == "money" else "{}"
-        return told.number(f"{value}::text", kind, value, _NUMBERS[base])
+        return column_codecs.number(f"{value}::text", kind, value, _NUMBERS[base])
     if isinstance(kind, T.StringType):
         return _as_text(base)
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         is_exact = base == "real" or (base == "double precision" and isinstance(kind, T.DoubleType))
-        return told.plain("{}::text", kind) if is_exact else None
+        return column_codecs.cast("{}::text", kind) if is_exact else None
     if isinstance(kind, (T.ArrayType, T.MapType)):
         return _as_nested(base, kind)
-    one = _ONE.get((base, type(kind)))
+    one = _CODECS.get((base, type(kind)))
     return None if one is None or (base == "bit" and type_ not in ("bit", "bit(1)")) else one
 
 
-def _moment(sql_: str, kind: T.DataType, zone: str = "") -> Told:
+def _temporal(sql_: str, kind: T.DataType, zone: str = "") -> ColumnCodec:
     """A date or a time of the years 1 to 9999, or an endless one."""
-    return Told(
-        sql_, lambda text: F.concat(told.within(_ended(text), _OF_OUR_ERA), F.lit(zone)).cast(kind), may_not_fit=True
+    return ColumnCodec(
+        sql_,
+        lambda text: F.concat(column_codecs.matching(_replace_infinities(text), _DATE_PATTERN), F.lit(zone)).cast(kind),
+        may_not_fit=True,
     )
 
 
-def _ended(text: Column) -> Column:
+def _replace_infinities(text: Column) -> Column:
     """Endless dates and times as the first and the last moment that silver has (types.md section 4)."""
-    for word, moment in _ENDLESS.items():
+    for word, moment in _INFINITIES.items():
         text = F.when(text == word, moment).otherwise(text)
     return text
 
 
-_ONE: dict[tuple[str, type[T.DataType]], Told] = {
-    ("boolean", T.BooleanType): told.plain("{}::text", T.BooleanType()),
-    ("bit", T.BooleanType): Told("{}::text", lambda text: text == "1"),
-    ("bytea", T.BinaryType): told.hexed("encode({}, 'hex')"),
-    ("date", T.DateType): _moment("{}::text", T.DateType()),
-    ("timestamp without time zone", T.TimestampNTZType): _moment("{}::text", T.TimestampNTZType()),
-    ("timestamp without time zone", T.TimestampType): _moment("{}::text", T.TimestampType(), "Z"),
-    ("timestamp with time zone", T.TimestampNTZType): _moment("({} AT TIME ZONE 'UTC')::text", T.TimestampNTZType()),
-    ("timestamp with time zone", T.TimestampType): _moment("({} AT TIME ZONE 'UTC')::text", T.TimestampType(), "Z"),
-    ("time without time zone", T.LongType): told.plain(
+_CODECS: dict[tuple[str, type[T.DataType]], ColumnCodec] = {
+    ("boolean", T.BooleanType): column_codecs.cast("{}::text", T.BooleanType()),
+    ("bit", T.BooleanType): ColumnCodec("{}::text", lambda text: text == "1"),
+    ("bytea", T.BinaryType): column_codecs.hex_bytes("encode({}, 'hex')"),
+    ("date", T.DateType): _temporal("{}::text", T.DateType()),
+    ("timestamp without time zone", T.TimestampNTZType): _temporal("{}::text", T.TimestampNTZType()),
+    ("timestamp without time zone", T.TimestampType): _temporal("{}::text", T.TimestampType(), "Z"),
+    ("timestamp with time zone", T.TimestampNTZType): _temporal("({} AT TIME ZONE 'UTC')::text", T.TimestampNTZType()),
+    ("timestamp with time zone", T.TimestampType): _temporal("({} AT TIME ZONE 'UTC')::text", T.TimestampType(), "Z"),
+    ("time without time zone", T.LongType): column_codecs.cast(
         "(extract(epoch FROM {}) * 1000000)::bigint::text", T.LongType()
     ),
 }
 
 
-def _as_text(base: str) -> Told | None:
+def _as_text(base: str) -> ColumnCodec | None:
     if base in ("json", "jsonb"):
-        return told.json("{}::text")
+        return column_codecs.json_text("{}::text")
     if base.rpartition(".")[2] == "hstore":
-        return told.json("{}::json::text")
+        return column_codecs.json_text("{}::json::text")
     return (
-        told.plain(_PRINTED, T.StringType(), f'({_PRINTED}) COLLATE "C"') if base.rpartition(".")[2] in _TEXTS else None
+        column_codecs.cast(_PRINTED, T.StringType(), f'({_PRINTED}) COLLATE "C"')
+        if base.rpartition(".")[2] in _TEXTS
+        else None
     )
 
 
-def _as_nested(base: str, kind: T.ArrayType | T.MapType) -> Told | None:
+def _as_nested(base: str, kind: T.ArrayType | T.MapType) -> ColumnCodec | None:
     if isinstance(kind, T.MapType):
-        return told.from_json("{}::json::text", kind) if base.rpartition(".")[2] == "hstore" else None
+        return column_codecs.from_json("{}::json::text", kind) if base.rpartition(".")[2] == "hstore" else None
     element = base.removesuffix("[]")
     exact = {
         "smallint",
@@ -225,15 +231,15 @@ def _as_nested(base: str, kind: T.ArrayType | T.MapType) -> Told | None:
         "uuid",
     }
     fits = element in exact or (element == "numeric" and isinstance(kind.elementType, T.DecimalType))
-    return told.from_json("to_json({})::text", kind) if fits and base.endswith("[]") else None
+    return column_codecs.from_json("to_json({})::text", kind) if fits and base.endswith("[]") else None
 
 
-def _listed(texts: Sequence[tuple[str, str]]) -> sql.Composable:
+def _select_list(texts: Sequence[tuple[str, str]]) -> sql.Composable:
     """Columns as their texts: pairs of a name and a pattern."""
     return sql.SQL(", ").join(_with_name(pattern, sql.Identifier(name)) for name, pattern in texts)
 
 
-def _inside(column: tuple[str, str], intervals: Sequence[tuple[Any, Any]]) -> sql.Composable:
+def _in_intervals(column: tuple[str, str], intervals: Sequence[tuple[Any, Any]]) -> sql.Composable:
     """Whether a column is in one of the intervals."""
     value = _with_name(column[1], sql.Identifier(column[0]))
     ends = [[(">", low), ("<=", high)] for low, high in intervals]
@@ -259,10 +265,10 @@ def _with_name(pattern: str, name: sql.Identifier) -> sql.Composable:
 
 def _failure(error: psycopg2.Error, what: str, where: str) -> Unreachable | TableStopped:
     state = error.pgcode
-    if state is None or state.startswith(_AWAY):
+    if state is None or state.startswith(_CONNECTION_ERRORS):
         mend = "Run again; where it ends so each time, a `transaction_timeout` of the user that reads may be why."
         return Unreachable(f"PostgreSQL broke off while {what} was read", where=where, mend=mend)
-    if state in _PASSING:
+    if state in _TRANSIENT_ERRORS:
         mend = "Run again; where a standby does so often, a longer `max_standby_streaming_delay` helps."
         return Unreachable(f"PostgreSQL broke off while {what} was read (SQLSTATE {state})", where=where, mend=mend)
     known = error.diag.message_primary if state.startswith("42") or state in _LIMITS else None

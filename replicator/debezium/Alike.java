@@ -10,7 +10,7 @@ import org.apache.spark.sql.api.java.UDF3;
  * Which template a record is written like, and what differs from its example: replicator/debezium/template.py
  * makes templates and says what their steps mean. One pass over the bytes of key and value, no step is tried again.
  *
- * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/compiled.py): no lambdas here, and casts by hand.
+ * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/java_udfs.py): no lambdas here, and casts by hand.
  */
 public final class Alike implements UDF3 {
     private static final long serialVersionUID = 1L;

@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets;
  * Steps over the bytes of JSON as connectors write it, without white space: each takes the place where it begins and
  * gives the one behind it, or NO where the text is otherwise. What they pass every parser would take, and read alike.
  *
- * <p>Compiled by Spark's own Janino, as the classes that step (replicator/jvm/compiled.py).
+ * <p>Compiled by Spark's own Janino, as the classes that step (replicator/jvm/java_udfs.py).
  */
 public final class Json {
     public static final int NO = -1;

@@ -5,10 +5,10 @@ import java.util.Arrays;
 import org.apache.spark.sql.api.java.UDF1;
 
 /**
- * The members of an object within a JSON text, if each is one value of its kind: replicator/debezium/members.py says
+ * The members of an object within a JSON text, if each is one value of its kind: replicator/debezium/json_members.py says
  * which there are. One pass over the bytes; what is not told here Spark's parser reads.
  *
- * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/compiled.py): no lambdas here, and casts by hand.
+ * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/java_udfs.py): no lambdas here, and casts by hand.
  */
 public final class Members implements UDF1 {
     private static final long serialVersionUID = 1L;
@@ -18,7 +18,7 @@ public final class Members implements UDF1 {
     private final String spelled;
     private transient Asked asked;
 
-    /** The steps of the path, a letter for the kind of each member, and their names, as members.py spells them. */
+    /** The steps of the path, a letter for the kind of each member, and their names, as json_members.py spells them. */
     public Members(String spelled) {
         this.spelled = spelled;
     }

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from replicator.debezium.connect_schema import DECIMAL, logical_of, must_be_row
-from replicator.debezium.logical import MAX_PRECISION
+from replicator.debezium.connect_schema import DECIMAL, logical_of, require_struct
+from replicator.debezium.logical_types import MAX_PRECISION
 from replicator.errors import ConfigError
 
 _SIMPLE = {
@@ -36,13 +36,13 @@ def avro_schema(block: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of a record's value, a Connect struct, as an Avro record. A field that may be null is a union with
     null. Raises ConfigError for what is no struct, and where Avro cannot have a field's name.
     """
-    must_be_row(block)
-    schema: dict[str, Any] = _Names().type_of(block)
+    require_struct(block)
+    schema: dict[str, Any] = _SchemaBuilder().type_of(block)
     return schema
 
 
 @dataclass
-class _Names:
+class _SchemaBuilder:
     """Avro defines a named type where it comes first, and calls it by its name from there on."""
 
     defined: dict[str, Any] = field(default_factory=dict)
@@ -53,17 +53,19 @@ class _Names:
         if kind == "struct":
             return self._record(schema)
         if kind == "array":
-            return _told({"type": "array", "items": self._nullable(schema.get("items") or {"type": "string"})}, schema)
+            return _with_connect_attributes(
+                {"type": "array", "items": self._nullable(schema.get("items") or {"type": "string"})}, schema
+            )
         if kind == "map":
-            return _told(self._map(schema), schema)
+            return _with_connect_attributes(self._map(schema), schema)
         if kind not in _SIMPLE:
             raise ConfigError(f"Connect type {kind!r} is not known", where=schema.get("field"))
-        told = _told({"type": _SIMPLE[kind]} | _meaning(schema) | _width(kind), schema)
+        told = _with_connect_attributes({"type": _SIMPLE[kind]} | _logical_type(schema) | _connect_type(kind), schema)
         return told["type"] if len(told) == 1 else told
 
     def _record(self, schema: Mapping[str, Any]) -> Any:
         members = schema.get("fields") or []
-        full = ".".join(_named(part) for part in str(schema.get("name") or "Value").split("."))
+        full = ".".join(_valid_name(part) for part in str(schema.get("name") or "Value").split("."))
         while full in self.defined:
             if self.defined[full] == members:
                 return full
@@ -71,7 +73,7 @@ class _Names:
         self.defined[full] = members
         space, _, name = full.rpartition(".")
         named = {"type": "record", "name": name} | ({"namespace": space} if space else {})
-        return _told(named, schema) | {"fields": [self._field(member) for member in members]}
+        return _with_connect_attributes(named, schema) | {"fields": [self._field(member) for member in members]}
 
     def _field(self, member: Mapping[str, Any]) -> dict[str, Any]:
         name = str(member["field"])
@@ -97,7 +99,7 @@ class _Names:
         return {"type": "map", "values": self._nullable(schema.get("values") or {"type": "string"})}
 
 
-def _meaning(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _logical_type(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Avro's logical type, where it has one for the values: no digits before a negative scale, say."""
     if schema.get("name") != DECIMAL:
         logical = _LOGICAL.get(str(schema.get("name")))
@@ -107,11 +109,11 @@ def _meaning(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"logicalType": "decimal", "precision": precision, "scale": scale} if 0 <= scale <= precision else {}
 
 
-def _width(kind: str) -> dict[str, Any]:
+def _connect_type(kind: str) -> dict[str, Any]:
     return {"connect.type": kind} if kind in _SHORT else {}
 
 
-def _told(kind: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _with_connect_attributes(kind: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """The type, with what the block says beside."""
     said = {part: schema.get(part) for part in ("version", "parameters", "name")}
     return kind | {f"connect.{part}": what for part, what in said.items() if what is not None}
@@ -128,7 +130,7 @@ def _default(member: Mapping[str, Any]) -> Any:
         return None
 
 
-def _named(part: str) -> str:
+def _valid_name(part: str) -> str:
     """A part of a schema's name as Debezium's ``schema.name.adjustment.mode: avro`` would have it."""
     fitted = _NOT_IN_NAMES.sub("_", part)
     return fitted if _NAME.fullmatch(fitted) else f"_{fitted}"

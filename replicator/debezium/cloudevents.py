@@ -23,7 +23,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _OP = {"type": "string", "optional": False, "field": "op"}
 
 
-def plain(event: dict[str, Any]) -> dict[str, Any] | None:
+def to_envelope(event: dict[str, Any]) -> dict[str, Any] | None:
     """The envelope that an event stands for; None if it is no event of Debezium's.
 
     What the event does not say is missing in the envelope too, which is then judged as any other: without its

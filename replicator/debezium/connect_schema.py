@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replicator import names
-from replicator.debezium.logical import MAX_PRECISION, Field, Logical
+from replicator.debezium.logical_types import MAX_PRECISION, Field, LogicalType
 from replicator.errors import ConfigError
 
 _BY_CONNECT_TYPE = {
@@ -15,7 +15,7 @@ _BY_CONNECT_TYPE = {
     "float": "float", "float32": "float", "double": "double", "float64": "double",
     "boolean": "boolean", "string": "string",
 }  # fmt: skip
-BY_NAME = {
+BY_SEMANTIC_TYPE = {
     "io.debezium.time.Date": "date",
     "org.apache.kafka.connect.data.Date": "date",
     "io.debezium.time.Time": "time",
@@ -54,13 +54,13 @@ BY_NAME = {
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
 BITS = "io.debezium.data.Bits"
-OBJECT = Logical("json", encoding="object")
+JSON_OBJECT = LogicalType("json", encoding="object")
 """A struct or a map that is kept as its JSON text: its only member is no type of a union, whatever it is called."""
 
 _VECTORS = {"io.debezium.data.FloatVector": "float", "io.debezium.data.DoubleVector": "double"}
 _SOURCE_TYPE = "__debezium.source.column.type"
 _MONEY_PRECISION = 19
-_PLAIN = re.compile(r"(?!\d+(e\d+)?([yslfd]|bd)?$)\w+", re.ASCII | re.IGNORECASE)
+_UNQUOTED_NAME = re.compile(r"(?!\d+(e\d+)?([yslfd]|bd)?$)\w+", re.ASCII | re.IGNORECASE)
 """Letters, digits and ``_``, but for what is a number: ``1e5``, ``7L``."""
 
 
@@ -83,7 +83,7 @@ def fields_of(schema_block: Mapping[str, Any]) -> tuple[Field, ...]:
 
     The semantic ``name`` decides, then the Connect type. Raises ConfigError when the block is no struct.
     """
-    must_be_row(schema_block)
+    require_struct(schema_block)
     return tuple(
         Field(
             name=str(member["field"]),
@@ -95,68 +95,68 @@ def fields_of(schema_block: Mapping[str, Any]) -> tuple[Field, ...]:
     )
 
 
-def must_be_row(schema_block: Mapping[str, Any]) -> None:
+def require_struct(schema_block: Mapping[str, Any]) -> None:
     """Raise ConfigError when the block is no struct."""
     if schema_block.get("type") != "struct":
         raise ConfigError(f"a schema of type {schema_block.get('type')!r} is no row", mend="Expected a Connect struct.")
 
 
-def logical_of(schema: Mapping[str, Any]) -> Logical:
+def logical_of(schema: Mapping[str, Any]) -> LogicalType:
     """The meaning of one Connect schema; names that are not known are read by their Connect type."""
     name, connect_type = schema.get("name"), str(schema.get("type"))
     if name == DECIMAL:
         return _connect_decimal(schema)
     if name == VARIABLE_DECIMAL:
-        return Logical("variable_decimal", encoding="base64")
+        return LogicalType("variable_decimal", encoding="base64")
     if name == BITS:
-        return Logical("bits", length=int(_parameters(schema).get("length", 64)))
+        return LogicalType("bits", length=int(_parameters(schema).get("length", 64)))
     if name in _VECTORS:
-        return Logical("array", element=Logical(_VECTORS[name]))
-    if name in BY_NAME:
-        return Logical(BY_NAME[name])
+        return LogicalType("array", element=LogicalType(_VECTORS[name]))
+    if name in BY_SEMANTIC_TYPE:
+        return LogicalType(BY_SEMANTIC_TYPE[name])
     return _by_connect_type(schema, connect_type)
 
 
-def _by_connect_type(schema: Mapping[str, Any], connect_type: str) -> Logical:
+def _by_connect_type(schema: Mapping[str, Any], connect_type: str) -> LogicalType:
     if connect_type == "bytes":
-        return Logical("bytes", encoding="base64")
+        return LogicalType("bytes", encoding="base64")
     if connect_type == "array":
-        return Logical("array", element=logical_of(schema.get("items") or {"type": "string"}))
+        return LogicalType("array", element=logical_of(schema.get("items") or {"type": "string"}))
     if connect_type == "struct":
         fields = fields_of(schema)
-        return Logical("struct", fields=fields) if _can_be_named(fields) else OBJECT
+        return LogicalType("struct", fields=fields) if _is_valid_struct(fields) else JSON_OBJECT
     if connect_type == "map":
-        return Logical("map") if _is_text_map(schema) else OBJECT
+        return LogicalType("map") if _is_text_map(schema) else JSON_OBJECT
     if connect_type not in _BY_CONNECT_TYPE:
         raise ConfigError(f"Connect type {connect_type!r} is not known", where=schema.get("field"))
     source_type = str(_parameters(schema).get(_SOURCE_TYPE, "")).upper()
     unsigned = connect_type == "int64" and source_type.startswith("BIGINT") and "UNSIGNED" in source_type
-    return Logical(_BY_CONNECT_TYPE[connect_type], unsigned=unsigned)
+    return LogicalType(_BY_CONNECT_TYPE[connect_type], unsigned=unsigned)
 
 
-def _can_be_named(fields: Sequence[Field]) -> bool:
+def _is_valid_struct(fields: Sequence[Field]) -> bool:
     """Whether Delta keeps a struct of these fields, some there are: nobody encodes the names within a column."""
     told = [field.name for field in fields]
-    return bool(told) and all(map(is_plain, told)) and names.case_twins(told) is None
+    return bool(told) and all(map(is_unquoted_name, told)) and names.find_case_conflict(told) is None
 
 
-def is_plain(name: str) -> bool:
+def is_unquoted_name(name: str) -> bool:
     """Whether Spark reads a field's name in a type that it wrote down itself, with no quotes around."""
-    return _PLAIN.fullmatch(name) is not None
+    return _UNQUOTED_NAME.fullmatch(name) is not None
 
 
 def _is_text_map(schema: Mapping[str, Any]) -> bool:
     return all((schema.get(part) or {}).get("type") == "string" for part in ("keys", "values"))
 
 
-def _connect_decimal(schema: Mapping[str, Any]) -> Logical:
+def _connect_decimal(schema: Mapping[str, Any]) -> LogicalType:
     """The block does not tell the converter's ``decimal.format``: each value does."""
     parameters = _parameters(schema)
     precision = parameters.get("connect.decimal.precision")
     if precision is None and str(parameters.get(_SOURCE_TYPE, "")).upper() in ("MONEY", "SMALLMONEY"):
         precision = _MONEY_PRECISION
     scale = int(parameters.get("scale", 0))
-    return Logical("decimal", int(precision or MAX_PRECISION), scale, encoding="connect")
+    return LogicalType("decimal", int(precision or MAX_PRECISION), scale, encoding="connect")
 
 
 def _parameters(schema: Mapping[str, Any]) -> Mapping[str, Any]:

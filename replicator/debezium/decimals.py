@@ -18,12 +18,12 @@ from replicator.debezium.decoding import (
     TYPE_MISMATCH,
     Decoded,
     Policies,
-    complain,
     is_true,
     let,
+    reason_if_undecoded,
 )
 from replicator.debezium.integers import WIDE, minus_if, sign_extended, unscaled, unscaled_text, zeros
-from replicator.debezium.logical import MAX_PRECISION, Logical, decimal_bounds
+from replicator.debezium.logical_types import MAX_PRECISION, LogicalType, decimal_bounds
 from replicator.errors import ConfigError
 
 # as many decimal digits as every BIGINT has
@@ -36,16 +36,16 @@ _BARE_VALUE = r'"value":[-0-9tf]'
 _SPECIALS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
 
 
-def wire_type(logical: Logical) -> str:
+def wire_type(logical: LogicalType) -> str:
     """What ``from_json`` must read; JSON numbers with all digits that 38 leave behind the point (Y10)."""
     if logical.encoding == "number":
-        return _ddl(_room(_number_bounds(logical))).upper()
+        return _ddl(_with_spare_scale(_number_bounds(logical))).upper()
     if logical.name == "variable_decimal" and logical.encoding != "text":
         return "STRUCT<scale: INT, value: STRING>"
     return "STRING"
 
 
-def decode(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+def decode(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
     """A ``decimal`` or ``variable_decimal`` of any encoding."""
     bounds = decimal_bounds(logical)
     if logical.encoding == "number":
@@ -57,7 +57,7 @@ def decode(logical: Logical, wire: Column, text: Column, policies: Policies) -> 
     return _fixed(wire, text, logical.scale or 0, bounds)
 
 
-def _number_bounds(logical: Logical) -> tuple[int, int]:
+def _number_bounds(logical: LogicalType) -> tuple[int, int]:
     bounds = decimal_bounds(logical)
     if bounds is None:
         raise ConfigError(
@@ -67,7 +67,7 @@ def _number_bounds(logical: Logical) -> tuple[int, int]:
     return bounds
 
 
-def _room(bounds: tuple[int, int]) -> tuple[int, int]:
+def _with_spare_scale(bounds: tuple[int, int]) -> tuple[int, int]:
     """As many digits before the point, and all that are left behind it."""
     return MAX_PRECISION, MAX_PRECISION - (bounds[0] - bounds[1])
 
@@ -80,11 +80,15 @@ def _fixed(wire: Column, text: Column, scale: int, bounds: tuple[int, int] | Non
     else:
         # digits that the integer itself may have: a negative scale appends zeros
         most = 10 ** (bounds[0] + min(scale, 0)) - 1
-        value = _short(data, most, scale, bounds) if bounds[0] <= _LONG_DIGITS else _long(data, most, scale, bounds)
-    return Decoded(value, complain(value, text, _bytes_reason(data)))
+        value = (
+            _via_bigint(data, most, scale, bounds)
+            if bounds[0] <= _LONG_DIGITS
+            else _via_wide_decimal(data, most, scale, bounds)
+        )
+    return Decoded(value, reason_if_undecoded(value, text, _bytes_reason(data)))
 
 
-def _short(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Column:
+def _via_bigint(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Column:
     """Through BIGINT. More than 8 bytes are an overflow: Java writes no byte more than needed."""
     digits = F.hex(data)
     integer = F.conv(sign_extended(digits, 16), 16, -10).cast("bigint")
@@ -93,7 +97,7 @@ def _short(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Colu
     return F.when(fits, (integer.cast("decimal(19,0)") * F.lit(factor)).cast(_ddl(bounds)))
 
 
-def _long(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Column:
+def _via_wide_decimal(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Column:
     def shifted(integer: Column) -> Column:
         fits = integer.between(F.lit(Decimal(-most)).cast(WIDE), F.lit(Decimal(most)).cast(WIDE))
         return F.when(fits, F.concat(integer.cast("string"), F.lit(f"E{-scale}")).cast(_ddl(bounds)))
@@ -111,12 +115,12 @@ def _variable(wire: Column, text: Column, bounds: tuple[int, int] | None) -> Dec
     integer = F.when(is_sane, unscaled_text(data))
     if bounds is None:
         value = let(integer, lambda held: place_point(held, wire["scale"]))
-        return Decoded(value, complain(value, text, reason))
+        return Decoded(value, reason_if_undecoded(value, text, reason))
     fitted = let(
         integer,
         lambda held: _fit(minus_if(held.startswith("-")), F.regexp_replace(held, "^-?0*", ""), wire["scale"], bounds),
     )
-    return Decoded(fitted["value"], complain(fitted["value"], text, F.coalesce(fitted["misfit"], reason)))
+    return Decoded(fitted["value"], reason_if_undecoded(fitted["value"], text, F.coalesce(fitted["misfit"], reason)))
 
 
 def _number(wire: Column, text: Column, bounds: tuple[int, int]) -> Decoded:
@@ -126,9 +130,9 @@ def _number(wire: Column, text: Column, bounds: tuple[int, int]) -> Decoded:
     near = wire.cast(_ddl((MAX_PRECISION, scale)))
     fits = near.between(F.lit(Decimal(f"-{most}")), F.lit(Decimal(most)))
     rounded = F.when(fits, near.cast(_ddl(bounds)))
-    value = F.when(rounded.cast(_ddl(_room(bounds))) == wire, rounded)
+    value = F.when(rounded.cast(_ddl(_with_spare_scale(bounds))) == wire, rounded)
     reason = F.when(wire.isNotNull(), DECIMAL_SCALE).when(text.rlike(_NUMBER), DECIMAL_OVERFLOW)
-    return Decoded(value, complain(value, text, reason.otherwise(TYPE_MISMATCH)))
+    return Decoded(value, reason_if_undecoded(value, text, reason.otherwise(TYPE_MISMATCH)))
 
 
 def _from_text(wire: Column, text: Column, bounds: tuple[int, int] | None, policies: Policies) -> Decoded:
@@ -137,13 +141,13 @@ def _from_text(wire: Column, text: Column, bounds: tuple[int, int] | None, polic
     if bounds is None:
         is_number = wire.rlike(_NUMBER) & (F.length(wire) <= 2 * _MAX_DIGITS)
         value = F.when(is_number, wire).otherwise(special)
-        return Decoded(value, complain(value, text, TYPE_MISMATCH))
+        return Decoded(value, reason_if_undecoded(value, text, TYPE_MISMATCH))
     value, misfit = _from_digits(wire, bounds)
-    problem = complain(value, text, F.coalesce(misfit, F.lit(TYPE_MISMATCH)))
+    problem = reason_if_undecoded(value, text, F.coalesce(misfit, F.lit(TYPE_MISMATCH)))
     return Decoded(value, F.when(special.isNull(), problem) if policies.numeric_special == "null" else problem)
 
 
-def of_text(number: Column, bounds: tuple[int, int]) -> Column:
+def parse(number: Column, bounds: tuple[int, int]) -> Column:
     """Decimal text as DECIMAL(p,s); NULL for what is none, or another number there."""
     return _from_digits(number, bounds)[0]
 

@@ -19,7 +19,7 @@ DECIMAL_SCALE = "decimal_scale"
 TEMPORAL_RANGE = "temporal_range"
 NUL_CHARACTER = "nul_character"
 
-AS_NAMED = {"columnNameOfCorruptRecord": ""}
+FROM_JSON_OPTIONS = {"columnNameOfCorruptRecord": ""}
 """For ``from_json``, which keeps a field of this name for the texts of broken records: by default `_corrupt_record`, as
 a column of a source may be called. None has an empty name.
 """
@@ -56,17 +56,17 @@ class Policies:
                 raise ConfigError(f"policy {policy} is {value!r}", mend=f"Known values: {', '.join(known)}.")
 
 
-def bound(result: Column) -> Decoded:
+def from_struct(result: Column) -> Decoded:
     """Decoded from one STRUCT<value, problem>, as :func:`let` makes it."""
     return Decoded(result["value"], result["problem"])
 
 
-def packed(decoded: Decoded) -> Column:
-    """One STRUCT<value, problem>; :func:`bound` is the way back."""
+def to_struct(decoded: Decoded) -> Column:
+    """One STRUCT<value, problem>; :func:`from_struct` is the way back."""
     return F.struct(decoded.value.alias("value"), decoded.problem.alias("problem"))
 
 
-def nothing() -> Column:
+def no_problem() -> Column:
     """No problem."""
     return F.lit(None).cast("string")
 
@@ -85,7 +85,7 @@ def is_true(condition: Column) -> Column:
     return F.coalesce(condition, F.lit(0).cast("boolean"))
 
 
-def complain(value: Column, text: Column, reason: Column | str) -> Column:
+def reason_if_undecoded(value: Column, text: Column, reason: Column | str) -> Column:
     """The reason where there was something (``text``) and nothing came of it (``value``), else NULL (Y2)."""
     return F.when(value.isNull() & text.isNotNull(), F.lit(reason) if isinstance(reason, str) else reason)
 

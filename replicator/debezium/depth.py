@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-DEEPEST = 1000
+MAX_DEPTH = 1000
 """So many levels Spark's parser reads; a text with more is no JSON to it."""
 
 
@@ -24,4 +24,4 @@ def is_too_deep(text: Column) -> Column:
         return F.struct(level.alias("level"), F.greatest(so_far["deepest"], level).alias("deepest"))
 
     start = F.struct(F.lit(0).alias("level"), F.lit(0).alias("deepest"))
-    return F.aggregate(brackets, start, step, lambda found: found["deepest"] > DEEPEST)
+    return F.aggregate(brackets, start, step, lambda found: found["deepest"] > MAX_DEPTH)

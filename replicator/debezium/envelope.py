@@ -1,6 +1,6 @@
 """What kind of record is this? Shapes, operations and names, per record (debezium.md sections A, B, F, H).
 
-:func:`read` adds to each bronze record what its text says about itself, without decoding a single column of the
+:func:`describe` adds to each bronze record what its text says about itself, without decoding a single column of the
 row: that needs the record's schema, which the columns ``form`` and ``wrapped`` lead to.
 """
 
@@ -12,10 +12,10 @@ from functools import cache, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator.debezium import headers, position, unavailable, verdicts
+from replicator.debezium import classification, headers, position, unavailable
 from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.source_block import SOURCE_FIELDS
-from replicator.jvm import prepared
+from replicator.jvm import plan_cache
 from replicator.spec import Reading
 
 _METADATA = tuple(field.split(" ")[0] for field in SOURCE_FIELDS.split(", "))
@@ -27,7 +27,7 @@ _HEAD = f"schema STRING, payload STRUCT<after STRING, {_BODY}>, after STRING, {_
 _FLAT = ", ".join(
     ["__op STRING", "__deleted STRING"] + [f"__{name} STRING, __source_{name} STRING" for name in _METADATA]
 )
-AS_THEY_LOOK = Reading()
+DEFAULT_READING = Reading()
 """Nothing is declared of the records."""
 
 CLOUDEVENT, UNIONS, MONGODB = "cloudevent", "unions", "mongodb"
@@ -36,39 +36,39 @@ CLOUDEVENT, UNIONS, MONGODB = "cloudevent", "unions", "mongodb"
 _AVRO = r'\{"(?:string|int|long|float|double|boolean|bytes|array|map|Value|[^"\\]*\.[^"\\]*)":'
 
 
-def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
+def describe(records: DataFrame, reading: Reading = DEFAULT_READING) -> DataFrame:
     """Bronze records with what they say about themselves; one row per record, nothing dropped.
 
     Adds: ``rule`` (ignored, and why: R3) or ``reason`` (a dead letter, and why: R4) or neither for a change of a row;
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
     ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``stream`` (whose positions rise with the offsets, NULL
     where they need not), ``transaction`` (the source's id of it, where it says one), ``happened`` (see
-    ``position.happened``, with ``_sent`` behind it; NULL where a flattened row does not say its operation, and where no
-    table of the source is append-only), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``, ``row_names`` (where no
-    schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an object without any field of
-    Debezium's: a flattened row only where the topic has no envelopes), ``rewritten`` (it has ``__deleted``, so that its
-    topic's deletes are rows, F2), ``held`` (some value of it may be the placeholder, E2), ``shape`` (it may be no plain
-    record, and of which kind; NULL nearly always) and ``told`` (FALSE: by its own words, and not by those of others
-    like it, see ``alike.told``).
+    ``position.change_identity``, with ``_snapshot_clock`` behind it; NULL where a flattened row does not say its
+    operation, and where no table of the source is append-only), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``,
+    ``row_names`` (where no schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an
+    object without any field of Debezium's: a flattened row only where the topic has no envelopes), ``rewritten`` (it
+    has ``__deleted``, so that its topic's deletes are rows, F2), ``held`` (some value of it may be the placeholder,
+    E2), ``shape`` (it may be no plain record, and of which kind; NULL nearly always) and ``told`` (FALSE: by its own
+    words, and not by those of others like it, see ``alike.told``).
     """
-    return prepared.once(records, _read, reading)
+    return plan_cache.apply(records, _describe, reading)
 
 
-def _read(records: DataFrame, reading: Reading) -> DataFrame:
+def _describe(records: DataFrame, reading: Reading) -> DataFrame:
     described = records
     rows, binlog = reading.flattened, reading.binlog
-    forms, judgements = _forms(binlog if reading.append_only else None), _judgements(rows)
+    forms, judgements = _forms(binlog if reading.append_only else None), _classification(rows)
     steps = (_heads(), _bodies(), _operations(rows, binlog), _names(), _positions(binlog), forms, judgements)
     for step in steps:
         described = described.select("*", *step)
         if reading.shards and step is steps[3]:
-            described = described.withColumn("table", _gathered(reading.shards))
-    held = unavailable.in_record(F.col("value"), Placeholder(reading.placeholder))
+            described = described.withColumn("table", _merged_table(reading.shards))
+    held = unavailable.may_hold_placeholder(F.col("value"), Placeholder(reading.placeholder))
     said = described.withColumn("held", held).withColumn("told", F.lit(False))
-    return said.select(*records.columns, *SAID, _kept_reason())
+    return said.select(*records.columns, *DESCRIPTION_COLUMNS, _final_reason())
 
 
-SAID = (
+DESCRIPTION_COLUMNS = (
     "op",
     "source_name",
     "table",
@@ -91,10 +91,10 @@ SAID = (
     "rule",
     "told",
 )
-"""What :func:`read` adds, beside ``reason``."""
+"""What :func:`describe` adds, beside ``reason``."""
 
 
-def _gathered(shards: Sequence[tuple[str, str]]) -> Column:
+def _merged_table(shards: Sequence[tuple[str, str]]) -> Column:
     """The table that takes the rows of a shard; of what is none its own."""
     table = F.col("table")
     return F.coalesce(*[F.when(table.rlike(f"^(?:{shard})$"), F.lit(into)) for shard, into in shards], table)
@@ -111,7 +111,12 @@ def _heads() -> tuple[Column, ...]:
     # the many fields of flattened rows, and a wrapper, only where their names may be
     flat = F.when(_may_have(value, "__"), F.from_json(value, f"payload STRUCT<{_FLAT}>, {_FLAT}"))
     key_head = F.when(_may_have(key, "payload"), F.from_json(key, "schema STRING, payload STRING"))
-    return head.alias("_head"), flat.alias("_marks"), key_head.alias("_key"), verdicts.is_object(value).alias("_object")
+    return (
+        head.alias("_head"),
+        flat.alias("_marks"),
+        key_head.alias("_key"),
+        classification.is_object(value).alias("_object"),
+    )
 
 
 def _may_have(text: Column, name: str) -> Column:
@@ -138,7 +143,7 @@ def _bodies() -> tuple[Column, ...]:
 
 
 @cache
-def _kept_reason() -> Column:
+def _final_reason() -> Column:
     return F.when(F.col("rule").isNull(), F.col("reason")).alias("reason")
 
 
@@ -185,7 +190,7 @@ def _names() -> tuple[Column, ...]:
     schema = F.coalesce(source["schema"], source["db"], F.element_at(from_topic, -2))
     key_wrapped = headers.is_wrapped(F.col("key"), F.col("_key.schema"), F.col("_key.payload"))
     key_text = F.when(key_wrapped, F.col("_key.payload")).otherwise(F.col("key"))
-    key_names = F.when(verdicts.is_object(key_text), F.json_object_keys(key_text))
+    key_names = F.when(classification.is_object(key_text), F.json_object_keys(key_text))
     return (
         F.coalesce(source["name"], parts[0]).alias("source_name"),
         F.when((schema != "") & (table != ""), F.concat_ws(".", schema, table)).alias("table"),
@@ -195,7 +200,7 @@ def _names() -> tuple[Column, ...]:
         key_names.alias("key_names"),
         key_text.alias("_key_text"),
         _row_text().alias("_row_text"),
-        position.numbers(source).alias("_numbers"),
+        position.parse_numbers(source).alias("_numbers"),
     )
 
 
@@ -203,7 +208,7 @@ def _names() -> tuple[Column, ...]:
 def _positions(binlog: str) -> tuple[Column, ...]:
     """Where in the source's order, and what the row is made of."""
     return (
-        position.position(F.col("_source"), F.col("is_snapshot"), binlog, F.col("_numbers")).alias("position"),
+        position.build(F.col("_source"), F.col("is_snapshot"), binlog, F.col("_numbers")).alias("position"),
         position.stream(F.col("_source"), binlog).alias("stream"),
         F.col("_source.txId").alias("transaction"),
         F.json_object_keys("_row_text").alias("row_names"),
@@ -220,22 +225,24 @@ def _forms(binlog: str | None) -> tuple[Column, ...]:
     is_told = ~F.col("flat") | F.col("_flat.__op").isNotNull()
     happened = F.lit(None)
     if binlog is not None:
-        happened = F.when(is_told, F.concat(position.happened(*told, binlog), _sent()))
+        happened = F.when(is_told, F.concat(position.change_identity(*told, binlog), _snapshot_clock()))
     bare = (F.col("flat") & ~marked).alias("bare")
     return form.alias("form"), bare, _shape().alias("shape"), happened.cast("string").alias("happened")
 
 
 @cache
-def _judgements(flattened: tuple[str, ...]) -> tuple[Column, ...]:
-    rule = verdicts.rule()
+def _classification(flattened: tuple[str, ...]) -> tuple[Column, ...]:
+    rule = classification.ignore_rule()
     if flattened:
-        rule = F.when(~F.col("topic").isin(*flattened) | (rule == verdicts.TOMBSTONE), rule)
+        rule = F.when(~F.col("topic").isin(*flattened) | (rule == classification.TOMBSTONE), rule)
     # without the looked-up document an update of MongoDB's says only what changed (K2)
     is_part = (F.col("shape") == MONGODB) & (F.col("op") == "u") & F.col("_row_text").isNull()
-    return rule.alias("rule"), F.coalesce(verdicts.reason(), F.when(is_part, "mongodb_partial_update")).alias("reason")
+    return rule.alias("rule"), F.coalesce(
+        classification.dead_letter_reason(), F.when(is_part, "mongodb_partial_update")
+    ).alias("reason")
 
 
-def _sent() -> Column:
+def _snapshot_clock() -> Column:
     """Of a row of a snapshot the connector's clock in nanoseconds, as digits, which tells equal rows apart and is the
     same in a record that a producer sends twice; '' where it is not told (A4), and of everything else.
     """

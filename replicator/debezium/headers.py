@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from replicator import landed
+from replicator import landing_objects
 
 _NEW, _OLD = "__debezium.newkey", "__debezium.oldkey"
 
@@ -45,9 +45,11 @@ def is_wrapped(json: Column, schema: Column, payload: Column) -> Column:
 def folder(headers: Column) -> Column:
     """The folder of the object that the record was a line of; '' for a record from Kafka.
 
-    Such records stand in Kafka's order inside a folder only (``replicator/landed.py``).
+    Such records stand in Kafka's order inside a folder only (``replicator/landing_objects.py``).
     """
-    path = F.get(F.filter(headers, lambda header: header["key"] == landed.OBJECT)["value"], F.lit(0)).cast("string")
+    path = F.get(F.filter(headers, lambda header: header["key"] == landing_objects.OBJECT)["value"], F.lit(0)).cast(
+        "string"
+    )
     return F.coalesce(F.regexp_extract(path, "^(.*)/", 1), F.lit(""))
 
 

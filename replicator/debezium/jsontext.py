@@ -33,10 +33,10 @@ def dumps(value: Any) -> str:
     return json.dumps(value)
 
 
-def has_half(text: str) -> bool:
+def has_lone_surrogate(text: str) -> bool:
     """Whether half of a surrogate pair is in it, which has no UTF-8."""
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=has_half(text))
+    return json.dumps(text, ensure_ascii=has_lone_surrogate(text))

@@ -19,7 +19,7 @@ _OBJECT_ID = re.compile(r"[0-9a-fA-F]{24}")
 _NUMBERS = ("$numberLong", "$numberInt", "$numberDouble", "$numberDecimal")
 
 
-def plain(key: Any, record: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def to_envelope(key: Any, record: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Key and value with the document in them instead of its text; what cannot be read stays as it is."""
     wrapped = set(record) == {"schema", "payload"} and isinstance(record["payload"], dict)
     body = record["payload"] if wrapped else record
@@ -35,15 +35,15 @@ def _key(key: Any) -> Any:
     held = key.get("payload", key) if isinstance(key, dict) else None
     if not isinstance(held, dict) or not isinstance(held.get(KEY), str):
         return key
-    return {ID: key_identity(held[KEY])}
+    return {ID: key_document_id(held[KEY])}
 
 
 def _row(document: dict[str, Any]) -> dict[str, Any]:
     """The document's fields: numbers whatever their spelling (K4), anything nested as its JSON."""
-    return {name: identity(held) if name == ID else field(held) for name, held in document.items()}
+    return {name: document_id(held) if name == ID else strip_type(held) for name, held in document.items()}
 
 
-def field(held: Any) -> Any:
+def strip_type(held: Any) -> Any:
     """A value without what Extended JSON says of its type."""
     if isinstance(held, dict) and len(held) == 1:
         name, inner = next(iter(held.items()))
@@ -54,20 +54,20 @@ def field(held: Any) -> Any:
     return held
 
 
-def identity(held: Any) -> str:
+def document_id(held: Any) -> str:
     """One text per identity: 5 and {"$numberLong": "5"} are the same (K4), the string "5" is another one and keeps its
     quotes, as every string does whose text may be an id of another type.
     """
     if isinstance(held, str):
         is_alike = _value(held) != held or _OBJECT_ID.fullmatch(held)
         return dumps(held) if is_alike else held
-    plain_held = field(held)
+    plain_held = strip_type(held)
     return plain_held if isinstance(plain_held, str) else dumps(plain_held)
 
 
-def key_identity(text: str) -> str:
+def key_document_id(text: str) -> str:
     """The identity that a key has as a text of Extended JSON."""
-    return identity(_value(text))
+    return document_id(_value(text))
 
 
 def _document(text: Any) -> dict[str, Any] | None:

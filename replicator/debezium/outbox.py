@@ -20,7 +20,7 @@ _OWN_HEADERS = "__debezium."
 
 
 @dataclass(frozen=True)
-class Routed:
+class RouterRecord:
     """One record of the router: texts, header bytes, and the value's bytes where they are no text."""
 
     table: str
@@ -30,7 +30,7 @@ class Routed:
     undecodable: bytes | None = None
 
 
-def plain(routed: Routed, outbox: Outbox) -> tuple[str | None, str | None] | None:
+def flatten(routed: RouterRecord, outbox: Outbox) -> tuple[str | None, str | None] | None:
     """Key and value of the flattened record; None where the record is to be judged as it is.
 
     That is a NULL that means nothing (I3), and bytes that are no text where the payload is not declared as bytes. The
@@ -41,7 +41,7 @@ def plain(routed: Routed, outbox: Outbox) -> tuple[str | None, str | None] | Non
         return None
     row: dict[str, Any] = {
         EVENT_ID: _header(routed, _ID_HEADER),
-        AGGREGATE_ID: _plain_text(routed.key),
+        AGGREGATE_ID: _unquoted(routed.key),
         "payload": payload.text if payload is not None else None,
         "headers": _headers(routed),
     }
@@ -61,7 +61,7 @@ class _Payload:
     is_binary: bool
 
 
-def _payload(routed: Routed, outbox: Outbox) -> _Payload | None:
+def _payload(routed: RouterRecord, outbox: Outbox) -> _Payload | None:
     """The payload; None if there is none, or none that can be read."""
     if routed.undecodable is not None:
         return _Payload(base64.b64encode(routed.undecodable).decode(), True) if outbox.binary else None
@@ -86,7 +86,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _plain_text(text: str | None) -> str | None:
+def _unquoted(text: str | None) -> str | None:
     """A text as it is, or what a JSON string of it says, with or without a schema around."""
     if text is None:
         return None
@@ -98,15 +98,15 @@ def _plain_text(text: str | None) -> str | None:
     return None if text.strip() in ("", "null") else text
 
 
-def _header(routed: Routed, wanted: str) -> str | None:
+def _header(routed: RouterRecord, wanted: str) -> str | None:
     held = next((held for name, held in routed.headers if name == wanted and held is not None), None)
-    return None if held is None else _plain_text(_text(held))
+    return None if held is None else _unquoted(_text(held))
 
 
-def _headers(routed: Routed) -> Mapping[str, str | None]:
+def _headers(routed: RouterRecord) -> Mapping[str, str | None]:
     """The headers that the user placed there; one that is no text stays in bronze alone."""
     return {
-        name: _plain_text(_text(held))
+        name: _unquoted(_text(held))
         for name, held in routed.headers
         if name != _ID_HEADER and not name.startswith(_OWN_HEADERS) and held is not None and _text(held) is not None
     }

@@ -42,7 +42,7 @@ class Placeholder:
         """
         codes = ",".join(str(code) for code in self.raw[:8])
         text = self.raw.decode("utf-8", "replace")
-        return tuple(dict.fromkeys((text, in_json(text), *self._encoded, codes, self._named)))
+        return tuple(dict.fromkeys((text, escape_json(text), *self._encoded, codes, self._named)))
 
     @property
     def _encoded(self) -> tuple[str, ...]:
@@ -56,6 +56,6 @@ class Placeholder:
         return str(uuid.UUID(bytes=hashlib.md5(self.raw, usedforsecurity=False).digest(), version=3))
 
 
-def in_json(text: str) -> str:
+def escape_json(text: str) -> str:
     """A text as it stands between its quotes in JSON."""
     return json.dumps(text, ensure_ascii=False)[1:-1]

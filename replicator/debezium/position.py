@@ -12,8 +12,8 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
 from replicator.debezium.decoding import let
+from replicator.debezium.seq_format import CONNECTOR_BY_FIELD
 from replicator.debezium.source_block import SOURCE_FIELDS
-from replicator.debezium.terms import TOLD_BY
 from replicator.spec import BY_GTID
 
 Source = Column | Mapping[str, Column]
@@ -22,38 +22,38 @@ Source = Column | Mapping[str, Column]
 LOWEST = "0" * 36
 """Below every position; also the position of every record of a topic in offset mode (Q8)."""
 
-MAJOR = 20
+MAJOR_DIGITS = 20
 """Hex digits of a position's major part."""
 
-POSITION = len(LOWEST)
+POSITION_DIGITS = len(LOWEST)
 """Hex digits of a position."""
 
 FIRST_EPOCH = "0000"
 """The epoch of a source that never started anew (Q2)."""
 
-DOMAIN = "domain "
+DOMAIN_PREFIX = "domain "
 """Before the number of a GTID domain, at the end of a stream's name."""
 
 _TWO_LSNS = r'^\["[0-9]{1,18}","[0-9]{1,18}"\]$'
 _FILE = r"\.([0-9]{1,10})$"
 _GTID = "^([0-9]{1,10})-[0-9]{1,10}-([0-9]{1,18})$"
-EPOCH_AND_MAJOR = len(FIRST_EPOCH) + MAJOR
+EPOCH_MAJOR_DIGITS = len(FIRST_EPOCH) + MAJOR_DIGITS
 _BEFORE_OFFSET = len(FIRST_EPOCH) + len(LOWEST)
 _MAX_FILE = 0xFFFFFFFF
 _MAX_POS = 0xFFFFFFFFFFFF
 _PLACE = r'(?:file|lsn|commit_lsn|commit_scn)"\s*:\s*(?!null|""|"0|"NULL"|-)'
-_TOLD = rf'"source"\s*:\s*\{{[^{{}}]*"{_PLACE}|"__(?:source_)?{_PLACE}'
+_POSITION_IN_JSON = rf'"source"\s*:\s*\{{[^{{}}]*"{_PLACE}|"__(?:source_)?{_PLACE}'
 
 
-def is_told(value: Column) -> Column:
+def is_malformed(value: Column) -> Column:
     """Whether a record without a position says one all the same, which does not fit (Q1), in none of D9's spellings of
     "no position".
     """
-    return value.rlike(_TOLD)
+    return value.rlike(_POSITION_IN_JSON)
 
 
-def numbers(source: Source) -> Column:
-    """STRUCT<file, gtid, commit BIGINT>: what texts of ``source`` hold for :func:`position`, which mentions
+def parse_numbers(source: Source) -> Column:
+    """STRUCT<file, gtid, commit BIGINT>: what texts of ``source`` hold for :func:`build`, which mentions
     them often. In a projection of their own the texts are read once.
     """
     told = source["sequence"]
@@ -82,18 +82,18 @@ def _digits(found: Column) -> Column:
     return F.when(found != "", found.cast("bigint"))
 
 
-def position(source: Source, is_snapshot: Column, binlog: str = "file_pos", known: Column | None = None) -> Column:
+def build(source: Source, is_snapshot: Column, binlog: str = "file_pos", known: Column | None = None) -> Column:
     """The record's own position (Q4; Q5 for snapshot rows, before the running maximum). NULL: it has none.
 
-    ``known`` are the source's :func:`numbers` where they are a column already. D9's
+    ``known`` are the source's :func:`parse_numbers` where they are a column already. D9's
     spellings of "no position" give NULL. ``binlog`` says what places a change of MySQL's or MariaDB's: ``file_pos``,
     ``file_pos_row`` or MariaDB's ``gtid``.
     """
-    known = numbers(source) if known is None else known
+    known = parse_numbers(source) if known is None else known
     connector = F.lower(source["connector"])
     in_binlog = _binlog(source, known["file"], with_row=binlog == "file_pos_row")
     if binlog == BY_GTID:
-        in_binlog = F.when(connector == "mariadb", _pair(known["gtid"], F.lit(0))).otherwise(in_binlog)
+        in_binlog = F.when(connector == "mariadb", _position_text(known["gtid"], F.lit(0))).otherwise(in_binlog)
     return (
         F.when(connector.isin("mysql", "mariadb"), in_binlog)
         .when(connector == "postgresql", _postgres(source, known, is_snapshot))
@@ -103,21 +103,25 @@ def position(source: Source, is_snapshot: Column, binlog: str = "file_pos", know
     )
 
 
-def happened(source: Column, own: Column, is_snapshot: Column, known: Column, binlog: str = "file_pos") -> Column:
+def change_identity(
+    source: Column, own: Column, is_snapshot: Column, known: Column, binlog: str = "file_pos"
+) -> Column:
     """Where the source says that a change happened, the same whenever it is sent again; NULL where it does not say.
 
     It is a place of POSITION characters, then what tells changes of one place apart, if the source says that: the row
-    of a binlog event, SQL Server's number of the change, Oracle's SCN of it. ``own`` is the :func:`position`, which is
-    not enough: PostgreSQL's begins with the commit before it, which a connector that starts anew may have forgotten
-    (Q12), while the LSN of a record stays; by GTID a whole transaction has one. Of a snapshot row it is the place at
-    which all of it was read, behind the commit that SQL Server and Oracle name, since the snapshot has that (D2);
-    LOWEST where nothing says a place (GTID).
+    of a binlog event, SQL Server's number of the change, Oracle's SCN of it. ``own`` is the :func:`build`,
+    which is not enough: PostgreSQL's begins with the commit before it, which a connector that starts anew may have
+    forgotten (Q12), while the LSN of a record stays; by GTID a whole transaction has one. Of a snapshot row it is the
+    place at which all of it was read, behind the commit that SQL Server and Oracle name, since the snapshot has that
+    (D2); LOWEST where nothing says a place (GTID).
     """
-    lsn = F.when(source["lsn"] >= 0, _pair(source["lsn"], F.lit(0)))
-    in_postgres = F.when(is_snapshot, F.coalesce(lsn, _pair(known["commit"], F.lit(0)))).otherwise(lsn)
+    lsn = F.when(source["lsn"] >= 0, _position_text(source["lsn"], F.lit(0)))
+    in_postgres = F.when(is_snapshot, F.coalesce(lsn, _position_text(known["commit"], F.lit(0)))).otherwise(lsn)
     connector = F.lower(source["connector"])
-    behind_commit = F.when(is_snapshot & connector.isin("sqlserver", "oracle"), _within(own, 1))
-    of_server = [F.when(connector == "mariadb", _pair(known["gtid"], source["pos"]))] if binlog == BY_GTID else []
+    behind_commit = F.when(is_snapshot & connector.isin("sqlserver", "oracle"), _with_minor(own, 1))
+    of_server = (
+        [F.when(connector == "mariadb", _position_text(known["gtid"], source["pos"]))] if binlog == BY_GTID else []
+    )
     at = F.coalesce(behind_commit, *of_server, own)
     place = F.when(connector == "postgresql", in_postgres).when(connector != "mongodb", at)
     part = F.coalesce(source["row"].cast("string"), source["change_lsn"], source["scn"], F.lit(""))
@@ -135,18 +139,18 @@ def stream(source: Source, binlog: str = "file_pos") -> Column:
     per_database = F.when(connector == "sqlserver", source["db"])
     if binlog == BY_GTID:
         domain = F.regexp_extract(source["gtid"], _GTID, 1)
-        per_database = F.when(connector == "mariadb", F.concat(F.lit(DOMAIN), domain)).otherwise(per_database)
+        per_database = F.when(connector == "mariadb", F.concat(F.lit(DOMAIN_PREFIX), domain)).otherwise(per_database)
     in_commit_order = connector.isin("mysql", "mariadb", "sqlserver", "oracle") | (
         (connector == "postgresql") & source["sequence"].isNotNull()
     )
     return F.when(in_commit_order, F.concat_ws("/", connector, source["name"], per_database))
 
 
-def by_time(ts_ms: Column) -> Column:
+def from_timestamp(ts_ms: Column) -> Column:
     """The position of a change in ``sequence_by: source.ts_ms`` (Q9): the source's time, so that the offset decides
     ties.
     """
-    return _pair(ts_ms, F.lit(0))
+    return _position_text(ts_ms, F.lit(0))
 
 
 def flattened_source(field: dict[str, Column], binlog: str = "file_pos") -> Column:
@@ -155,7 +159,7 @@ def flattened_source(field: dict[str, Column], binlog: str = "file_pos") -> Colu
     Where none names the connector the others tell it; whose binlog is placed by GTID is MariaDB's.
     """
     typed = {part.split(" ")[0]: part.split(" ")[1] for part in SOURCE_FIELDS.split(", ")}
-    told_by = TOLD_BY | (dict.fromkeys(("file", "gtid"), "mariadb") if binlog == BY_GTID else {})
+    told_by = CONNECTOR_BY_FIELD | (dict.fromkeys(("file", "gtid"), "mariadb") if binlog == BY_GTID else {})
     told = [F.when(field[name].isNotNull(), F.lit(connector)) for name, connector in told_by.items() if name in field]
     field = field | {"connector": F.coalesce(field.get("connector", F.lit(None)), *told)}
     return F.struct(*[_typed(field.get(name, F.lit(None)), kind).alias(name) for name, kind in typed.items()])
@@ -174,39 +178,41 @@ def seq(position_text: Column, offset: Column, epoch: Column | None = None) -> C
 
 def major(seq_text: Column) -> Column:
     """Epoch and major part of a ``_seq``: what changes of one transaction share where the source says no more (C5)."""
-    return F.substring(seq_text, 1, EPOCH_AND_MAJOR)
+    return F.substring(seq_text, 1, EPOCH_MAJOR_DIGITS)
 
 
 def minor(position_text: Column) -> Column:
     """The minor part of a position."""
-    return F.substring(position_text, MAJOR + 1, len(LOWEST) - MAJOR)
+    return F.substring(position_text, MAJOR_DIGITS + 1, len(LOWEST) - MAJOR_DIGITS)
 
 
-def place(seq_text: Column) -> Column:
+def without_offset(seq_text: Column) -> Column:
     """A ``_seq`` without the offset: what records of one source position share."""
     return F.substring(seq_text, 1, _BEFORE_OFFSET)
 
 
-def behind(seq_text: Column) -> Column:
+def next_seq(seq_text: Column) -> Column:
     """The ``_seq`` right behind one: the same place, one offset later. Where only offsets tell, a record may stand
     there: between the two.
     """
     offset = F.conv(F.substring(seq_text, _BEFORE_OFFSET + 1, 16), 16, 10).cast("bigint")
-    later = F.concat(place(seq_text), _hex(offset + 1, 16))
+    later = F.concat(without_offset(seq_text), _hex(offset + 1, 16))
     return F.when(is_by_offset(seq_text), F.concat(seq_text, F.lit("+"))).otherwise(later)
 
 
-def is_copy(one: Column, other: Column) -> Column:
+def is_duplicate(one: Column, other: Column) -> Column:
     """Whether two ``_seq`` are of one place in the source: what a connector sends again has it too (J1)."""
-    return (place(one) == place(other)) & ~is_by_offset(other)
+    return (without_offset(one) == without_offset(other)) & ~is_by_offset(other)
 
 
-def own(seq_text: Column, transaction: Column) -> Column:
+def transaction_lsn(seq_text: Column, transaction: Column) -> Column:
     """What a change of PostgreSQL keeps although the major part before it was lifted to that of its transaction when it
     was sent again (Q12): its transaction and its own LSN. NULL where the source tells no such transaction.
     """
-    lsn = minor(F.substring(seq_text, len(FIRST_EPOCH) + 1, POSITION))
-    is_told = (transaction != major(seq_text)) & (lsn != "0" * (POSITION - MAJOR)) & ~is_by_offset(seq_text)
+    lsn = minor(F.substring(seq_text, len(FIRST_EPOCH) + 1, POSITION_DIGITS))
+    is_told = (
+        (transaction != major(seq_text)) & (lsn != "0" * (POSITION_DIGITS - MAJOR_DIGITS)) & ~is_by_offset(seq_text)
+    )
     return F.when(is_told, F.concat_ws("/", F.substring(seq_text, 1, len(FIRST_EPOCH)), transaction, lsn))
 
 
@@ -221,20 +227,20 @@ def with_running_maximum(own: Column, is_snapshot: Column, before: Column, folde
     ``before`` is the maximum of the partition and epoch below the range that is being read, LOWEST if none. Lines of
     objects are known to have come before each other in one ``folder`` only, which is where a row's other changes are.
     """
-    running = F.greatest(passed(own, folder), before)
+    running = F.greatest(running_maximum(own, folder), before)
     return F.when(is_snapshot, F.greatest(F.coalesce(own, F.lit(LOWEST)), running)).otherwise(own)
 
 
-def passed(own: Column, folder: Column | None = None) -> Column:
+def running_maximum(own: Column, folder: Column | None = None) -> Column:
     """The greatest position before a record in its partition and epoch, of the records at hand; LOWEST if none."""
     places = Window.partitionBy("topic", "partition", "epoch", *([] if folder is None else [folder]))
     lower_offsets = places.orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     return F.coalesce(F.max(own).over(lower_offsets), F.lit(LOWEST))
 
 
-def _within(position_text: Column, minor_part: int) -> Column:
+def _with_minor(position_text: Column, minor_part: int) -> Column:
     """A position of the same major part with this minor one."""
-    return F.concat(F.substring(position_text, 1, MAJOR), _hex(F.lit(minor_part), len(LOWEST) - MAJOR))
+    return F.concat(F.substring(position_text, 1, MAJOR_DIGITS), _hex(F.lit(minor_part), len(LOWEST) - MAJOR_DIGITS))
 
 
 def _binlog(source: Source, file: Column, *, with_row: bool) -> Column:
@@ -255,8 +261,8 @@ def _postgres(source: Source, known: Column, is_snapshot: Column) -> Column:
     """
     commit = known["commit"]
     lsn = F.when(source["lsn"] >= 0, source["lsn"])
-    snapshot = _pair(F.coalesce(commit, F.lit(0)), F.lit(0))
-    return F.when(is_snapshot, snapshot).otherwise(_pair(F.coalesce(commit, lsn), lsn))
+    snapshot = _position_text(F.coalesce(commit, F.lit(0)), F.lit(0))
+    return F.when(is_snapshot, snapshot).otherwise(_position_text(F.coalesce(commit, lsn), lsn))
 
 
 def _sqlserver(source: Source) -> Column:
@@ -270,10 +276,10 @@ def _oracle(source: Source, is_snapshot: Column) -> Column:
     """
     commit, own = (F.when(number > 0, number) for number in (_number(source["commit_scn"]), _number(source["scn"])))
     told = F.when(is_snapshot, F.coalesce(commit, own)).when(own.isNull() | (commit >= own), commit)
-    return _pair(told, F.lit(0))
+    return _position_text(told, F.lit(0))
 
 
-def _pair(major: Column, minor: Column) -> Column:
+def _position_text(major: Column, minor: Column) -> Column:
     return F.concat(_hex(major, 20), _hex(minor, 16))
 
 

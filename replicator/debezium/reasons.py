@@ -121,6 +121,6 @@ RULES: Mapping[str, str] = {
 """What an ignored record is, by the name of the rule."""
 
 
-def reason(name: str) -> Reason:
+def describe(name: str) -> Reason:
     """The words for a reason; for one that a newer release wrote, its name."""
     return REASONS.get(name, Reason(name, "A newer release of replicator knows what it means."))

@@ -13,9 +13,9 @@ from typing import Any
 
 from replicator import names
 from replicator.debezium import cloudevents, mongodb
-from replicator.debezium.hiding import ODD, Digest, Hiding
 from replicator.debezium.jsontext import loads
 from replicator.debezium.placeholder import Placeholder
+from replicator.debezium.record_masking import PARSE_ERRORS, Digest, RecordMasker
 from replicator.spec import Mask
 
 _KEYS_IN_HEADERS = ("__debezium.newkey", "__debezium.oldkey")
@@ -37,12 +37,12 @@ class Redaction:
     ) -> tuple[bytes | None, bytes | None, list[Header] | None]:
         """Key, value and headers as they may be kept."""
         kept = None if headers is None else list(headers)
-        found = None if value is None else _read(value)
+        found = None if value is None else _parse(value)
         mask = self._mask(topic, found)
         if mask is None:
             return key, value, kept
-        values = Hiding(mask, self.digest, self._unsent)
-        keys = values.of_documents_keys() if _may_be_document(found) else values
+        values = RecordMasker(mask, self.digest, self._unsent)
+        keys = values.for_document_keys() if _may_be_document(found) else values
         if kept is not None:
             kept = [(name, keys.text(told) if name in _KEYS_IN_HEADERS else told) for name, told in kept]
         return keys.text(key), values.text(value), kept
@@ -61,7 +61,7 @@ class Redaction:
 
     @cached_property
     def _by_topic(self) -> Mapping[str, Mask]:
-        return {names.in_topic(table): mask for table, mask in self.masks.items()}
+        return {names.sanitize_for_topic(table): mask for table, mask in self.masks.items()}
 
     @cached_property
     def _unsent(self) -> frozenset[str]:
@@ -81,16 +81,16 @@ def _is_tombstone(value: Any) -> bool:
 
 def _may_be_document(value: Any) -> bool:
     """Whether it names no connector other than MongoDB's: a flattened row and a tombstone name none."""
-    return str(_told(value).get("connector") or mongodb.CONNECTOR).lower() == mongodb.CONNECTOR
+    return str(_source_metadata(value).get("connector") or mongodb.CONNECTOR).lower() == mongodb.CONNECTOR
 
 
 def _table(value: Any) -> str:
     """``<database or schema>.<table>`` as an envelope or a cloud event names it; '' or '.' where it does not."""
-    told = _told(value)
+    told = _source_metadata(value)
     return f"{told.get('schema') or told.get('db') or ''}.{told.get('table') or told.get('collection') or ''}"
 
 
-def _told(value: Any) -> dict[str, Any]:
+def _source_metadata(value: Any) -> dict[str, Any]:
     """What a record says of where it is from."""
     payload = value.get("payload", value) if isinstance(value, dict) else None
     if not isinstance(payload, dict):
@@ -99,9 +99,9 @@ def _told(value: Any) -> dict[str, Any]:
     return source if isinstance(source, dict) else cloudevents.extensions(payload)
 
 
-def _read(told: bytes) -> Any:
+def _parse(told: bytes) -> Any:
     """The JSON value; a text where it is none."""
     try:
         return loads(told.decode("utf-8"))
-    except ODD:
+    except PARSE_ERRORS:
         return ""

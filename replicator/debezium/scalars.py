@@ -17,10 +17,10 @@ from replicator.debezium.decoding import (
     TYPE_MISMATCH,
     Decoded,
     Policies,
-    complain,
     integer_reason,
+    reason_if_undecoded,
 )
-from replicator.debezium.logical import GUESSED_DOUBLE, Logical, spark_type
+from replicator.debezium.logical_types import GUESSED_DOUBLE, LogicalType, spark_type
 
 INTEGER_BITS = {
     "smallint": 16,
@@ -44,9 +44,9 @@ _DOUBLE_DIGITS = 15
 """So many digits of any number a DOUBLE keeps."""
 
 
-def integer(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
+def integer(logical: LogicalType, wire: Column, text: Column, _: Policies) -> Decoded:
     """A whole number that has its type's bits; unsigned ones of 64 bits are decimals."""
-    problem = complain(wire, text, integer_reason(text, INTEGER_BITS[logical.name]))
+    problem = reason_if_undecoded(wire, text, integer_reason(text, INTEGER_BITS[logical.name]))
     if logical.name != "bigint":
         return Decoded(wire, problem)
     if logical.unsigned:
@@ -57,7 +57,7 @@ def integer(logical: Logical, wire: Column, text: Column, _: Policies) -> Decode
     return Decoded(wire, problem)
 
 
-def floating(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
+def floating(logical: LogicalType, wire: Column, text: Column, _: Policies) -> Decoded:
     """NaN and infinities come quoted; a literal too large for the type is no infinity. ``text`` of a GUESSED_DOUBLE is
     the record's own.
     """
@@ -65,68 +65,68 @@ def floating(logical: Logical, wire: Column, text: Column, _: Policies) -> Decod
     is_word = text.rlike("^[+-]?(Infinity|INF)$")
     value = F.when(~is_infinite | is_word, wire)
     if logical == GUESSED_DOUBLE:
-        digits = _significant(text)
-        is_rounded = (F.length(digits) > _DOUBLE_DIGITS) & (digits != _significant(wire.cast("string")))
+        digits = _significant_digits(text)
+        is_rounded = (F.length(digits) > _DOUBLE_DIGITS) & (digits != _significant_digits(wire.cast("string")))
         value = F.when(~is_rounded, value)
-    return Decoded(value, complain(value, text, TYPE_MISMATCH))
+    return Decoded(value, reason_if_undecoded(value, text, TYPE_MISMATCH))
 
 
-def boolean(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
+def boolean(_: LogicalType, wire: Column, text: Column, __: Policies) -> Decoded:
     """``true`` and ``false``, and the 0 and 1 of a TINYINT(1) snapshot."""
     value = (
         F.when(wire.isNotNull(), wire)
         .when(text == "1", F.lit(1).cast("boolean"))
         .when(text == "0", F.lit(0).cast("boolean"))
     )
-    return Decoded(value, complain(value, text, TYPE_MISMATCH))
+    return Decoded(value, reason_if_undecoded(value, text, TYPE_MISMATCH))
 
 
-def string(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+def string(_: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
     """Any text without U+0000, which no PostgreSQL holds; the policy may replace that."""
-    mismatch = complain(wire, text, TYPE_MISMATCH)
+    mismatch = reason_if_undecoded(wire, text, TYPE_MISMATCH)
     if policies.nul == "replace":
         return Decoded(F.translate(wire, NUL, REPLACEMENT), mismatch)
     return Decoded(wire, F.when(wire.contains(NUL), NUL_CHARACTER).otherwise(mismatch))
 
 
-def binary(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
+def binary(logical: LogicalType, wire: Column, text: Column, _: Policies) -> Decoded:
     """Bytes from base64, from its alphabet for addresses, or from digits of base 16."""
     if logical.encoding == "hex":
         is_hex = wire.rlike("^([0-9a-fA-F]{2})*$")
         value = F.when(is_hex, F.try_to_binary(wire, F.lit("hex")))
-        return Decoded(value, complain(value, text, TYPE_MISMATCH))
+        return Decoded(value, reason_if_undecoded(value, text, TYPE_MISMATCH))
     plain = F.translate(wire, "-_", "+/") if logical.encoding == "base64url" else wire
     value = F.try_to_binary(plain, F.lit("base64"))
-    return Decoded(value, complain(value, text, INVALID_BASE64))
+    return Decoded(value, reason_if_undecoded(value, text, INVALID_BASE64))
 
 
-def bits(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
+def bits(logical: LogicalType, wire: Column, text: Column, _: Policies) -> Decoded:
     """Little-endian bytes; empty bytes are zero (debezium-measured Z1.11)."""
     data = F.try_to_binary(wire, F.lit("base64"))
     if spark_type(logical) == "BINARY":
-        return Decoded(data, complain(data, text, INVALID_BASE64))
+        return Decoded(data, reason_if_undecoded(data, text, INVALID_BASE64))
     digits = F.hex(data)
     big_endian = F.concat(*(F.substring(digits, 2 * at + 1, 2) for at in reversed(range(_BITS_BYTES))))
     number = F.conv(big_endian, 16, 10).cast("decimal(20,0)")
     fits = (F.length(data).between(1, _BITS_BYTES)) & (number < F.lit(Decimal(2 ** (logical.length or 0))))
     value = F.when(F.length(data) == 0, F.lit(0)).when(fits, number).cast("bigint")
     reason = F.when(data.isNull(), INVALID_BASE64).otherwise(INTEGER_OVERFLOW)
-    return Decoded(value, complain(value, text, reason))
+    return Decoded(value, reason_if_undecoded(value, text, reason))
 
 
-def enum(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+def enum(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
     """MariaDB's stream puts a backslash before a comma where its snapshot does not (measured Z1.11)."""
     as_text = string(logical, wire, text, policies)
     return Decoded(F.replace(as_text.value, F.lit("\\,"), F.lit(",")), as_text.problem)
 
 
-def enum_set(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+def enum_set(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
     """The members as an array, none of an empty text."""
     as_text = string(logical, wire, text, policies)
     members = F.when(as_text.value == "", F.array().cast("array<string>")).otherwise(F.split(as_text.value, ","))
     return Decoded(F.when(as_text.value.isNotNull(), members), as_text.problem)
 
 
-def _significant(number: Column) -> Column:
+def _significant_digits(number: Column) -> Column:
     """The digits of a number from the first to the last that is not 0."""
     return F.btrim(F.regexp_replace(number, "[eE].*|[-.]", ""), F.lit("0"))

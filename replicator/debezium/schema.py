@@ -1,7 +1,7 @@
 """Forms: records that are decoded alike, and the fields that each of them has (debezium.md A2, A3, G2).
 
 Types come from the record's own schema block; without one from the declaration, then from what the table already
-has, then from inference (types.md Y3). What no schema block can say is declared beside it: see :func:`settled`.
+has, then from inference (types.md Y3). What no schema block can say is declared beside it: see :func:`refine_types`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from replicator.debezium.connect_schema import fields_of, row_fields
-from replicator.debezium.logical import Field, Logical, spark_type
-from replicator.debezium.short_forms import parse_logical
+from replicator.debezium.logical_types import Field, LogicalType, spark_type
+from replicator.debezium.type_parser import parse_type
 from replicator.errors import SchemaRefused
 from replicator.spec import CHANGE, Column, Declaration
 
 METADATA_PREFIX = "__"
 
-_BESIDE_A_SCHEMA = frozenset({("bigint", Logical("bigint", unsigned=True)), ("smallint", Logical("boolean"))})
+_REFINEMENTS = frozenset({("bigint", LogicalType("bigint", unsigned=True)), ("smallint", LogicalType("boolean"))})
 """Types of a schema block with what a declaration makes of them: a BIGINT UNSIGNED comes as a signed one (section 5),
 and MySQL's TINYINT(1) as a number from a snapshot, as a boolean from the stream (section 2).
 """
 
-_CHANGE = (Field(CHANGE, Logical("string")),)
+_CHANGE = (Field(CHANGE, LogicalType("string")),)
 
 _IN_TEXTS = ("text", "hex", "base64url")
 """How decimals and bytes are written where a schema block says no more than string (section 2). Not plain base64: of
@@ -71,18 +71,18 @@ class Form:
         return self.path[-1:] != ("after",)
 
 
-def form(example: Example, declaration: Declaration, known: Mapping[str, Logical]) -> Form:
+def build_form(example: Example, declaration: Declaration, known: Mapping[str, LogicalType]) -> Form:
     """The form of an example. ``known`` holds the types of columns that nothing but the table itself describes. Raises
     SchemaRefused where a column has the name of the key that append-only tables get.
     """
     payload = ("payload",) if example.wrapped else ()
-    known = _respelled(known, example)
+    known = _match_case(known, example)
     path = payload if example.flat else (*payload, "after")
-    declared = _respelled(declared_types(declaration.columns), example)
-    fields, raw = _described(example, declared), frozenset[str]()
+    declared = _match_case(declared_types(declaration.columns), example)
+    fields, raw = _schema_fields(example, declared), frozenset[str]()
     image_fields = fields or ()
     if fields is None:
-        image_fields, raw = _undescribed(example, declared, known)
+        image_fields, raw = _untyped_fields(example, declared, known)
         fields = tuple(field for field in image_fields if field.name in example.row_names)
     by_name = {field.name: field for field in fields}
     if declaration.append_only and CHANGE in by_name:
@@ -103,13 +103,13 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
     )
 
 
-def own_columns(example: Example, declaration: Declaration) -> tuple[str, ...]:
+def row_columns(example: Example, declaration: Declaration) -> tuple[str, ...]:
     """The columns of a record's row by name, where no schema says them: without what describes the change (F4)."""
     declared = {column.name for column in declaration.columns}
     return tuple(name for name in example.row_names if not (example.flat and _is_metadata(name, declared)))
 
 
-def _respelled(types: Mapping[str, Logical], example: Example) -> Mapping[str, Logical]:
+def _match_case(types: Mapping[str, LogicalType], example: Example) -> Mapping[str, LogicalType]:
     """Types by name, as the example spells the names: another case makes no other column (G4)."""
     block = _block(example)
     own = [*example.row_names, *example.key_names, *(each.name for each in (row_fields(block) if block else ()))]
@@ -117,25 +117,25 @@ def _respelled(types: Mapping[str, Logical], example: Example) -> Mapping[str, L
     return {there.get(name.casefold(), name): logical for name, logical in types.items()}
 
 
-def settled(fields: Iterable[Field], declared: Mapping[str, Logical]) -> tuple[Field, ...]:
+def refine_types(fields: Iterable[Field], declared: Mapping[str, LogicalType]) -> tuple[Field, ...]:
     """Fields of a schema block, with what the declaration says of them that a schema block cannot."""
     return tuple(
         replace(field, logical=declared[field.name])
-        if field.name in declared and _says_more(declared[field.name], field.logical)
+        if field.name in declared and _refines(declared[field.name], field.logical)
         else field
         for field in fields
     )
 
 
-def _says_more(declared: Logical, described: Logical) -> bool:
+def _refines(declared: LogicalType, described: LogicalType) -> bool:
     if declared.element is not None and described.element is not None:
-        return _says_more(declared.element, described.element)
+        return _refines(declared.element, described.element)
     is_text = described.name == "string" and declared.encoding in _IN_TEXTS
     is_sized = described == replace(declared, precision=None, scale=None) and described.name == "variable_decimal"
-    return is_text or is_sized or (str(described), declared) in _BESIDE_A_SCHEMA
+    return is_text or is_sized or (str(described), declared) in _REFINEMENTS
 
 
-def overruled(forms: Iterable[Form], declaration: Declaration) -> frozenset[str]:
+def overridden_columns(forms: Iterable[Form], declaration: Declaration) -> frozenset[str]:
     """Declared columns that have another type in silver, since a schema block says so (types.md Y3)."""
     types = declared_types(declaration.columns)
     declared = {name.casefold(): (name, spark_type(logical)) for name, logical in types.items()}
@@ -144,13 +144,13 @@ def overruled(forms: Iterable[Form], declaration: Declaration) -> frozenset[str]
     return frozenset(name for name, kind, field in found if spark_type(field.logical) != kind)
 
 
-def _described(example: Example, declared: Mapping[str, Logical]) -> tuple[Field, ...] | None:
+def _schema_fields(example: Example, declared: Mapping[str, LogicalType]) -> tuple[Field, ...] | None:
     """The columns that the record's own schema block names; None without one."""
     block = _block(example)
     if block is None:
         return None
     own = (field for field in row_fields(block) if not (example.flat and _is_metadata(field.name, declared)))
-    return settled(own, declared)
+    return refine_types(own, declared)
 
 
 def _block(example: Example) -> dict[str, Any] | None:
@@ -158,8 +158,8 @@ def _block(example: Example) -> dict[str, Any] | None:
     return block if isinstance(block, dict) else None
 
 
-def _undescribed(
-    example: Example, declared: Mapping[str, Logical], known: Mapping[str, Logical]
+def _untyped_fields(
+    example: Example, declared: Mapping[str, LogicalType], known: Mapping[str, LogicalType]
 ) -> tuple[tuple[Field, ...], frozenset[str]]:
     """Every column that such a record may have, those of the example first, and which of them are raw."""
     fields: list[Field] = []
@@ -171,22 +171,22 @@ def _undescribed(
         logical = declared.get(name) or known.get(name)
         if logical is None or (name not in declared and logical.name == "string"):
             raw.add(name)
-            logical = Logical("string")
+            logical = LogicalType("string")
         fields.append(Field(name, logical))
     return tuple(fields), frozenset(raw)
 
 
 def _key(
-    example: Example, declared: Mapping[str, Logical], row: Mapping[str, Field], known: Mapping[str, Logical]
+    example: Example, declared: Mapping[str, LogicalType], row: Mapping[str, Field], known: Mapping[str, LogicalType]
 ) -> tuple[Field, ...]:
     block = _key_block(example)
     if block is not None:
-        return settled(fields_of(block), declared)
+        return refine_types(fields_of(block), declared)
 
     def field(name: str) -> Field:
         if name in row:
             return replace(row[name], name=name)
-        return Field(name, declared.get(name) or known.get(name) or Logical("string"))
+        return Field(name, declared.get(name) or known.get(name) or LogicalType("string"))
 
     return tuple(field(name) for name in example.key_names)
 
@@ -196,9 +196,9 @@ def _key_block(example: Example) -> dict[str, Any] | None:
     return block if isinstance(block, dict) and block.get("type") == "struct" else None
 
 
-def declared_types(columns: Iterable[Column]) -> dict[str, Logical]:
+def declared_types(columns: Iterable[Column]) -> dict[str, LogicalType]:
     """The types of declared columns, by name."""
-    return {column.name: parse_logical(column.type, unsigned=column.unsigned) for column in columns}
+    return {column.name: parse_type(column.type, unsigned=column.unsigned) for column in columns}
 
 
 def _is_metadata(name: str, declared: Collection[str]) -> bool:
@@ -214,7 +214,7 @@ def lacks_schema(example: Example) -> bool:
     return _block(example) is None or not has_key
 
 
-def undescribed(examples: Sequence[Example], declaration: Declaration) -> list[Example]:
+def untyped_examples(examples: Sequence[Example], declaration: Declaration) -> list[Example]:
     """Examples with a column that neither a schema block nor the declaration describes."""
     declared = {column.name.casefold() for column in declaration.columns}
 

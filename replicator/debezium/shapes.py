@@ -2,7 +2,7 @@
 
 CloudEvents, JSON made from Avro, and what the outbox event router sends (debezium.md A5, A6, I). Python functions over
 exact JSON, after ``from_json`` and ``get_json_object`` were tried: they rewrite numbers (types.md section 7). They run
-over the records that need them; :func:`replicator.debezium.envelope.read` marks those in its column ``shape``.
+over the records that need them; :func:`replicator.debezium.envelope.describe` marks those in its column ``shape``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import cloudevents, envelope, mongodb, outbox
-from replicator.debezium.envelope import AS_THEY_LOOK, CLOUDEVENT, MONGODB, UNIONS
+from replicator.debezium.envelope import CLOUDEVENT, DEFAULT_READING, MONGODB, UNIONS
 from replicator.debezium.jsontext import dumps, loads
-from replicator.debezium.outbox import Routed
+from replicator.debezium.outbox import RouterRecord
 from replicator.debezium.schema import declared_types
 from replicator.debezium.unions import Types, Unions, is_from_avro, table_of
 from replicator.spec import Outbox, Reading, SourceSpec
@@ -29,7 +29,7 @@ _Texts = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True)
-class Shapes:
+class Normalizer:
     """How the records of one source that are no plain ones are read.
 
     ``routers`` maps topics of the event router to their table and its settings; with ``any_router`` every other topic
@@ -38,9 +38,9 @@ class Shapes:
 
     unions: Unions = field(default_factory=Unions)
     routers: Mapping[str, tuple[str, Outbox]] = field(default_factory=dict)
-    any_router: Outbox | None = None
+    default_router: Outbox | None = None
     others: frozenset[str] = frozenset()
-    reading: Reading = AS_THEY_LOOK
+    reading: Reading = DEFAULT_READING
 
     def router(self, topic: str) -> tuple[str, Outbox] | None:
         """Table and settings of a topic that the event router writes; None of any other."""
@@ -48,9 +48,9 @@ class Shapes:
             return self.routers[topic]
         parts = topic.split(".")
         is_other = topic in self.others or topic.startswith(_CONTROL) or len(parts) < 3
-        return None if self.any_router is None or is_other else (".".join(parts[-2:]), self.any_router)
+        return None if self.default_router is None or is_other else (".".join(parts[-2:]), self.default_router)
 
-    def texts(self, topic: str, shape: str, routed: Routed) -> _Texts | None:
+    def texts(self, topic: str, shape: str, routed: RouterRecord) -> _Texts | None:
         """Key and value as a plain record has them; None if the record stays as it is.
 
         A record that cannot be read any further gets a value that is an ``unknown_shape``.
@@ -58,7 +58,7 @@ class Shapes:
         try:
             router = self.router(topic)
             if router is not None:
-                return outbox.plain(replace(routed, table=router[0]), router[1])
+                return outbox.flatten(replace(routed, table=router[0]), router[1])
             return self._plain(topic, shape, routed.key, loads(routed.value or ""))
         except json.JSONDecodeError:
             return None
@@ -69,19 +69,19 @@ class Shapes:
         if not isinstance(record, dict):
             return None
         if shape == CLOUDEVENT:
-            event = cloudevents.plain(record)
+            event = cloudevents.to_envelope(record)
             return None if event is None else (key, dumps(event))
         if shape == MONGODB:
-            identity, document = mongodb.plain(_parsed(key), record)
+            identity, document = mongodb.to_envelope(_parse_key(key), record)
             return _text(identity, key), dumps(document)
         plain = self.unions.record(record, topic)
         is_wrapped = set(record) == {"schema", "payload"} and isinstance(record["payload"], dict)
         body, was = (plain["payload"], record["payload"]) if is_wrapped else (plain, record)
-        identity = self.unions.key(_parsed(key), table_of(body, topic), from_avro=is_from_avro(was))
+        identity = self.unions.key(_parse_key(key), table_of(body, topic), from_avro=is_from_avro(was))
         return _text(identity, key), dumps(plain)
 
 
-def _parsed(key: str | None) -> Any:
+def _parse_key(key: str | None) -> Any:
     """The key's value, None where it is no JSON."""
     try:
         return None if key is None else loads(key)
@@ -93,7 +93,7 @@ def _text(value: Any, otherwise: str | None) -> str | None:
     return otherwise if value is None else dumps(value)
 
 
-def of(source: SourceSpec, stored: Mapping[str, Types]) -> Shapes:
+def for_source(source: SourceSpec, stored: Mapping[str, Types]) -> Normalizer:
     """The shapes of a source, as its file declares them; ``stored`` are the types that its tables' columns have."""
     types = dict(stored)
     routers = {}
@@ -108,7 +108,7 @@ def of(source: SourceSpec, stored: Mapping[str, Types]) -> Shapes:
             others.add(topic)
     default = source.default.outbox
     any_router = default if default is not None and default.mode == "router" else None
-    return Shapes(
+    return Normalizer(
         Unions(types, source.latin1_bytes),
         routers,
         any_router,
@@ -117,24 +117,24 @@ def of(source: SourceSpec, stored: Mapping[str, Types]) -> Shapes:
     )
 
 
-def unusual(source: SourceSpec, forms: Sequence[int] = ()) -> Column:
-    """Whether a record that ``envelope.read`` described must be written anew. Never NULL.
+def needs_normalizing(source: SourceSpec, forms: Sequence[int] = ()) -> Column:
+    """Whether a record that ``envelope.describe`` described must be written anew. Never NULL.
 
     ``forms`` are those of which an example showed it: what a template matches has no unions.
     """
-    shapes = of(source, {})
+    shapes = for_source(source, {})
     routed = F.col("topic").isin(*shapes.routers)
-    if shapes.any_router is not None:
+    if shapes.default_router is not None:
         is_other = F.col("topic").startswith(_CONTROL) | F.col("topic").isin(*shapes.others)
         routed = routed | (~is_other & (F.size(F.split("topic", r"\.")) > 2))
     return F.col("shape").isNotNull() | (F.col("form").isin(*forms) & ~F.col("told")) | routed
 
 
-def plain(records: DataFrame, shapes: Shapes) -> DataFrame:
+def normalize(records: DataFrame, shapes: Normalizer) -> DataFrame:
     """Described records of unusual shapes, written anew and described again: one row per record, its ``shape`` kept."""
-    own = [column for column in records.columns if column not in (*envelope.SAID, "reason")]
+    own = [column for column in records.columns if column not in (*envelope.DESCRIPTION_COLUMNS, "reason")]
     told = F.coalesce("shape", F.lit(UNIONS))
-    written = F.udf(_writer(shapes), "struct<key: string, value: string>", useArrow=False)(
+    written = F.udf(_normalizing_udf(shapes), "struct<key: string, value: string>", useArrow=False)(
         "topic", told, "key", "value", "headers", "undecodable"
     )
     anew = records.select(*own, told.alias("_was"), written.alias("_plain")).select(
@@ -146,7 +146,7 @@ def plain(records: DataFrame, shapes: Shapes) -> DataFrame:
         ],
         F.when(F.col("_plain").isNull(), F.col("undecodable")).alias("undecodable"),
     )
-    described = envelope.read(anew, shapes.reading)
+    described = envelope.describe(anew, shapes.reading)
     columns = [F.col("_was").alias("shape") if name == "shape" else F.col(name) for name in records.columns]
     return described.select(*columns)
 
@@ -154,7 +154,7 @@ def plain(records: DataFrame, shapes: Shapes) -> DataFrame:
 _TEXT = ("key", "value")
 
 
-def _writer(shapes: Shapes) -> Any:
+def _normalizing_udf(shapes: Normalizer) -> Any:
     def write(
         topic: str, shape: str, key: str | None, value: str | None, headers: Sequence[Any] | None, raw: Any
     ) -> _Texts | None:
@@ -163,6 +163,6 @@ def _writer(shapes: Shapes) -> Any:
             return None
         pairs = tuple((name, None if held is None else bytes(held)) for name, held in headers or ())
         undecodable = None if bad_value is None else bytes(bad_value)
-        return shapes.texts(topic, shape, Routed("", key, value, pairs, undecodable))
+        return shapes.texts(topic, shape, RouterRecord("", key, value, pairs, undecodable))
 
     return write

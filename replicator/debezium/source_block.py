@@ -13,12 +13,12 @@ SOURCE_FIELDS = (
     "table STRING, table_name STRING, file STRING, pos BIGINT, row BIGINT, gtid STRING, lsn BIGINT, sequence STRING, "
     "txId STRING, commit_lsn STRING, change_lsn STRING, scn STRING, commit_scn STRING"
 )
-"""What ``position.py`` and the rules of sections B to D need of ``source``; the rest is never parsed."""
+"""What ``format_position.py`` and the rules of sections B to D need of ``source``; the rest is never parsed."""
 
 _FILE_NUMBER = re.compile(r"\d+$")
 
 
-def position(source: Mapping[str, Any]) -> str:
+def format_position(source: Mapping[str, Any]) -> str:
     """Where a record's ``source`` block, or the fields that a flattened row has of it, stands: ``file 1, pos 364241``;
     '' where it does not say.
     """

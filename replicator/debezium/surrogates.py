@@ -12,7 +12,7 @@ _HALF = rf"(?<!\\)(?:\\\\)*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
 """An escape of one without the other; an even number of backslashes before it leaves it one."""
 
 
-def has_half(json: Column) -> Column:
+def has_lone_surrogate(json: Column) -> Column:
     """Whether some text of a JSON text has half a pair. Escapes of surrogates are rare, and looked for first."""
     may = json.contains("\\ud") | json.contains("\\uD")
     return F.coalesce(may & json.rlike(_HALF), F.lit(False))

@@ -24,26 +24,38 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from replicator.debezium.infer import slices
-from replicator.debezium.placeholder import in_json
+from replicator.debezium.placeholder import escape_json
+from replicator.debezium.type_inference import raw_fields
 
-_PLACES = ("file", "pos", "row", "gtid", "lsn", "commit", "flushed", "commit_lsn", "change_lsn", "scn", "commit_scn")
-CAPTURED = ("op", "ts_ms", "snapshot", "txId", *_PLACES)
+_POSITION_FIELDS = (
+    "file",
+    "pos",
+    "row",
+    "gtid",
+    "lsn",
+    "commit",
+    "flushed",
+    "commit_lsn",
+    "change_lsn",
+    "scn",
+    "commit_scn",
+)
+CAPTURED_FIELDS = ("op", "ts_ms", "snapshot", "txId", *_POSITION_FIELDS)
 """What a match may tell: the operation, and fields of ``source`` that differ from record to record; of ``sequence`` its
 two numbers. Their places here, from 1 on, are their slots.
 """
 
-IMAGE = len(CAPTURED) + 1
+IMAGE_SLOT = len(CAPTURED_FIELDS) + 1
 """The slot of the row."""
 
-CONSTANT = ("version", "connector", "name", "db", "schema", "table", "table_name")
+CONSTANT_FIELDS = ("version", "connector", "name", "db", "schema", "table", "table_name")
 """Fields of ``source`` that records of one template share."""
 
 _NUMBERS = ("ts_ms", "pos", "row", "lsn")
-_ELSEWHERE = ("op", "commit", "flushed")
+_NOT_IN_SOURCE = ("op", "commit", "flushed")
 """Names of what is captured outside of ``source``, or inside of its ``sequence``: no connector has such a field."""
 
-_ENOUGH = 8
+_MARK_LENGTH = 8
 """So many characters of a text tell it from nearly all others, in whatever way the rest is escaped."""
 
 _ENVELOPE = {"before", "after", "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns"}
@@ -69,7 +81,7 @@ class Template:
     captured: frozenset[str] = frozenset()
     image: tuple[str, str] = ("", "")
     marks: tuple[str, ...] = ()
-    forgets_before: bool = False
+    drops_before_image: bool = False
 
     def __post_init__(self) -> None:
         for text in (*self.key, *self.value, *self.constants.values()):
@@ -91,28 +103,32 @@ def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
     """The template of a key without a value."""
     try:
         return None if key is None else Template(_wrapped(key, key_wrapped, _key), (), {})
-    except (ValueError, RecursionError, _Unknown):
+    except (ValueError, RecursionError, _Unsupported):
         return None
 
 
-def template(
+def build(
     value: str, key: str | None, *, wrapped: bool, key_wrapped: bool, without: Sequence[str] = ()
 ) -> Template | None:
     """The template of a plain envelope of a row's change, ``without`` these texts at the beginning of any value of its
     rows; None where it is not clear how records like it are written.
     """
-    marks = tuple(in_json(text[:_ENOUGH]) for text in without)
+    marks = tuple(escape_json(text[:_MARK_LENGTH]) for text in without)
     try:
-        return None if key is None else _Writer(marks).template(value, key, wrapped=wrapped, key_wrapped=key_wrapped)
-    except (ValueError, RecursionError, _Unknown):
+        return (
+            None
+            if key is None
+            else _TemplateBuilder(marks).template(value, key, wrapped=wrapped, key_wrapped=key_wrapped)
+        )
+    except (ValueError, RecursionError, _Unsupported):
         return None
 
 
-class _Unknown(Exception):
+class _Unsupported(Exception):
     """Something in the example of which it is not clear what else may stand there."""
 
 
-class _Writer:
+class _TemplateBuilder:
     """Takes an example apart, from the outside to the inside."""
 
     def __init__(self, marks: tuple[str, ...]) -> None:
@@ -128,9 +144,9 @@ class _Writer:
         return Template(of_key, of_value, self._constants, captures, image, self._marks, forgets_before)
 
     def _envelope(self, text: str) -> Steps:
-        fields = slices(text, ())
+        fields = raw_fields(text, ())
         if not {"source", "op", "after"} <= fields.keys() <= _ENVELOPE:
-            raise _Unknown
+            raise _Unsupported
         self._row_is = "before" if fields["after"] == "null" else "after"
         example = fields.get(self._row_is, "null")
         return _object({name: self._field(name, raw, example) for name, raw in fields.items()})
@@ -142,27 +158,27 @@ class _Writer:
             return self._op(raw)
         if name == "before":
             before = ("=null",) if example == "null" else _null_or(*_row(example))
-            return _between(IMAGE, before) if self._row_is == name else before
+            return _capture(IMAGE_SLOT, before) if self._row_is == name else before
         if name == "after":
-            return _between(IMAGE, _row(example)) if self._row_is == name else ("=null",)
+            return _capture(IMAGE_SLOT, _row(example)) if self._row_is == name else ("=null",)
         return _TRANSACTION if name == "transaction" else _null_or("n")
 
     def _op(self, raw: str) -> Steps:
         allowed = "cru" if self._row_is == "after" else "d"
         if re.fullmatch(f'"[{allowed}]"', raw) is None:
-            raise _Unknown
+            raise _Unsupported
         return ('="', *self._captured("op", f"o{allowed}"), '="')
 
     def _origin(self, name: str, raw: str) -> Steps:
         """One field of ``source``. What is not captured must be no object: none is."""
-        if name in CONSTANT:
+        if name in CONSTANT_FIELDS:
             self._constants[name] = _text(raw)
             return (f"={raw}",)
         if name == "sequence":
             return self._sequence()
-        if name in _ELSEWHERE:
-            raise _Unknown
-        if name not in CAPTURED:
+        if name in _NOT_IN_SOURCE:
+            raise _Unsupported
+        if name not in CAPTURED_FIELDS:
             return ("a",)
         is_number = name in _NUMBERS or re.match("-?[0-9]", raw) or (raw == "null" and name == "txId")
         return _null_or(*self._captured(name, "i")) if is_number else _null_or('="', *self._captured(name, "p"), '="')
@@ -174,14 +190,14 @@ class _Writer:
 
     def _captured(self, name: str, step: str) -> Steps:
         self._captures.add(name)
-        return _between(1 + CAPTURED.index(name), (step,))
+        return _capture(1 + CAPTURED_FIELDS.index(name), (step,))
 
 
 def _text(raw: str) -> str | None:
     """A text or null: a parser spells numbers in its own way."""
     told = json.loads(raw)
     if told is not None and not isinstance(told, str):
-        raise _Unknown
+        raise _Unsupported
     return told
 
 
@@ -189,24 +205,24 @@ def _null_or(*steps: str) -> Steps:
     return ("?", *steps, "!")
 
 
-def _between(slot: int, steps: Steps) -> Steps:
+def _capture(slot: int, steps: Steps) -> Steps:
     return (f"({slot}", *steps, f"){slot}")
 
 
 def _members(text: str) -> dict[str, str]:
     """The members of an object, of which there are some, as they are written."""
-    members = slices(text, ())
+    members = raw_fields(text, ())
     if not members:
-        raise _Unknown
+        raise _Unsupported
     return members
 
 
 def _wrapped(text: str, wrapped: bool, payload: Callable[[str], Steps]) -> Steps:
     if not wrapped:
         return payload(text)
-    fields = slices(text, ())
+    fields = raw_fields(text, ())
     if list(fields) != ["schema", "payload"]:
-        raise _Unknown
+        raise _Unsupported
     return _object({"schema": (f"={fields['schema']}",), "payload": payload(fields["payload"])})
 
 
@@ -214,7 +230,7 @@ def _key(text: str) -> Steps:
     """No escapes and no brace in a text: a brace inside a key may be a union (A5)."""
     members = _members(text)
     if members.keys() & {"schema", "payload"}:
-        raise _Unknown
+        raise _Unsupported
     return _object(dict.fromkeys(members, ("k",)))
 
 
@@ -227,12 +243,12 @@ def _object(members: Mapping[str, Steps]) -> Steps:
     """The members one after the other; constant texts that follow each other are one step."""
     steps: list[str] = []
     for before, (name, told) in zip("{" + "," * len(members), members.items(), strict=False):
-        _follow(steps, (f"={before}{json.dumps(name, ensure_ascii=False)}:", *told))
-    _follow(steps, ("=}",))
+        _append_steps(steps, (f"={before}{json.dumps(name, ensure_ascii=False)}:", *told))
+    _append_steps(steps, ("=}",))
     return tuple(steps)
 
 
-def _follow(steps: list[str], more: Steps) -> None:
+def _append_steps(steps: list[str], more: Steps) -> None:
     for step in more:
         if step.startswith("=") and steps and steps[-1].startswith("="):
             steps[-1] += step[1:]

@@ -17,11 +17,11 @@ from replicator.debezium.decoding import (
     TYPE_MISMATCH,
     Decoded,
     Policies,
-    complain,
     integer_reason,
     is_true,
+    reason_if_undecoded,
 )
-from replicator.debezium.logical import Logical
+from replicator.debezium.logical_types import LogicalType
 
 _FIRST_MICROS, _LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
@@ -90,14 +90,14 @@ _WIRE = {
 NAMES = frozenset(_WIRE) | frozenset(_STRUCTURED)
 
 
-def wire_type(logical: Logical) -> str:
+def wire_type(logical: LogicalType) -> str:
     """What ``from_json`` must read for one of ``NAMES``."""
     if logical.name in _STRUCTURED:
         return f"STRUCT<{', '.join(f'{part}: INT' for part in _STRUCTURED[logical.name])}, specialValue: STRING>"
     return _WIRE[logical.name]
 
 
-def decode(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+def decode(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
     """One of ``NAMES``."""
     if logical.name == "date":
         return _date(wire, text, policies)
@@ -123,7 +123,7 @@ def _time_of_day(name: str, wire: Column, text: Column) -> Decoded:
         value = wire.cast("bigint") * F.lit(1000).cast("bigint")
     else:
         value = wire if name == "micro_time" else floor_to_micros(wire)
-    return Decoded(value, complain(value, text, integer_reason(text, 32 if name == "time" else 64)))
+    return Decoded(value, reason_if_undecoded(value, text, integer_reason(text, 32 if name == "time" else 64)))
 
 
 def _wall_clock(name: str, wire: Column, text: Column, policies: Policies) -> Decoded:
@@ -143,7 +143,7 @@ def _wall_clock(name: str, wire: Column, text: Column, policies: Policies) -> De
 def _text(name: str, wire: Column, text: Column, policies: Policies) -> Decoded:
     if name == "iso_time":
         value = F.when(wire.rlike(_TIME_TEXT), F.regexp_replace(wire, "Z$", ""))
-        return Decoded(value, complain(value, text, TYPE_MISMATCH))
+        return Decoded(value, reason_if_undecoded(value, text, TYPE_MISMATCH))
     signs = (wire.isin(*_INFINITE_TEXTS[name][0]), wire.isin(*_INFINITE_TEXTS[name][1]))
     if name == "zoned_timestamp":
         is_shaped = wire.rlike(_ZONED_TEXT)
@@ -168,7 +168,7 @@ def _structured(name: str, wire: Column, text: Column, policies: Policies) -> De
     seconds = [(parts[part] * F.lit(size).cast("bigint")) for part, size in _PART_MICROS if part in parts]
     micros = _sum(seconds) + floor_to_micros(parts["nanos"].cast("bigint")) if "nanos" in parts else F.lit(0)
     if name == "structured_time":
-        return Decoded(micros, complain(micros, text, TYPE_MISMATCH))
+        return Decoded(micros, reason_if_undecoded(micros, text, TYPE_MISMATCH))
     in_range = parts["year"].between(1, 9999)
     midnight = F.format_string("%04d-%02d-%02dT00:00:00Z", *(parts[part] for part in _DATE_PARTS))
     day = F.when(in_range, _micros_of(midnight))
@@ -200,12 +200,12 @@ def _with_infinities(
 ) -> Decoded:
     """The decoded value where ``signs`` (is plus, is minus infinity) are settled by the policy."""
     if policies.infinity == "dead_letter":
-        return Decoded(value, complain(value, text, reason))
+        return Decoded(value, reason_if_undecoded(value, text, reason))
     if policies.infinity == "null":
-        return Decoded(value, F.when(~is_true(signs[0] | signs[1]), complain(value, text, reason)))
+        return Decoded(value, F.when(~is_true(signs[0] | signs[1]), reason_if_undecoded(value, text, reason)))
     last, first = (F.expr(literal) for literal in _SENTINELS[ddl])
     settled = F.when(signs[0], last).when(signs[1], first).otherwise(value)
-    return Decoded(settled, complain(settled, text, reason))
+    return Decoded(settled, reason_if_undecoded(settled, text, reason))
 
 
 def floor_to_micros(nanos: Column) -> Column:

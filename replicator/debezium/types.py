@@ -1,8 +1,8 @@
 """From a JSON value to a typed Spark column, or to the reason why not (types.md sections 2 to 5 and 7).
 
 A row is parsed with the *wire* types below, so that numbers go straight into their type (Y1), and where that shows no
-value once more with STRING, only to see whether something was there (``texts.py``). :func:`decode` compares the two:
-a value that does not fit is a problem, never NULL (Y2). Column functions only; ANSI mode on or off gives the same.
+value once more with STRING, only to see whether something was there (``field_text.py``). :func:`decode` compares the
+two: a value that does not fit is a problem, never NULL (Y2). Column functions only; ANSI mode on or off gives the same.
 
 What the text cannot show: a bare JSON number in a field whose logical type says text is taken as Spark rewrites it
 (``1.50`` becomes ``1.5``, section 7). Declare such columns by what is sent, e.g. ``decimal_number(10,2)``.
@@ -18,55 +18,55 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.debezium import decimals, quoted, scalars, temporal
+from replicator.debezium import decimals, quoting, scalars, temporal
 from replicator.debezium.decoding import (
-    AS_NAMED,
+    FROM_JSON_OPTIONS,
     NUL_CHARACTER,
     TYPE_MISMATCH,
     Decoded,
     Policies,
-    bound,
-    complain,
+    from_struct,
     is_true,
     let,
-    nothing,
-    packed,
+    no_problem,
+    reason_if_undecoded,
+    to_struct,
 )
-from replicator.debezium.logical import Field, Logical
+from replicator.debezium.logical_types import Field, LogicalType
 from replicator.debezium.scalars import NUL, REPLACEMENT
 from replicator.errors import ConfigError
 
-__all__ = ["TEXTS", "Decoded", "Policies", "decode", "wire_type"]
+__all__ = ["TEXT_TYPES", "Decoded", "Policies", "decode", "wire_type"]
 
 _DEFAULT_POLICIES = Policies()
 _WIRE_OF_BITS = {16: "SMALLINT", 32: "INT", 64: "BIGINT"}
 
-TEXTS = ("string", "json", "uuid", "xml", "ltree", "tsvector", "interval", "zoned_time")
+TEXT_TYPES = ("string", "json", "uuid", "xml", "ltree", "tsvector", "interval", "zoned_time")
 """Logical types whose values are any text."""
 
-_WKB = Field("wkb", Logical("bytes", encoding="base64"))
-_SRID = Field("srid", Logical("int"))
-_SHAPES = {
-    "point": Logical(
+_WKB = Field("wkb", LogicalType("bytes", encoding="base64"))
+_SRID = Field("srid", LogicalType("int"))
+_GEOMETRY_TYPES = {
+    "point": LogicalType(
         "struct",
         fields=(
-            Field("x", Logical("double"), optional=False),
-            Field("y", Logical("double"), optional=False),
+            Field("x", LogicalType("double"), optional=False),
+            Field("y", LogicalType("double"), optional=False),
             _WKB,
             _SRID,
         ),
     ),
-    "geometry": Logical("struct", fields=(_WKB, _SRID)),
+    "geometry": LogicalType("struct", fields=(_WKB, _SRID)),
 }
 
 
-def wire_type(logical: Logical) -> str:
+def wire_type(logical: LogicalType) -> str:
     """DDL of what ``from_json`` must read so that :func:`decode` understands it. Raises ConfigError if it cannot."""
-    return _family(logical).wire(logical)
+    return _decoder_of(logical).wire(logical)
 
 
 def decode(
-    logical: Logical,
+    logical: LogicalType,
     wire: Column,
     text: Column,
     policies: Policies = _DEFAULT_POLICIES,
@@ -78,50 +78,50 @@ def decode(
     both NULL means JSON null or no such field. ``bare`` are the readings of what must be quoted; without them it is
     taken for quoted. Raises ConfigError for a logical type that has no decoder.
     """
-    family = _family(logical)
+    family = _decoder_of(logical)
     if not bare:
         return family.decode(logical, wire, text, policies)
-    is_bare = quoted.is_bare(bare)
+    is_bare = quoting.is_unquoted(bare)
     as_text = family.decode(logical, F.when(~is_bare, wire), text, policies)
-    if quoted.EXACT not in bare:
+    if quoting.EXACT not in bare:
         return Decoded(as_text.value, F.when(is_bare, TYPE_MISMATCH).otherwise(as_text.problem))
-    number = decimals.decode(quoted.as_number(logical), bare[quoted.EXACT], text, policies)
-    is_number = bare[quoted.NUMBER].isNotNull()
+    number = decimals.decode(quoting.as_number(logical), bare[quoting.EXACT], text, policies)
+    is_number = bare[quoting.NUMBER].isNotNull()
     problem = F.when(is_number, number.problem).when(is_bare, TYPE_MISMATCH).otherwise(as_text.problem)
     return Decoded(F.when(is_number, number.value).otherwise(as_text.value), problem)
 
 
 @dataclass(frozen=True)
-class _Family:
-    wire: Callable[[Logical], str]
-    decode: Callable[[Logical, Column, Column, Policies], Decoded]
+class _Decoder:
+    wire: Callable[[LogicalType], str]
+    decode: Callable[[LogicalType, Column, Column, Policies], Decoded]
 
 
-def _family(logical: Logical) -> _Family:
-    found = _FAMILIES.get(logical.name)
+def _decoder_of(logical: LogicalType) -> _Decoder:
+    found = _DECODERS.get(logical.name)
     if found is None:
         raise ConfigError(f"values of type {str(logical)!r} cannot be decoded", mend="docs/types.md lists the types.")
     return found
 
 
-def _struct_wire(logical: Logical) -> str:
-    inner = (f"{names.spark(field.name)}: {wire_type(field.logical)}" for field in logical.fields)
+def _struct_wire(logical: LogicalType) -> str:
+    inner = (f"{names.quote_spark(field.name)}: {wire_type(field.logical)}" for field in logical.fields)
     return f"STRUCT<{', '.join(inner)}>"
 
 
-def _array_wire(logical: Logical) -> str:
+def _array_wire(logical: LogicalType) -> str:
     # an inner array is kept as text
     element = _element(logical)
     return "ARRAY<STRING>" if element.name == "array" else f"ARRAY<{wire_type(element)}>"
 
 
-def _element(array: Logical) -> Logical:
-    return array.element or Logical("string")
+def _element(array: LogicalType) -> LogicalType:
+    return array.element or LogicalType("string")
 
 
-def _map(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+def _map(_: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
     has_nul = F.exists(F.concat(F.map_keys(wire), F.map_values(wire)), lambda part: is_true(part.contains(NUL)))
-    mismatch = complain(wire, text, TYPE_MISMATCH)
+    mismatch = reason_if_undecoded(wire, text, TYPE_MISMATCH)
     if policies.nul == "replace":
         clean = F.transform_keys(wire, lambda key, __: F.translate(key, NUL, REPLACEMENT))
         value = F.transform_values(clean, lambda __, held: F.translate(held, NUL, REPLACEMENT))
@@ -129,7 +129,7 @@ def _map(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
     return Decoded(wire, F.when(has_nul, NUL_CHARACTER).otherwise(mismatch))
 
 
-def _sparse_vector(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
+def _sparse_vector(_: LogicalType, wire: Column, text: Column, __: Policies) -> Decoded:
     """The map from index to number comes as an array of pairs (A7); an index is exact as a DOUBLE."""
     is_pair = F.forall(
         wire["vector"],
@@ -138,18 +138,20 @@ def _sparse_vector(_: Logical, wire: Column, text: Column, __: Policies) -> Deco
     entries = F.transform(wire["vector"], lambda pair: F.struct(pair[0].cast("int").alias("i"), pair[1].alias("v")))
     vector = F.struct(wire["dimensions"].alias("dimensions"), entries.alias("entries"))
     value = F.when(is_pair & wire["dimensions"].isNotNull(), vector)
-    return Decoded(value, complain(value, text, TYPE_MISMATCH))
+    return Decoded(value, reason_if_undecoded(value, text, TYPE_MISMATCH))
 
 
-def _struct(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+def _struct(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
     """Field by field; the first problem of a field is the column's."""
-    ddl = ", ".join(f"{names.spark(field.name)} STRING" for field in logical.fields)
-    read = partial(F.from_json, text, options=AS_NAMED)
+    ddl = ", ".join(f"{names.quote_spark(field.name)} STRING" for field in logical.fields)
+    read = partial(F.from_json, text, options=FROM_JSON_OPTIONS)
 
     def part(field: Field, own: Column) -> Decoded:
         bare = {
-            each: F.when(quoted.looks_so(each, own), read(f"{names.spark(field.name)} {kind}")[field.name])
-            for each, kind in (quoted.readings(field.logical) if quoted.must_be(field.logical) else {}).items()
+            each: F.when(
+                quoting.is_worth_probing(each, own), read(f"{names.quote_spark(field.name)} {kind}")[field.name]
+            )
+            for each, kind in (quoting.probe_types(field.logical) if quoting.is_required(field.logical) else {}).items()
         }
         return decode(field.logical, wire.getField(field.name), own, policies, bare)
 
@@ -158,65 +160,71 @@ def _struct(logical: Logical, wire: Column, text: Column, policies: Policies) ->
         missing = [
             F.when(texts.getField(field.name).isNull(), TYPE_MISMATCH) for field in logical.fields if not field.optional
         ]
-        found = F.coalesce(*(part.problem for part in parts.values()), *missing, nothing())
-        return packed(
+        found = F.coalesce(*(part.problem for part in parts.values()), *missing, no_problem())
+        return to_struct(
             Decoded(
                 F.when(wire.isNotNull(), F.struct(*(part.value.alias(name) for name, part in parts.items()))),
-                F.when(wire.isNotNull(), found).otherwise(complain(wire, text, TYPE_MISMATCH)),
+                F.when(wire.isNotNull(), found).otherwise(reason_if_undecoded(wire, text, TYPE_MISMATCH)),
             )
         )
 
-    return bound(let(read(ddl), fields))
+    return from_struct(let(read(ddl), fields))
 
 
-def _array(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
+def _array(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
     """Element by element, NULLs kept; the first problem of an element is the column's."""
     element = _element(logical)
     if element.name == "array":
         value = F.when(wire.isNotNull(), text)
-        return Decoded(value, complain(value, text, TYPE_MISMATCH))
+        return Decoded(value, reason_if_undecoded(value, text, TYPE_MISMATCH))
 
     def one(element_text: Column, at: Column) -> Column:
-        return packed(decode(element, F.get(wire, at), element_text, policies))
+        return to_struct(decode(element, F.get(wire, at), element_text, policies))
 
     def whole(parts: Column) -> Column:
         value = F.when(wire.isNotNull(), F.transform(parts, lambda part: part["value"]))
         # one misfit makes Spark drop the whole array: its other elements then look mismatched too
-        told = _first(F.filter(parts["problem"], lambda problem: problem != TYPE_MISMATCH))
-        bare = F.when(text.rlike(quoted.ELEMENT), TYPE_MISMATCH) if quoted.must_be(element) else nothing()
-        problem = F.coalesce(told, _first(parts["problem"]), bare, complain(value, text, TYPE_MISMATCH))
-        return packed(Decoded(value, problem))
+        told = _first_not_null(F.filter(parts["problem"], lambda problem: problem != TYPE_MISMATCH))
+        bare = (
+            F.when(text.rlike(quoting.UNQUOTED_ELEMENT), TYPE_MISMATCH)
+            if quoting.is_required(element)
+            else no_problem()
+        )
+        problem = F.coalesce(
+            told, _first_not_null(parts["problem"]), bare, reason_if_undecoded(value, text, TYPE_MISMATCH)
+        )
+        return to_struct(Decoded(value, problem))
 
-    return bound(let(F.transform(F.from_json(text, "array<string>"), one), whole))
+    return from_struct(let(F.transform(F.from_json(text, "array<string>"), one), whole))
 
 
-def _first(held: Column) -> Column:
+def _first_not_null(held: Column) -> Column:
     return F.get(F.filter(held, lambda item: item.isNotNull()), F.lit(0))
 
 
-def _plain(wire: str, decoder: Callable[[Logical, Column, Column, Policies], Decoded]) -> _Family:
-    return _Family(lambda _: wire, decoder)
+def _simple_decoder(wire: str, decoder: Callable[[LogicalType, Column, Column, Policies], Decoded]) -> _Decoder:
+    return _Decoder(lambda _: wire, decoder)
 
 
-def _shaped(shape: Logical) -> _Family:
-    return _Family(lambda _: _struct_wire(shape), lambda _, wire, text, policies: _struct(shape, wire, text, policies))
+def _geometry_decoder(shape: LogicalType) -> _Decoder:
+    return _Decoder(lambda _: _struct_wire(shape), lambda _, wire, text, policies: _struct(shape, wire, text, policies))
 
 
-_FAMILIES: Mapping[str, _Family] = {
-    **{name: _plain(_WIRE_OF_BITS[bits], scalars.integer) for name, bits in scalars.INTEGER_BITS.items()},
-    **{name: _plain("STRING", scalars.string) for name in TEXTS},
-    **{name: _Family(decimals.wire_type, decimals.decode) for name in ("decimal", "variable_decimal")},
-    **{name: _Family(temporal.wire_type, temporal.decode) for name in temporal.NAMES},
-    **{name: _shaped(shape) for name, shape in _SHAPES.items()},
-    "float": _plain("FLOAT", scalars.floating),
-    "double": _plain("DOUBLE", scalars.floating),
-    "boolean": _plain("BOOLEAN", scalars.boolean),
-    "bytes": _plain("STRING", scalars.binary),
-    "bits": _plain("STRING", scalars.bits),
-    "enum": _plain("STRING", scalars.enum),
-    "enum_set": _plain("STRING", scalars.enum_set),
-    "map": _plain("MAP<STRING, STRING>", _map),
-    "sparse_vector": _plain("STRUCT<dimensions: INT, vector: ARRAY<ARRAY<DOUBLE>>>", _sparse_vector),
-    "struct": _Family(_struct_wire, _struct),
-    "array": _Family(_array_wire, _array),
+_DECODERS: Mapping[str, _Decoder] = {
+    **{name: _simple_decoder(_WIRE_OF_BITS[bits], scalars.integer) for name, bits in scalars.INTEGER_BITS.items()},
+    **{name: _simple_decoder("STRING", scalars.string) for name in TEXT_TYPES},
+    **{name: _Decoder(decimals.wire_type, decimals.decode) for name in ("decimal", "variable_decimal")},
+    **{name: _Decoder(temporal.wire_type, temporal.decode) for name in temporal.NAMES},
+    **{name: _geometry_decoder(shape) for name, shape in _GEOMETRY_TYPES.items()},
+    "float": _simple_decoder("FLOAT", scalars.floating),
+    "double": _simple_decoder("DOUBLE", scalars.floating),
+    "boolean": _simple_decoder("BOOLEAN", scalars.boolean),
+    "bytes": _simple_decoder("STRING", scalars.binary),
+    "bits": _simple_decoder("STRING", scalars.bits),
+    "enum": _simple_decoder("STRING", scalars.enum),
+    "enum_set": _simple_decoder("STRING", scalars.enum_set),
+    "map": _simple_decoder("MAP<STRING, STRING>", _map),
+    "sparse_vector": _simple_decoder("STRUCT<dimensions: INT, vector: ARRAY<ARRAY<DOUBLE>>>", _sparse_vector),
+    "struct": _Decoder(_struct_wire, _struct),
+    "array": _Decoder(_array_wire, _array),
 }

@@ -9,13 +9,13 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from replicator.debezium.placeholder import Placeholder, in_json
+from replicator.debezium.placeholder import Placeholder, escape_json
 
 
-def in_record(value: Column, placeholder: Placeholder) -> Column:
+def may_hold_placeholder(value: Column, placeholder: Placeholder) -> Column:
     """Whether a record's text may hold a placeholder at all."""
     found = F.lit(False)
-    for mark in map(in_json, placeholder.marks()):
+    for mark in map(escape_json, placeholder.marks()):
         found = found | F.coalesce(value.contains(mark), F.lit(False))
     return found
 

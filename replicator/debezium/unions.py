@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from replicator.debezium.connect_schema import OBJECT, row_fields
+from replicator.debezium.connect_schema import JSON_OBJECT, row_fields
 from replicator.debezium.jsontext import Number
-from replicator.debezium.logical import Logical
+from replicator.debezium.logical_types import LogicalType
 from replicator.errors import ConfigError
 
-Types = Mapping[str, Logical]
+Types = Mapping[str, LogicalType]
 """What the columns of one table hold, by name."""
 
 _NUMBERS = ("int", "long", "float", "double")
@@ -32,7 +32,7 @@ _STRUCTS = (
     "structured_timestamp",
     "structured_zoned_timestamp",
 )
-_BYTES = Logical("bytes", encoding="base64")
+_BYTES = LogicalType("bytes", encoding="base64")
 _BYTES_IN: Mapping[str, Types] = {
     "point": {"wkb": _BYTES},
     "geometry": {"wkb": _BYTES},
@@ -74,7 +74,7 @@ class Unions:
     def _body(self, body: dict[str, Any], topic: str, block: Mapping[str, Any] | None) -> dict[str, Any]:
         from_avro = is_from_avro(body)
         head = {name: _unwrapped(held) for name, held in body.items() if name not in _SIDES}
-        types = _described(block) or self.types.get(table_of(head, topic) or "", {})
+        types = _schema_types(block) or self.types.get(table_of(head, topic) or "", {})
         if head.get("op") is None and not isinstance(head.get("source"), dict):
             return self._columns(body, types, from_avro)
         sides = {side: body[side] for side in _SIDES if side in body}
@@ -89,7 +89,7 @@ class Unions:
             for name, held in row.items()
         }
 
-    def _column(self, value: Any, logical: Logical | None, from_avro: bool) -> Any:
+    def _column(self, value: Any, logical: LogicalType | None, from_avro: bool) -> Any:
         """One column's value; ``logical`` is None where nothing says what it holds."""
         name, held = _branch(value) or ("", None)
         if logical is None:
@@ -104,11 +104,11 @@ class Unions:
             parts = held if name == "array" else value
             element = logical.element
             return [self._column(part, element, from_avro) for part in parts] if isinstance(parts, list) else value
-        is_union = _holds(name, held) and not isinstance(held, dict | list) and logical != OBJECT
+        is_union = _is_branch_of(name, held) and not isinstance(held, dict | list) and logical != JSON_OBJECT
         scalar = held if is_union else value
         return self._bytes(scalar) if (is_union or from_avro) and _is_bytes(logical) else scalar
 
-    def _struct(self, value: Any, logical: Logical, from_avro: bool) -> Any:
+    def _struct(self, value: Any, logical: LogicalType, from_avro: bool) -> Any:
         """A field may have a dot in its name, too: what the struct knows by that name is no union."""
         known = {field.name: field.logical for field in logical.fields}
         name, held = _branch(value) or ("", None)
@@ -173,7 +173,7 @@ def _branch(value: Any) -> tuple[str, Any] | None:
 def _unwrapped(value: Any) -> Any:
     """A value without its unions, told by their form alone."""
     branch = _branch(value)
-    if branch is not None and _holds(*branch):
+    if branch is not None and _is_branch_of(*branch):
         return _inside(branch[1])
     return _inside(value)
 
@@ -188,7 +188,7 @@ def _inside(value: Any) -> Any:
     return value
 
 
-def _holds(name: str, value: Any) -> bool:
+def _is_branch_of(name: str, value: Any) -> bool:
     """Whether a union's branch of this name can hold the value."""
     if name in _NUMBERS:
         return isinstance(value, Number) or (name in ("float", "double") and value in ("NaN", "Infinity", "-Infinity"))
@@ -199,13 +199,13 @@ def _holds(name: str, value: Any) -> bool:
     return "." in name and isinstance(value, dict | str)
 
 
-def _is_bytes(logical: Logical) -> bool:
+def _is_bytes(logical: LogicalType) -> bool:
     return logical.name == "bits" or (
         logical.name in ("bytes", "decimal") and logical.encoding in ("base64", "connect")
     )
 
 
-def _described(block: Mapping[str, Any] | None) -> Types:
+def _schema_types(block: Mapping[str, Any] | None) -> Types:
     if block is None:
         return {}
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from replicator.debezium.logical import MAX_PRECISION
+from replicator.debezium.logical_types import MAX_PRECISION
 
 _DECIMAL_TYPE = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _INTEGER_DIGITS = {"SMALLINT": 5, "INT": 10, "BIGINT": 19}
@@ -22,11 +22,11 @@ def widen(stored: str, incoming: str) -> str | None:
     return right if _holds(right, left) else None
 
 
-def common(left: str, right: str) -> str | None:
+def common_type(left: str, right: str) -> str | None:
     """The smallest Spark DDL type that holds every value of both exactly, None if there is none.
 
     Where neither type holds the other, two exact numbers may still meet: DECIMAL(10,2) and DECIMAL(10,4) in
-    DECIMAL(12,4). Within one :func:`family` the result does not depend on the order in which types are met.
+    DECIMAL(12,4). Within one :func:`family_of_type` the result does not depend on the order in which types are met.
     """
     wider = widen(left, right)
     one, other = _digits(_canonical(left)), _digits(_canonical(right))
@@ -36,8 +36,8 @@ def common(left: str, right: str) -> str | None:
     return f"DECIMAL({before + behind},{behind})" if before + behind <= MAX_PRECISION else None
 
 
-def family(ddl: str) -> str:
-    """Only types of one family have a :func:`common` one: ``number`` (integers, DECIMAL), ``float``, else the type
+def family_of_type(ddl: str) -> str:
+    """Only types of one family have a :func:`common_type` one: ``number`` (integers, DECIMAL), ``float``, else the type
     itself.
     """
     kind = _canonical(ddl)

@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 from replicator import controlrow, failpoints
 from replicator.errors import NoControlRow
 from replicator.jvm import gateway
-from replicator.jvm.hadoop import file_system, is_absent, not_read, text
+from replicator.jvm.hadoop import file_system, is_absent, read_error, read_text
 
 _SUFFIX = ".json"
-_BESIDE = ".new"
+_TEMP_SUFFIX = ".new"
 _LOCAL = "file:"
 _LOOKS, _MOMENT_SECONDS = 5, 0.1
-_CUT_OFF = "org.apache.hadoop.fs.ChecksumException"
+_CHECKSUM_ERROR = "org.apache.hadoop.fs.ChecksumException"
 
 
 class JsonControl:
@@ -47,15 +47,15 @@ class JsonControl:
                 if not is_absent(error):
                     raise
                 return self.get(path)  # it was about to be replaced
-        found = self._left_beside(path)
+        found = self._read_temp(path)
         # between the two looks it may have been moved to its place
         return self.get(path) if found is None and exists(self._spark, path) else found
 
     def put(self, path: str, value: Mapping[str, Any]) -> None:
         """Write the file beside its place, then move it there: a crash leaves the old object or the whole new one."""
         files, place, jvm = file_system(self._spark, path)
-        beside = jvm.org.apache.hadoop.fs.Path(f"{path}{_BESIDE}")
-        if not exists(self._spark, path) and self._left_beside(path) is not None:
+        beside = jvm.org.apache.hadoop.fs.Path(f"{path}{_TEMP_SUFFIX}")
+        if not exists(self._spark, path) and self._read_temp(path) is not None:
             files.rename(beside, place)  # else the only copy would be written over
         stream = files.create(beside, True)
         try:
@@ -74,14 +74,16 @@ class JsonControl:
             return ()
         found = {str(status.getPath().getName()) for status in files.listStatus(place)}
         whole = {name for name in found if name.endswith(_SUFFIX)}
-        beside = {name.removesuffix(_BESIDE) for name in found if name.endswith(f"{_SUFFIX}{_BESIDE}")} - whole
-        whole |= {name for name in beside if self._left_beside(f"{folder}/{name}") is not None}
+        beside = {
+            name.removesuffix(_TEMP_SUFFIX) for name in found if name.endswith(f"{_SUFFIX}{_TEMP_SUFFIX}")
+        } - whole
+        whole |= {name for name in beside if self._read_temp(f"{folder}/{name}") is not None}
         return tuple(sorted(name.removesuffix(_SUFFIX) for name in whole))
 
     def remove(self, path: str) -> None:
         """Delete the file, and before it what lies beside its place."""
         files, place, jvm = file_system(self._spark, path)
-        files.delete(jvm.org.apache.hadoop.fs.Path(f"{path}{_BESIDE}"), False)
+        files.delete(jvm.org.apache.hadoop.fs.Path(f"{path}{_TEMP_SUFFIX}"), False)
         files.delete(place, False)
 
     def _whole(self, path: str, looks: int = _LOOKS) -> str:
@@ -89,35 +91,35 @@ class JsonControl:
         disk Hadoop moves them one after the other.
         """
         try:
-            return text(self._spark, path)
+            return read_text(self._spark, path)
         except Py4JJavaError as error:
-            if not _is_cut_off(error):
+            if not _is_checksum_error(error):
                 raise
             if looks == 1:
                 raise NoControlRow.at(path, "a control row is not what its checksum says") from error
         time.sleep(_MOMENT_SECONDS)
         return self._whole(path, looks - 1)
 
-    def _left_beside(self, path: str) -> dict[str, Any] | None:
+    def _read_temp(self, path: str) -> dict[str, Any] | None:
         """The object of a writer that died between delete and rename in :meth:`put`; None where it died earlier."""
-        beside = f"{path}{_BESIDE}"
+        beside = f"{path}{_TEMP_SUFFIX}"
         if not exists(self._spark, beside):
             return None
         try:
-            return controlrow.read(path, text(self._spark, beside))
+            return controlrow.read(path, read_text(self._spark, beside))
         except NoControlRow:  # cut off
             return None
         except Py4JJavaError as error:
             if is_absent(error):
                 return self.get(path)  # it was moved to its place
-            if _is_cut_off(error):
+            if _is_checksum_error(error):
                 return None
             raise
 
 
-def _is_cut_off(error: Py4JJavaError) -> bool:
+def _is_checksum_error(error: Py4JJavaError) -> bool:
     """Whether a file is not what its checksum says."""
-    return str(error.java_exception.getClass().getName()) == _CUT_OFF
+    return str(error.java_exception.getClass().getName()) == _CHECKSUM_ERROR
 
 
 class MemoryControl:
@@ -145,7 +147,7 @@ class MemoryControl:
         self._objects.pop(path, None)
 
 
-def folders(spark: SparkSession, folder: str) -> tuple[str, ...]:
+def list_folders(spark: SparkSession, folder: str) -> tuple[str, ...]:
     """Names of the folders directly below; empty if there is no such folder. Raises Unreachable, ConfigError."""
     files, place, _ = file_system(spark, folder)
     try:
@@ -153,7 +155,7 @@ def folders(spark: SparkSession, folder: str) -> tuple[str, ...]:
             return ()
         return tuple(sorted(str(s.getPath().getName()) for s in files.listStatus(place) if s.isDirectory()))
     except Py4JJavaError as error:
-        raise not_read(folder, error) from error
+        raise read_error(folder, error) from error
 
 
 def exists(spark: SparkSession, path: str) -> bool:
@@ -162,15 +164,15 @@ def exists(spark: SparkSession, path: str) -> bool:
     try:
         return bool(files.exists(place))
     except Py4JJavaError as error:
-        raise not_read(path, error) from error
+        raise read_error(path, error) from error
 
 
-def holds(spark: SparkSession, folder: str, pattern: re.Pattern[str]) -> bool:
+def has_file_matching(spark: SparkSession, folder: str, pattern: re.Pattern[str]) -> bool:
     """Whether some file's name directly below the folder is of the pattern: asked of a store by one listing, which ends
     with the first. Raises Unreachable, ConfigError.
     """
     files, place, _ = file_system(spark, folder)
-    local = _locally(files, place)
+    local = _local_path(files, place)
     if local is not None:
         return any(map(pattern.fullmatch, os.listdir(local)))
     try:
@@ -181,15 +183,15 @@ def holds(spark: SparkSession, folder: str, pattern: re.Pattern[str]) -> bool:
     except Py4JJavaError as error:
         if is_absent(error):
             return False
-        raise not_read(folder, error) from error
+        raise read_error(folder, error) from error
     return False
 
 
-def files(spark: SparkSession, folder: str) -> list[tuple[str, int]]:
+def list_files(spark: SparkSession, folder: str) -> list[tuple[str, int]]:
     """Paths below a folder of the files there at any depth, and when each was changed, in epoch milliseconds. Raises
     Unreachable.
     """
-    return [(path, changed) for path, _, changed in _listed(spark, folder)]
+    return [(path, changed) for path, _, changed in _list_recursive(spark, folder)]
 
 
 def remove(spark: SparkSession, folder: str) -> None:
@@ -198,40 +200,40 @@ def remove(spark: SparkSession, folder: str) -> None:
     try:
         files.delete(place, True)
     except Py4JJavaError as error:
-        raise not_read(folder, error) from error
+        raise read_error(folder, error) from error
 
 
 def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
     """How many files lie below a folder at any depth, and their bytes; hidden files and folders, and those whose names
     begin with ``_``, do not count. Raises Unreachable, ConfigError.
     """
-    found = _listed(spark, folder)
+    found = _list_recursive(spark, folder)
     sizes = [size for path, size, _ in found if not any(part.startswith((".", "_")) for part in path.split("/"))]
     return len(sizes), sum(sizes)
 
 
-def _listed(spark: SparkSession, folder: str) -> list[tuple[str, int, int]]:
+def _list_recursive(spark: SparkSession, folder: str) -> list[tuple[str, int, int]]:
     """Path below the folder, bytes and time of change of each file in it."""
     files, place, jvm = file_system(spark, folder)
-    local = _locally(files, place)
+    local = _local_path(files, place)
     if local is not None:
-        return list(_on_disk(local))
+        return list(_list_local(local))
     root = unquote(gateway.uri(files.makeQualified(place)))
     try:
         listed = jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(files.listFiles(place, True))
-        found = gateway.statuses(spark, jvm.PythonUtils.toSeq(listed))
+        found = gateway.file_statuses(spark, jvm.PythonUtils.toSeq(listed))
     except Py4JJavaError as error:
-        raise not_read(folder, error) from error
+        raise read_error(folder, error) from error
     return [(unquote(uri)[len(root) + 1 :], size, changed) for uri, size, changed in found]
 
 
-def _locally(files: Any, place: Any) -> str | None:
+def _local_path(files: Any, place: Any) -> str | None:
     """The path of a folder on this machine's disk; None where it is elsewhere, or not there."""
     root = unquote(gateway.uri(files.makeQualified(place)))
     return local if root.startswith(_LOCAL) and os.path.isdir(local := root.removeprefix(_LOCAL)) else None
 
 
-def _on_disk(folder: str) -> Iterator[tuple[str, int, int]]:
+def _list_local(folder: str) -> Iterator[tuple[str, int, int]]:
     """The same of a local folder, for each of whose files Hadoop would start a program that tells its mode. Its own
     checksums are no files, and a file that goes meanwhile is none.
     """

@@ -18,38 +18,38 @@ from replicator import failpoints, names
 from replicator.errors import TableMissing
 from replicator.formats import (
     control,
-    delta_appended,
+    delta_appends,
+    delta_cdf,
     delta_commit,
+    delta_deletion_vectors,
     delta_evolve,
-    delta_feed,
     delta_files,
     delta_log,
-    delta_marks,
-    delta_past,
+    delta_maintenance,
+    delta_merge_strategies,
     delta_properties,
-    delta_upkeep,
-    delta_ways,
+    delta_time_travel,
     delta_write,
 )
-from replicator.formats.delta_log import Log, partitions
-from replicator.formats.delta_merge import SIDES, Merging
+from replicator.formats.delta_log import Log, partition_columns
+from replicator.formats.delta_merge import SIDES, MergeSpec
+from replicator.formats.delta_merge_strategies import DEFAULT_THRESHOLDS, MergeThresholds
 from replicator.formats.delta_properties import WITH_FEED, WITH_VECTORS
-from replicator.formats.delta_ways import WAYS, Ways
-from replicator.formats.turns import Turns, in_turn
+from replicator.formats.table_locks import TableLocks, with_table_lock
 from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
-from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
+from replicator.spec import Applied, Arrival, CommittedVersion, Evolution, Maintained, Progress, Table, TableDetail
 from replicator.transforms import merge
-from replicator.transforms.columns.reshape import reshaped
-from replicator.transforms.equality.comparable import differ
+from replicator.transforms.columns.reshape import apply_evolution
+from replicator.transforms.comparison.comparable import is_different
 
 
 class DeltaFormat:
     """``TableFormat`` on Delta. One writer per table; on object stores one driver per lake (stack.md 1.2)."""
 
-    def __init__(self, ways: Ways = WAYS, *, fence: Fence = UNFENCED) -> None:
+    def __init__(self, ways: MergeThresholds = DEFAULT_THRESHOLDS, *, fence: Fence = UNFENCED) -> None:
         self._logs: dict[str, Log] = {}
-        self._turns = Turns()
+        self._turns = TableLocks()
         self._ways, self._fence = ways, fence
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
@@ -58,7 +58,7 @@ class DeltaFormat:
         if snapshot is None:
             raise TableMissing.of(table)
         is_newest = version in (None, int(snapshot.version()))
-        rows = self._few(spark, table, snapshot) if is_newest else None
+        rows = self._read_small(spark, table, snapshot) if is_newest else None
         if rows is not None:
             return rows
         reader = spark.read.format("delta")
@@ -69,18 +69,18 @@ class DeltaFormat:
         snapshot = self._snapshot(spark, table)
         return None if snapshot is None else int(snapshot.version())
 
-    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
         """By the times of the log's files, of versions whose files are kept."""
         if self.version(spark, table) is None:
             raise TableMissing.of(table)
-        return delta_past.moment(spark, table, when)
+        return delta_time_travel.resolve_version(spark, table, when)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """Sub-folders of encoded names whose log has a commit: a writer that died within its first one leaves a log
         without.
         """
-        children = filter(names.is_encoded, control.folders(spark, folder))
-        return tuple(child for child in children if delta_log.is_begun(spark, f"{folder}/{child}"))
+        children = filter(names.is_encoded, control.list_folders(spark, folder))
+        return tuple(child for child in children if delta_log.has_commits(spark, f"{folder}/{child}"))
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:
         """Delta's own table id."""
@@ -91,12 +91,14 @@ class DeltaFormat:
         """The id that Delta gave to the transaction, or the time that another writer noted, from the commit's file."""
         return self._log(table).commit_id(spark, version)
 
-    def kept(self, spark: SparkSession, table: Table) -> Kept:
+    def kept(self, spark: SparkSession, table: Table) -> TableDetail:
         """From the log, which also tells readers where the files are."""
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
             raise TableMissing.of(table)
-        return Kept("delta", int(snapshot.protocol().minReaderVersion()), partition_by=partitions(snapshot))
+        return TableDetail(
+            "delta", int(snapshot.protocol().minReaderVersion()), partition_by=partition_columns(snapshot)
+        )
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """Bytes of the newest version, as the log adds up."""
@@ -107,70 +109,70 @@ class DeltaFormat:
         """By the log, where it tells of each file."""
         snapshot = self._snapshot(spark, table)
         files = None if snapshot is None else self._log(table).live_files(spark, snapshot)
-        if files is None or not all(file.is_counted for file in files):
+        if files is None or not all(file.has_row_count for file in files):
             return self.read(spark, table).count()
         return sum(file.rows - file.marked for file in files)
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """From the files of those commits, or Delta's change data feed; None where a new schema broke that, too."""
-        return delta_feed.changed_keys(spark, table, self._log(table), after, upto)
+        return delta_cdf.changed_keys(spark, table, self._log(table), after, upto)
 
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """From the log's ``add`` actions."""
-        return delta_appended.arrivals(spark, self._log(table), after, upto)
+        return delta_appends.arrivals(spark, self._log(table), after, upto)
 
-    def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
+    def append_only_since(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
         """By the log's ``remove`` actions."""
-        return delta_appended.whole_from(spark, self._log(table), after, upto)
+        return delta_appends.whole_from(spark, self._log(table), after, upto)
 
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:
         """The files of those commits; None also where some were written together with others and are removed."""
-        return delta_appended.added(spark, table, self._log(table), after, upto)
+        return delta_appends.added(spark, table, self._log(table), after, upto)
 
     def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """From the change feed's files of a single commit: those of several may have a key more than once."""
-        return delta_feed.changed_rows(spark, table, self._log(table), after, upto)
+        return delta_cdf.changed_rows(spark, table, self._log(table), after, upto)
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
         spark = rows.sparkSession
         snapshot = self._snapshot(spark, table) if progress is None else self._told(spark, table)
-        if snapshot is not None and progress is not None and self._covered(spark, table, snapshot, progress):
+        if snapshot is not None and progress is not None and self._is_applied(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         return self._insert(rows, table, progress, WITH_FEED)
 
-    @in_turn
+    @with_table_lock
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
         """A merge by the rule of ``transforms/merge.py``; the first batch of a table is a plain write."""
         spark = changes.sparkSession
         snapshot: Any = self._told(spark, table)
         if snapshot is None:
-            applied = self._insert(delta_write.by_key(changes, table), table, progress, WITH_VECTORS)
+            applied = self._insert(delta_write.sort_by_key(changes, table), table, progress, WITH_VECTORS)
             self._described(spark, table, dict(table.properties))
             return applied
         if table.properties:
             snapshot = self._described(spark, table, dict(table.properties))
-        if self._covered(spark, table, snapshot, progress):
+        if self._is_applied(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         stored = delta_files.schema(snapshot).names
         inserts = {column: SIDES.of_change(column) for column in stored}
         if table.complete:  # the newest change wins whole (debezium.md M6)
             condition, updates = merge.is_newer(SIDES), inserts
         else:
-            condition, updates = merge.changes_something(SIDES), merge.joined(stored, table.keys, SIDES)
-        return self._merge(table, snapshot, Merging(changes, table.keys, updates, inserts, condition), progress)
+            condition, updates = merge.has_effect(SIDES), merge.merged_columns(stored, table.keys, SIDES)
+        return self._merge(table, snapshot, MergeSpec(changes, table.keys, updates, inserts, condition), progress)
 
-    @in_turn
+    @with_table_lock
     def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:
         """Write exactly this difference, or what it has that differs; an empty one commits the progress alone."""
         spark = difference.sparkSession
         snapshot = self._told(spark, table)
         upserts = difference.where(F.col("_op") == "upsert").drop("_op")
         if snapshot is None:
-            return self._insert(delta_write.by_key(upserts, table), table, progress, _gold(table))
-        if self._covered(spark, table, snapshot, progress):
+            return self._insert(delta_write.sort_by_key(upserts, table), table, progress, _gold(table))
+        if self._is_applied(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         if difference.isEmpty():
             return self._insert(upserts.limit(0), table, progress, WITH_FEED)
@@ -180,24 +182,24 @@ class DeltaFormat:
         is_delete = SIDES.of_change("_op") == "delete"
         is_update = ~is_delete
         if repeats:
-            is_update &= differ(upserts, values, SIDES.of_stored, SIDES.of_change)
-        merging = Merging(difference, table.keys, values, values, is_update, is_delete, ~is_delete)
+            is_update &= is_different(upserts, values, SIDES.of_stored, SIDES.of_change)
+        merging = MergeSpec(difference, table.keys, values, values, is_update, is_delete, ~is_delete)
         return self._merge(table, snapshot, merging, progress)
 
-    @in_turn
+    @with_table_lock
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
         """An overwrite of rows, columns and partitions."""
         spark = rows.sparkSession
         snapshot = self._told(spark, table)
         if snapshot is None:
             return self._insert(rows, table, progress, _gold(table))
-        if self._covered(spark, table, snapshot, progress):
+        if self._is_applied(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
-        before = int(self._allowing(spark, table, rows.schema, snapshot).version())
+        before = int(self._with_features(spark, table, rows.schema, snapshot).version())
         self._logs.pop(table.location, None)  # it remembers the partitions
         return delta_write.overwrite(rows, table, before, progress, self._fence)
 
-    @in_turn
+    @with_table_lock
     def drop(self, spark: SparkSession, table: Table) -> None:
         """The folder, and what is remembered of its log."""
         control.remove(spark, table.location)
@@ -206,16 +208,16 @@ class DeltaFormat:
         place = jvm.org.apache.hadoop.fs.Path(table.location)
         jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(spark._jsparkSession, place)  # noqa: SLF001
 
-    @in_turn
+    @with_table_lock
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """Add columns by ALTER TABLE; widen and move by rewriting the table in one commit, since this line of Delta
         cannot widen decimals in place.
         """
         rows = self.read(spark, table)
-        wanted = reshaped(rows, evolution)
-        snapshot = self._allowing(spark, table, wanted.schema, self._snapshot(spark, table))
-        if delta_evolve.changes_values(rows, wanted):
-            delta_evolve.rewrite(wanted, table, partitions(snapshot), self._fence)
+        wanted = apply_evolution(rows, evolution)
+        snapshot = self._with_features(spark, table, wanted.schema, self._snapshot(spark, table))
+        if delta_evolve.changes_types(rows, wanted):
+            delta_evolve.rewrite(wanted, table, partition_columns(snapshot), self._fence)
         else:
             delta_evolve.add(spark, table, rows.columns, evolution, self._fence)
 
@@ -237,36 +239,36 @@ class DeltaFormat:
         if snapshot is None:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
-        in_order = delta_properties.is_in_order(snapshot)
+        in_order = delta_properties.is_ordered_by_key(snapshot)
         with self._turns.of(table):
-            delta_upkeep.shrink(spark, table.location, log.state(spark), self._fence, in_order=in_order)
+            delta_maintenance.compact(spark, table.location, log.state(spark), self._fence, in_order=in_order)
         failpoints.hit("delta.optimized")
         self._fence.check()
         with self._turns.of(table):
             state = log.state(spark)
-        delta_upkeep.clear(spark, table.location, snapshot, state, keep_hours)
+        delta_maintenance.clean(spark, table.location, snapshot, state, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 
-    def _few(self, spark: SparkSession, table: Table, snapshot: Any) -> DataFrame | None:
+    def _read_small(self, spark: SparkSession, table: Table, snapshot: Any) -> DataFrame | None:
         """All rows of few files, which Delta need not look for; None where there are more, or where nobody knows."""
         log = self._log(table)
         plain = log.plain_files(spark, snapshot)
         if plain is not None:
             paths = [file.path for file in plain]
-            return delta_files.rows_of(spark, table.location, snapshot, paths, parted=bool(log.partition_by(spark)))
+            return delta_files.read_table(spark, table.location, snapshot, paths, parted=bool(log.partition_by(spark)))
         marked = log.live_files(spark, snapshot)
-        if not marked or len(marked) > delta_files.FEW or log.partition_by(spark):
+        if not marked or len(marked) > delta_files.MAX_DIRECT_FILES or log.partition_by(spark):
             return None
-        return delta_marks.read(spark, snapshot, marked)
+        return delta_deletion_vectors.read(spark, snapshot, marked)
 
     def _described(self, spark: SparkSession, table: Table, properties: Mapping[str, str]) -> Any | None:
         """The newest version, which has these properties."""
-        delta_properties.describe(spark, table, properties, self._log(table), self._fence)
+        delta_properties.set_missing(spark, table, properties, self._log(table), self._fence)
         return self._snapshot(spark, table)
 
-    def _allowing(self, spark: SparkSession, table: Table, wanted: StructType, snapshot: Any) -> Any:
+    def _with_features(self, spark: SparkSession, table: Table, wanted: StructType, snapshot: Any) -> Any:
         """This newest version of a table, or the one behind it, which may have these columns."""
-        is_other = delta_properties.allow(spark, table, wanted, snapshot, self._fence)
+        is_other = delta_properties.enable_features(spark, table, wanted, snapshot, self._fence)
         return self._snapshot(spark, table) if is_other else snapshot
 
     def _told(self, spark: SparkSession, table: Table) -> Any | None:
@@ -277,10 +279,10 @@ class DeltaFormat:
         state = None if snapshot is None else log.at(spark, snapshot)
         if state is None or not state.is_restored:
             return snapshot
-        delta_commit.tell(spark, snapshot, state.transactions, self._fence)
+        delta_commit.commit_progress(spark, snapshot, state.transactions, self._fence)
         return self._snapshot(spark, table)
 
-    def _covered(self, spark: SparkSession, table: Table, snapshot: Any, progress: Progress) -> bool:
+    def _is_applied(self, spark: SparkSession, table: Table, snapshot: Any, progress: Progress) -> bool:
         recorded = self._log(table).at(spark, snapshot).transactions.get(progress.input)
         return recorded is not None and recorded >= progress.version
 
@@ -289,8 +291,10 @@ class DeltaFormat:
     ) -> Applied:
         return delta_write.insert(rows, table, self._log(table), progress, properties, self._fence)
 
-    def _merge(self, table: Table, snapshot: Any, merging: Merging, progress: Progress) -> Applied:
-        return delta_ways.merge(table, self._log(table), snapshot, merging, progress, self._ways, self._fence)
+    def _merge(self, table: Table, snapshot: Any, merging: MergeSpec, progress: Progress) -> Applied:
+        return delta_merge_strategies.merge(
+            table, self._log(table), snapshot, merging, progress, self._ways, self._fence
+        )
 
     def _log(self, table: Table) -> Log:
         return self._logs.setdefault(table.location, Log(table.location))

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator import failpoints
-from replicator.formats import delta_token
+from replicator.formats import delta_fencing
 from replicator.jvm import gateway, sparkline
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Progress
@@ -28,11 +28,11 @@ _SOURCE_ROWS = "operationNumSourceRows"
 def append(rows: DataFrame, snapshot: Any, progress: Progress, fence: Fence = UNFENCED) -> None:
     """Add rows of the columns of the table at this snapshot."""
     spark = rows.sparkSession
-    with begun(spark, snapshot, progress) as transaction:
-        files = list(gateway.each(transaction.writeFiles(rows._jdf)))  # noqa: SLF001
+    with begin(spark, snapshot, progress) as transaction:
+        files = list(gateway.iterate(transaction.writeFiles(rows._jdf)))  # noqa: SLF001
         failpoints.hit("delta.append_written")
-        with delta_token.committing(spark, fence, _location(snapshot)):
-            _commit(spark, transaction, files, progress, _appending(spark))
+        with delta_fencing.fenced_commit(spark, fence, _location(snapshot)):
+            _commit(spark, transaction, files, progress, _append_operation(spark))
 
 
 def rewrite(
@@ -48,15 +48,15 @@ def rewrite(
     The new version.
     """
     spark = images.sparkSession
-    with begun(spark, snapshot, progress) as transaction:
+    with begin(spark, snapshot, progress) as transaction:
         actions: list[Any] = []
         if any(metrics.values()):
-            written = list(gateway.each(transaction.writeFiles(images._jdf)))  # noqa: SLF001
+            written = list(gateway.iterate(transaction.writeFiles(images._jdf)))  # noqa: SLF001
             actions = [file.remove() for file in replaced] + written
-        return merged(spark, transaction, actions, progress, metrics, fence)
+        return commit_merge(spark, transaction, actions, progress, metrics, fence)
 
 
-def merged(
+def commit_merge(
     spark: SparkSession,
     transaction: Any,
     actions: Sequence[Any],
@@ -71,21 +71,23 @@ def merged(
     failpoints.hit("delta.rewrite_written")
     told = {**metrics, _SOURCE_ROWS: sum(metrics.values())}
     transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, told))  # noqa: SLF001
-    with delta_token.committing(spark, fence, _location(transaction)):
-        return _commit(spark, transaction, actions, progress, _merging(spark))
+    with delta_fencing.fenced_commit(spark, fence, _location(transaction)):
+        return _commit(spark, transaction, actions, progress, _merge_operation(spark))
 
 
-def tell(spark: SparkSession, snapshot: Any, progress: Mapping[str, int], fence: Fence = UNFENCED) -> None:
+def commit_progress(spark: SparkSession, snapshot: Any, progress: Mapping[str, int], fence: Fence = UNFENCED) -> None:
     """Commit how far these inputs are, at least one, and nothing else."""
     *others, last = (Progress(name, version) for name, version in progress.items())
-    with begun(spark, snapshot, last) as transaction:
+    with begin(spark, snapshot, last) as transaction:
         transaction.readWholeTable()
-        with delta_token.committing(spark, fence, _location(snapshot)):
-            _commit(spark, transaction, [_told(spark, each) for each in others], last, _appending(spark))
+        with delta_fencing.fenced_commit(spark, fence, _location(snapshot)):
+            _commit(
+                spark, transaction, [_set_transaction(spark, each) for each in others], last, _append_operation(spark)
+            )
 
 
 @contextmanager
-def begun(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[Any]:
+def begin(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[Any]:
     """A transaction over this snapshot that has read the progress of its input; its jobs run in this session."""
     jvm = gateway.of(spark)
     sessions, before = jvm.SparkSession, jvm.SparkSession.getActiveSession()
@@ -101,11 +103,11 @@ def begun(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[An
 
 
 def _commit(spark: SparkSession, transaction: Any, actions: Sequence[Any], progress: Progress, operation: Any) -> int:
-    every = gateway.of(spark).PythonUtils.toSeq([*actions, _told(spark, progress)])
+    every = gateway.of(spark).PythonUtils.toSeq([*actions, _set_transaction(spark, progress)])
     return int(transaction.commit(every, operation))
 
 
-def _told(spark: SparkSession, progress: Progress) -> Any:
+def _set_transaction(spark: SparkSession, progress: Progress) -> Any:
     jvm = gateway.of(spark)
     now = jvm.scala.Option.apply(int(time.time() * 1000))
     return jvm.org.apache.spark.sql.delta.actions.SetTransaction(progress.input, progress.version, now)
@@ -116,7 +118,7 @@ def _location(of: Any) -> str:
     return str(of.deltaLog().dataPath().toString())
 
 
-def _appending(spark: SparkSession) -> Any:
+def _append_operation(spark: SparkSession) -> Any:
     jvm = gateway.of(spark)
     nothing = jvm.scala.Option.apply(None)
     write = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Write")
@@ -124,7 +126,7 @@ def _appending(spark: SparkSession) -> Any:
     return write(jvm.org.apache.spark.sql.SaveMode.Append, *unsaid)
 
 
-def _merging(spark: SparkSession) -> Any:
+def _merge_operation(spark: SparkSession) -> Any:
     jvm = gateway.of(spark)
     nothing, no_clauses = jvm.scala.Option.apply(None), jvm.PythonUtils.toSeq([])
     merge = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Merge")

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator import names
-from replicator.formats import delta_token, delta_write
+from replicator.formats import delta_fencing, delta_write
 from replicator.protocols import Fence
 from replicator.spec import Evolution, Table
-from replicator.transforms.columns.reshape import OURS
+from replicator.transforms.columns.reshape import TRAILING_COLUMNS
 
 
-def changes_values(rows: DataFrame, wanted: DataFrame) -> bool:
+def changes_types(rows: DataFrame, wanted: DataFrame) -> bool:
     """Whether some column of a table has another type in its rows as they are wanted."""
     kinds = dict(wanted.dtypes)
     return any(kind != kinds[column] for column, kind in rows.dtypes)
@@ -21,18 +21,18 @@ def changes_values(rows: DataFrame, wanted: DataFrame) -> bool:
 
 def rewrite(wanted: DataFrame, table: Table, parts: Sequence[str], fence: Fence) -> None:
     """All rows anew in one commit, parted as before."""
-    wanted = wanted if parts else delta_write.by_key(wanted, table)
+    wanted = wanted if parts else delta_write.sort_by_key(wanted, table)
     writer = wanted.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-    with delta_token.committing(wanted.sparkSession, fence, table.location):
+    with delta_fencing.fenced_commit(wanted.sparkSession, fence, table.location):
         writer.partitionBy(*parts).save(table.location)
 
 
 def add(spark: SparkSession, table: Table, columns: Sequence[str], evolution: Evolution, fence: Fence) -> None:
     """The new ones by a commit each, behind the table's own ``columns``; those that are there already stay."""
-    last = [column for column in columns if column not in OURS][-1]
+    last = [column for column in columns if column not in TRAILING_COLUMNS][-1]
     for column, kind in evolution.added:
         if column not in columns:
-            added = f"ADD COLUMN {names.spark(column)} {kind} AFTER {names.spark(last)}"
-            with delta_token.committing(spark, fence, table.location):
-                spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} {added}")
+            added = f"ADD COLUMN {names.quote_spark(column)} {kind} AFTER {names.quote_spark(last)}"
+            with delta_fencing.fenced_commit(spark, fence, table.location):
+                spark.sql(f"ALTER TABLE delta.{names.quote_spark(table.location)} {added}")
             last = column

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from replicator import names
 from replicator.jvm import gateway
 
-FEW = 32
+MAX_DIRECT_FILES = 32
 """Beyond so many files Delta knows better which of them a query needs, and Spark lists them by a job."""
 
 _PLAIN_FEATURES = {"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
@@ -34,7 +34,7 @@ def read(spark: SparkSession, location: str, files: Sequence[str], schema: Struc
     return spark.read.schema(schema).option("basePath", location).parquet(*paths)
 
 
-def rows_of(spark: SparkSession, location: str, snapshot: Any, files: Sequence[str], *, parted: bool) -> DataFrame:
+def read_table(spark: SparkSession, location: str, snapshot: Any, files: Sequence[str], *, parted: bool) -> DataFrame:
     """The rows of files that alone are the table. Spark puts the columns of partitions behind all others, without what
     is noted about them, such as their place in the key.
     """
@@ -42,7 +42,9 @@ def rows_of(spark: SparkSession, location: str, snapshot: Any, files: Sequence[s
     rows = read(spark, location, files, columns)
     if not parted:
         return rows
-    return rows.select(*[F.col(names.spark(each.name)).alias(each.name, metadata=each.metadata) for each in columns])
+    return rows.select(
+        *[F.col(names.quote_spark(each.name)).alias(each.name, metadata=each.metadata) for each in columns]
+    )
 
 
 def schema(snapshot: Any) -> StructType:
@@ -50,7 +52,7 @@ def schema(snapshot: Any) -> StructType:
     return _parsed(snapshot.schema().json())
 
 
-def are_plain(snapshot: Any) -> bool:
+def is_plain_parquet(snapshot: Any) -> bool:
     """Whether the table's protocol leaves files without deletion vectors what they look like."""
     protocol = snapshot.protocol()
     if int(protocol.minReaderVersion()) == 1:
@@ -61,7 +63,7 @@ def are_plain(snapshot: Any) -> bool:
 def features(snapshot: Any) -> set[str]:
     """The reader features that the table's protocol names; those that came with a version are not named."""
     told = snapshot.protocol().readerFeatures()
-    return {str(name) for name in gateway.each(told.get())} if told.isDefined() else set()
+    return {str(name) for name in gateway.iterate(told.get())} if told.isDefined() else set()
 
 
 @cache

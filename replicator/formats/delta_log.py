@@ -13,8 +13,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from replicator import restores
-from replicator.formats import control, delta_files, delta_restored, delta_torn
-from replicator.formats.delta_state import KNOWN, AddedFile, Commit, State
+from replicator.formats import control, delta_files, delta_restore, delta_torn_commits
+from replicator.formats.delta_state import MAX_TRACKED_FILES, AddedFile, Commit, State
 from replicator.jvm import gateway, sparkline
 from replicator.jvm.hadoop import is_absent
 
@@ -41,7 +41,7 @@ class Log:
     def snapshot(self, spark: SparkSession) -> Any | None:
         """Delta's newest snapshot object, None if there is no table. Raises TornCommit."""
         nothing = gateway.of(spark).scala.Option.apply(None)
-        with delta_torn.naming(spark, self._location):
+        with delta_torn_commits.translate_errors(spark, self._location):
             snapshot = self._log(spark).update(False, nothing, nothing)
         return snapshot if snapshot.version() >= 0 else None
 
@@ -49,7 +49,7 @@ class Log:
         """The columns that part the table; asked for once, and again after a commit that tells of the table itself."""
         known = self._partition_by
         if known is None:
-            known = self._partition_by = partitions(self.snapshot(spark))
+            known = self._partition_by = partition_columns(self.snapshot(spark))
         return known
 
     def state(self, spark: SparkSession) -> State | None:
@@ -63,7 +63,7 @@ class Log:
 
     def at(self, spark: SparkSession, snapshot: Any) -> State:
         """The state at a snapshot that is the newest one, or was a moment ago. Raises TornCommit."""
-        with delta_torn.naming(spark, self._location):
+        with delta_torn_commits.translate_errors(spark, self._location):
             return self._at(spark, snapshot)
 
     def _at(self, spark: SparkSession, snapshot: Any) -> State:
@@ -83,7 +83,7 @@ class Log:
         """
         found = self._ids.get(version)
         if found is None:
-            found = _told_by(self._log(spark), gateway.of(spark).org.apache.hadoop.fs.Path, version)
+            found = _read_commit_id(self._log(spark), gateway.of(spark).org.apache.hadoop.fs.Path, version)
         if found is not None:
             self._ids = dict(sorted((self._ids | {version: found}).items())[-_FEW_COMMITS:])
         return found
@@ -93,7 +93,7 @@ class Log:
         no feature that says otherwise what is in them. None where Delta must read it.
         """
         files = self.live_files(spark, snapshot)
-        if not files or len(files) > delta_files.FEW or any(file.has_vector for file in files):
+        if not files or len(files) > delta_files.MAX_DIRECT_FILES or any(file.has_vector for file in files):
             return None
         return files
 
@@ -102,30 +102,33 @@ class Log:
         otherwise what is in them. None where that is not so, or where they are too many to be known.
         """
         files = self.at(spark, snapshot).files
-        return tuple(files.values()) if files is not None and delta_files.are_plain(snapshot) else None
+        return tuple(files.values()) if files is not None and delta_files.is_plain_parquet(snapshot) else None
 
     def _carried(self, spark: SparkSession, known: State | None, version: int) -> State | None:
         if known is None or version - known.version > _FEW_COMMITS:
             return None
         try:
             for commit in self._read(spark, known.version + 1, version) if version > known.version else ():
-                known = known and known.after(commit, self._back(spark, known, commit))
+                known = known and known.after(commit, self._restored_progress(spark, known, commit))
         except Py4JJavaError:
             return None
         return known if known is not None and known.version == version else None
 
-    def _back(self, spark: SparkSession, known: State, commit: Commit) -> dict[str, int] | None:
+    def _restored_progress(self, spark: SparkSession, known: State, commit: Commit) -> dict[str, int] | None:
         if commit.restores is None:
             return None
-        return delta_restored.back(spark, self._log(spark), self._location, commit.restores, known.transactions)
+        return delta_restore.progress_at(spark, self._log(spark), self._location, commit.restores, known.transactions)
 
     def _asked(self, spark: SparkSession, snapshot: Any, identity: str) -> State:
         """What Delta's snapshot says, by Spark jobs, and what it does not say of a RESTORE."""
-        version, told = int(snapshot.version()), (gateway.pair(each) for each in gateway.each(snapshot.transactions()))
+        version, told = (
+            int(snapshot.version()),
+            (gateway.to_tuple(each) for each in gateway.iterate(snapshot.transactions())),
+        )
         transactions = {str(app): int(done) for app, done in told}
-        back = delta_restored.progress(spark, self._log(spark), self._location, version, transactions)
+        back = delta_restore.progress(spark, self._log(spark), self._location, version, transactions)
         files = None
-        if int(snapshot.numOfFiles()) <= KNOWN:
+        if int(snapshot.numOfFiles()) <= MAX_TRACKED_FILES:
             live = [self._file(spark, version, action) for action in snapshot.allFiles().collect()]
             files = {file.path: file for file in live}
         found = State(identity, version, int(snapshot.sizeInBytes()), transactions, files)
@@ -148,11 +151,11 @@ class Log:
         return found if len(found) == upto - after else None
 
     def _read(self, spark: SparkSession, start: int, end: int) -> Iterator[Commit]:
-        for version, actions in changes(spark, self._log(spark), start, end):
+        for version, actions in iter_commits(spark, self._log(spark), start, end):
             yield self._commit(spark, version, actions)
 
     def _commit(self, spark: SparkSession, version: int, actions: Any) -> Commit:
-        told = _by_kind(actions)
+        told = _group_actions(actions)
         if told["Metadata"]:
             self._partition_by = None
         files = tuple(self._file(spark, version, action) for action in told["AddFile"])
@@ -169,7 +172,7 @@ class Log:
             {str(action.appId()): int(action.version()) for action in told["SetTransaction"]},
             _growth(files, removed.values()),
             replaces=bool(told["Metadata"]) and changes_rows,
-            restores=next((_restored(info) for info in told["CommitInfo"]), None),
+            restores=next((_restored_version(info) for info in told["CommitInfo"]), None),
         )
 
     def _file(self, spark: SparkSession, version: int, action: Any) -> AddedFile:
@@ -186,26 +189,26 @@ class Log:
         return gateway.of(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001
 
 
-def is_begun(spark: SparkSession, location: str) -> bool:
+def has_commits(spark: SparkSession, location: str) -> bool:
     """Whether a table's log has a commit, by the names in it: one listing, which asks no more of a store than the
     question whether the log is there.
     """
-    return control.holds(spark, f"{location}/_delta_log", _COMMIT)
+    return control.has_file_matching(spark, f"{location}/_delta_log", _COMMIT)
 
 
-def unsaid(spark: SparkSession) -> list[Any]:
+def empty_options(spark: SparkSession) -> list[Any]:
     """The options that methods of Delta's log take on some lines of Spark, left empty."""
     return [gateway.of(spark).scala.Option.apply(None)] * sparkline.of(spark.version).log_options
 
 
-def changes(spark: SparkSession, log: Any, *bounds: int) -> Iterator[tuple[int, Any]]:
+def iter_commits(spark: SparkSession, log: Any, *bounds: int) -> Iterator[tuple[int, Any]]:
     """Version and actions of each commit from the first of the bounds on, to the second if there is one."""
-    for each in gateway.each(log.getChanges(*bounds, *unsaid(spark), True)):
-        version, actions = gateway.pair(each)
+    for each in gateway.iterate(log.getChanges(*bounds, *empty_options(spark), True)):
+        version, actions = gateway.to_tuple(each)
         yield int(version), actions
 
 
-def _told_by(log: Any, path: Any, version: int) -> str | None:
+def _read_commit_id(log: Any, path: Any, version: int) -> str | None:
     """The id, or time, in the ``commitInfo`` of a commit; ``path`` is Hadoop's class. None where the file, or that
     action, is not there.
     """
@@ -225,23 +228,23 @@ def _told_by(log: Any, path: Any, version: int) -> str | None:
     return None
 
 
-def partitions(snapshot: Any) -> tuple[str, ...]:
+def partition_columns(snapshot: Any) -> tuple[str, ...]:
     """The partition columns of one of Delta's snapshot objects."""
-    return tuple(str(column) for column in gateway.each(snapshot.metadata().partitionColumns()))
+    return tuple(str(column) for column in gateway.iterate(snapshot.metadata().partitionColumns()))
 
 
-def _restored(info: Any) -> int | None:
+def _restored_version(info: Any) -> int | None:
     """The version to which a commit took the table back."""
     if str(info.operation()) != restores.OPERATION:
         return None
-    told = (gateway.pair(each) for each in gateway.each(info.operationParameters()))
-    return restores.version({str(name): text for name, text in told})
+    told = (gateway.to_tuple(each) for each in gateway.iterate(info.operationParameters()))
+    return restores.restored_version({str(name): text for name, text in told})
 
 
-def _by_kind(actions: Any) -> Mapping[str, Sequence[Any]]:
+def _group_actions(actions: Any) -> Mapping[str, Sequence[Any]]:
     """The actions of a commit by the name of their class; none of a kind that it lacks."""
     found: defaultdict[str, list[Any]] = defaultdict(list)
-    for action in gateway.each(actions):
+    for action in gateway.iterate(actions):
         found[action.getClass().getSimpleName()].append(action)
     return found
 
@@ -260,5 +263,5 @@ def _growth(files: Iterable[AddedFile], removed: Iterable[int | None]) -> int | 
 def _metrics(infos: Sequence[Any]) -> dict[str, int]:
     """What the operation counted, as far as it is whole numbers."""
     counted = [info.operationMetrics().get() for info in infos if info.operationMetrics().isDefined()]
-    told = (gateway.pair(each) for metrics in counted for each in gateway.each(metrics))
+    told = (gateway.to_tuple(each) for metrics in counted for each in gateway.iterate(metrics))
     return {str(name): int(text) for name, text in told if str(text).isdigit()}

@@ -26,7 +26,7 @@ _KEEP, _INSERT, _UPDATE, _DELETE = "keep", *METRICS
 
 
 @dataclass(frozen=True)
-class Merging:
+class MergeSpec:
     """``changes``, one row per key, and what becomes of each over ``SIDES``: rows that are there are deleted, else
     updated, else left as they are; others are inserted or passed over. ``updates`` and ``inserts`` are values by
     column; a column without an update keeps what it has.
@@ -41,10 +41,10 @@ class Merging:
     insert_if: Column = field(default_factory=lambda: F.lit(True))
 
 
-def statement(target: DeltaTable, merging: Merging) -> DeltaMergeBuilder:
+def statement(target: DeltaTable, merging: MergeSpec) -> DeltaMergeBuilder:
     """Delta's MERGE."""
-    updates: dict[str, Column | str] = {names.spark(c): value for c, value in merging.updates.items()}
-    inserts: dict[str, Column | str] = {names.spark(c): value for c, value in merging.inserts.items()}
+    updates: dict[str, Column | str] = {names.quote_spark(c): value for c, value in merging.updates.items()}
+    inserts: dict[str, Column | str] = {names.quote_spark(c): value for c, value in merging.inserts.items()}
     return (
         target.alias(SIDES.stored)
         .merge(merging.changes.alias(SIDES.change), merge.same_key(merging.keys, SIDES))
@@ -54,7 +54,7 @@ def statement(target: DeltaTable, merging: Merging) -> DeltaMergeBuilder:
     )
 
 
-def settled(stored: DataFrame, merging: Merging, beside: Sequence[str] = ()) -> DataFrame:
+def resolve_actions(stored: DataFrame, merging: MergeSpec, beside: Sequence[str] = ()) -> DataFrame:
     """One row per key: what is done to it (``action``), the row before (``old``) and after (``new``), and columns that
     ``stored`` has ``beside`` the table's.
     """
@@ -70,7 +70,7 @@ def settled(stored: DataFrame, merging: Merging, beside: Sequence[str] = ()) -> 
 
     def after(column: str, kind: DataType) -> Column:
         updated = merging.updates.get(column, SIDES.of_stored(column))
-        return F.when(is_new, merging.inserts[column]).otherwise(updated).cast(gateway.named(kind))
+        return F.when(is_new, merging.inserts[column]).otherwise(updated).cast(gateway.cast_type(kind))
 
     old = expressions.struct({each.name: SIDES.of_stored(each.name) for each in columns})
     new = expressions.struct({each.name: after(each.name, each.dataType) for each in columns})
@@ -81,7 +81,7 @@ def settled(stored: DataFrame, merging: Merging, beside: Sequence[str] = ()) -> 
     return told.where(F.col("action").isNotNull())
 
 
-def tally() -> dict[str, Column]:
+def action_counts() -> dict[str, Column]:
     """What is counted of settled rows, by the names of METRICS."""
     return {metric: F.col("action") == action for action, metric in METRICS.items()}
 

@@ -9,13 +9,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from replicator import names
-from replicator.formats import delta_files, delta_token, refusals
-from replicator.formats.delta_log import Log, partitions
+from replicator.formats import delta_fencing, delta_files, validation
+from replicator.formats.delta_log import Log, partition_columns
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Table
 
 _FEED, _VECTORS = "delta.enableChangeDataFeed", "delta.enableDeletionVectors"
-_LOCAL_TIME = "timestampNtz"
+_TIMESTAMP_NTZ = "timestampNtz"
 
 WITH_FEED = {_FEED: "true", _VECTORS: "false"}
 WITH_VECTORS = {_FEED: "true", _VECTORS: "true"}
@@ -32,14 +32,14 @@ def has_feed(snapshot: Any) -> bool:
     return _property(snapshot, _FEED) == "true"
 
 
-def is_in_order(snapshot: Any) -> bool:
+def is_ordered_by_key(snapshot: Any) -> bool:
     """Whether files of the table hold a range of keys each: silver's and gold's, or it is as good as that for those who
     read it. Bronze's are by topic.
     """
-    return has_vectors(snapshot) or not partitions(snapshot)
+    return has_vectors(snapshot) or not partition_columns(snapshot)
 
 
-def describe(
+def set_missing(
     spark: SparkSession, table: Table, properties: Mapping[str, str], log: Log, fence: Fence = UNFENCED
 ) -> None:
     """Set those properties that the table lacks: a writer's options can name none but Delta's own."""
@@ -51,20 +51,22 @@ def describe(
         _set(spark, table, missing, fence)
 
 
-def allow(spark: SparkSession, table: Table, wanted: StructType, snapshot: Any, fence: Fence = UNFENCED) -> bool:
+def enable_features(
+    spark: SparkSession, table: Table, wanted: StructType, snapshot: Any, fence: Fence = UNFENCED
+) -> bool:
     """Let the table have these columns; whether that took a commit: the first time without a zone is a feature of its
     protocol, which Delta gives to a new table by itself, and to one that is there when it is told to.
     """
-    if not refusals.has_local_time(wanted) or _LOCAL_TIME in delta_files.features(snapshot):
+    if not validation.has_timestamp_ntz(wanted) or _TIMESTAMP_NTZ in delta_files.features(snapshot):
         return False
-    _set(spark, table, {f"delta.feature.{_LOCAL_TIME}": "supported"}, fence)
+    _set(spark, table, {f"delta.feature.{_TIMESTAMP_NTZ}": "supported"}, fence)
     return True
 
 
 def _set(spark: SparkSession, table: Table, properties: Mapping[str, str], fence: Fence) -> None:
     told = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
-    with delta_token.committing(spark, fence, table.location):
-        spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({told})")
+    with delta_fencing.fenced_commit(spark, fence, table.location):
+        spark.sql(f"ALTER TABLE delta.{names.quote_spark(table.location)} SET TBLPROPERTIES ({told})")
 
 
 def _property(snapshot: Any, name: str) -> str | None:

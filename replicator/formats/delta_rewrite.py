@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from replicator import names
-from replicator.formats import delta_commit, delta_files, delta_merge, delta_reach
-from replicator.formats.delta_merge import SIDES, Merging
+from replicator.formats import delta_commit, delta_data_skipping, delta_files, delta_merge
+from replicator.formats.delta_merge import SIDES, MergeSpec
 from replicator.formats.delta_state import AddedFile
 from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
@@ -29,10 +29,10 @@ from replicator.spec import Progress
 from replicator.transforms import merge
 
 _INSERTED = delta_merge.METRICS["insert"]
-_FILE, _DONE = "__file", "__done"
+_FILE, _ACTION = "__file", "__done"
 """Beside a stored row: the name of its file, and what is done to it."""
 
-TAKEN = frozenset({_FILE, _DONE, "_metadata"})
+RESERVED_COLUMNS = frozenset({_FILE, _ACTION, "_metadata"})
 """A table with such a column of its own is not for this module."""
 
 
@@ -50,17 +50,21 @@ class Target:
         return delta_files.schema(self.snapshot)
 
 
-def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = UNFENCED) -> tuple[int, dict[str, int]]:
+def execute(
+    target: Target, merging: MergeSpec, progress: Progress, fence: Fence = UNFENCED
+) -> tuple[int, dict[str, int]]:
     """The version that the changes have made, and its metrics as those of a MERGE."""
-    with gateway.counted(merging.changes, {"all": F.lit(True)}) as (changes, counts):
-        merging, is_near = replace(merging, changes=changes), counts["all"] <= delta_reach.NEAR_KEYS
+    with gateway.checkpoint_and_count(merging.changes, {"all": F.lit(True)}) as (changes, counts):
+        merging, is_near = replace(merging, changes=changes), counts["all"] <= delta_data_skipping.MAX_BROADCAST_KEYS
         files = target.files
         if len(files) > 1:
-            files = delta_reach.reached(files, target.columns, merging.keys, changes, counts["all"])
-        hit = delta_merge.settled(_hit(target, merging, files, is_near=is_near), merging, beside=(_FILE,))
-        with gateway.counted(hit, delta_merge.tally()) as (settled, metrics):
-            small = delta_reach.taken_along(target.files)
-            apart = [file for file in _hurt(files, settled, metrics) if file not in small]
+            files = delta_data_skipping.candidate_files(files, target.columns, merging.keys, changes, counts["all"])
+        hit = delta_merge.resolve_actions(
+            _read_matched(target, merging, files, is_near=is_near), merging, beside=(_FILE,)
+        )
+        with gateway.checkpoint_and_count(hit, delta_merge.action_counts()) as (settled, metrics):
+            small = delta_data_skipping.small_files(target.files)
+            apart = [file for file in _touched_files(files, settled, metrics) if file not in small]
             if apart or small or metrics[_INSERTED] < sum(metrics.values()):
                 images = _images(target, apart, small, settled, merging.keys, is_near=is_near)
             else:  # new rows alone are their own feed
@@ -69,18 +73,18 @@ def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = 
             return delta_commit.rewrite(images, gone, target.snapshot, progress, metrics, fence), metrics
 
 
-def _hit(target: Target, merging: Merging, files: Sequence[AddedFile], *, is_near: bool) -> DataFrame:
+def _read_matched(target: Target, merging: MergeSpec, files: Sequence[AddedFile], *, is_near: bool) -> DataFrame:
     """The stored rows whose keys are among the changes', each with the name of its file."""
     spark = merging.changes.sparkSession
     if not files:
-        return gateway.frame(spark, (), StructType([*target.columns, StructField(_FILE, StringType())]))
-    keys = merging.changes.select(*map(names.spark, merging.keys))
+        return gateway.create_frame(spark, (), StructType([*target.columns, StructField(_FILE, StringType())]))
+    keys = merging.changes.select(*map(names.quote_spark, merging.keys))
     rows = _rows(spark, target, files, F.col("_metadata.file_name").alias(_FILE)).alias(SIDES.stored)
     keys = (F.broadcast(keys) if is_near else keys).alias(SIDES.change)
     return rows.join(keys, merge.same_key(merging.keys, SIDES), "left_semi")
 
 
-def _hurt(files: Sequence[AddedFile], settled: DataFrame, metrics: Mapping[str, int]) -> Sequence[AddedFile]:
+def _touched_files(files: Sequence[AddedFile], settled: DataFrame, metrics: Mapping[str, int]) -> Sequence[AddedFile]:
     """The files of which a row is updated or deleted."""
     if metrics[_INSERTED] == sum(metrics.values()):
         return ()
@@ -104,20 +108,22 @@ def _images(
     spark, changed = settled.sparkSession, settled.where(F.col("action") != "keep")
     feed = delta_merge.images(changed).where(F.col("_change_type").isNotNull())
     one = changed.where(F.col("action") == "insert").select("new.*", _no_change()).unionByName(feed)
-    done = changed.where(F.col("action") != "insert").select(F.struct("action", "old", "new").alias(_DONE))
+    done = changed.where(F.col("action") != "insert").select(F.struct("action", "old", "new").alias(_ACTION))
     done = F.broadcast(done) if is_near else done
     if small:
-        one = _kept(_rows(spark, target, small), done, keys).unionByName(one)
+        one = _apply_actions(_rows(spark, target, small), done, keys).unionByName(one)
     one = one.coalesce(1)
-    return _kept(_rows(spark, target, apart), done, keys).unionByName(one) if apart else one
+    return _apply_actions(_rows(spark, target, apart), done, keys).unionByName(one) if apart else one
 
 
-def _kept(rows: DataFrame, done: DataFrame, keys: Sequence[str]) -> DataFrame:
+def _apply_actions(rows: DataFrame, done: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Rows at their places, as they are to be."""
-    action, old, new = (F.col(f"{_DONE}.{part}") for part in ("action", "old", "new"))
-    is_same = reduce(operator.and_, [F.col(names.spark(key)) == old.getField(key) for key in keys])
+    action, old, new = (F.col(f"{_ACTION}.{part}") for part in ("action", "old", "new"))
+    is_same = reduce(operator.and_, [F.col(names.quote_spark(key)) == old.getField(key) for key in keys])
     found = rows.join(done, is_same, "left").where(action.isNull() | (action == "update"))
-    values = [F.when(action.isNull(), F.col(names.spark(c))).otherwise(new.getField(c)).alias(c) for c in rows.columns]
+    values = [
+        F.when(action.isNull(), F.col(names.quote_spark(c))).otherwise(new.getField(c)).alias(c) for c in rows.columns
+    ]
     return found.select(*values, _no_change())
 
 
@@ -127,4 +133,4 @@ def _no_change() -> Column:
 
 def _rows(spark: SparkSession, target: Target, files: Sequence[AddedFile], *more: Column) -> DataFrame:
     rows = delta_files.read(spark, target.location, [file.path for file in files], target.columns)
-    return rows.select(*map(names.spark, target.columns.names), *more)
+    return rows.select(*map(names.quote_spark, target.columns.names), *more)

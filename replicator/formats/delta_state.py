@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-KNOWN = 256
+MAX_TRACKED_FILES = 256
 """Of a table with more files the driver does not keep account."""
 
 
@@ -42,7 +42,7 @@ class AddedFile:
         return str(self.action.stats() or "")
 
     @property
-    def is_counted(self) -> bool:
+    def has_row_count(self) -> bool:
         """Whether the log tells how many rows it has."""
         return '"numRecords"' in self.stats
 
@@ -106,4 +106,4 @@ class State:
 
 
 def _if_known(files: Mapping[str, AddedFile] | None) -> Mapping[str, AddedFile] | None:
-    return files if files is not None and len(files) <= KNOWN else None
+    return files if files is not None and len(files) <= MAX_TRACKED_FILES else None

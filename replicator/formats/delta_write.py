@@ -12,9 +12,9 @@ from replicator.errors import StaleWriter, TableStopped
 from replicator.formats import (
     control,
     delta_commit,
+    delta_fencing,
     delta_files,
-    delta_token,
-    refusals,
+    validation,
 )
 from replicator.formats.delta_log import Log
 from replicator.protocols import UNFENCED, Fence
@@ -26,11 +26,11 @@ _TASKS_THAT_JOIN = "spark.sql.shuffle.partitions"
 _LOCAL_TIME = "timestampNtz"
 
 
-def by_key(rows: DataFrame, table: Table) -> DataFrame:
+def sort_by_key(rows: DataFrame, table: Table) -> DataFrame:
     """Rows in the order of the key, if the table has one: a file then holds a range of keys, and a batch of recent ones
     finds them in few files (performance.md A3).
     """
-    keys = [names.spark(key) for key in table.keys if key in rows.columns]
+    keys = [names.quote_spark(key) for key in table.keys if key in rows.columns]
     return rows.repartitionByRange(*keys).sortWithinPartitions(*keys) if keys else rows
 
 
@@ -47,7 +47,7 @@ def insert(
     snapshot = log.snapshot(spark)
     before = None if snapshot is None else int(snapshot.version())
     if snapshot is None:
-        _refuse(rows, table)
+        _refuse_new_table(rows, table)
     if snapshot is not None and progress is not None and _same(rows.schema, delta_files.schema(snapshot)):
         delta_commit.append(rows, snapshot, progress, fence)
     else:
@@ -57,25 +57,25 @@ def insert(
         if progress is not None:
             options |= {"txnAppId": progress.input, "txnVersion": str(progress.version)}
         writer = rows.write.format("delta").mode("append").options(**options)
-        with delta_token.committing(spark, fence, table.location):
+        with delta_fencing.fenced_commit(spark, fence, table.location):
             (writer.partitionBy(*table.partition_by) if table.partition_by else writer).save(table.location)
-    version, metrics = committed(spark, table, log, before)
+    version, metrics = read_commit(spark, table, log, before)
     return Applied(metrics.get("numOutputRows", 0), 0, 0, version)
 
 
 def overwrite(rows: DataFrame, table: Table, before: int, progress: Progress, fence: Fence = UNFENCED) -> Applied:
     """All rows, columns and partitions of a table anew, behind the version ``before``."""
     spark = rows.sparkSession
-    refusals.keys_in_parts(rows, table.keys, table.partition_by, table.name)
+    validation.refuse_partition_keys(rows, table.keys, table.partition_by, table.name)
     options = {"overwriteSchema": "true", "txnAppId": progress.input, "txnVersion": str(progress.version)}
     writer = rows.write.format("delta").mode("overwrite").options(**options)
-    with delta_token.committing(spark, fence, table.location):
+    with delta_fencing.fenced_commit(spark, fence, table.location):
         writer.partitionBy(*table.partition_by).save(table.location)
-    version, metrics = committed(spark, table, Log(table.location), before)
+    version, metrics = read_commit(spark, table, Log(table.location), before)
     return Applied(metrics.get("numOutputRows", 0), 0, 0, version)
 
 
-def _refuse(rows: DataFrame, table: Table) -> None:
+def _refuse_new_table(rows: DataFrame, table: Table) -> None:
     """Raise TableStopped where no table can be made of these rows, or not there."""
     if control.exists(rows.sparkSession, f"{table.location}/.hoodie"):
         raise TableStopped(
@@ -84,11 +84,11 @@ def _refuse(rows: DataFrame, table: Table) -> None:
             mend="Put `format: hudi` and `formats: [delta, hudi]` back, or remove the table's folder: the next run "
             "builds it in Delta.",
         )
-    refusals.in_delta(rows.schema, table.partition_by, table.name)
-    refusals.keys_in_parts(rows, table.keys, table.partition_by, table.name)
+    validation.refuse_delta_columns(rows.schema, table.partition_by, table.name)
+    validation.refuse_partition_keys(rows, table.keys, table.partition_by, table.name)
 
 
-def committed(spark: SparkSession, table: Table, log: Log, before: int | None) -> tuple[int, dict[str, int]]:
+def read_commit(spark: SparkSession, table: Table, log: Log, before: int | None) -> tuple[int, dict[str, int]]:
     """The version and metrics of the commit just made. Delta skips a write it takes for a repetition: that must never
     pass for success (reliability.md section 3, 6).
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replicator.formats.hudi_timeline import RETAINED, Note
+from replicator.formats.hudi_timeline import RETAINED_COMMITS, CommitMetadata
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 INSERT, UPSERT, OVERWRITE = "insert", "upsert", "insert_overwrite_table"
@@ -33,13 +33,13 @@ _ALWAYS = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
     "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
     # a version that may still be read keeps its files, and its place on the timeline
-    "hoodie.clean.commits.retained": str(RETAINED),
-    "hoodie.keep.min.commits": str(RETAINED + 2),
-    "hoodie.keep.max.commits": str(RETAINED + 12),
+    "hoodie.clean.commits.retained": str(RETAINED_COMMITS),
+    "hoodie.keep.min.commits": str(RETAINED_COMMITS + 2),
+    "hoodie.keep.max.commits": str(RETAINED_COMMITS + 12),
     # a table that once had rows deleted has a column for it, which no other write brings
     "hoodie.write.set.null.for.missing.columns": "true",
 }
-_ANEW = {
+_OVERWRITE_OPTIONS = {
     # Hudi would read old rows by the new columns, and refuses types that do not let it: here none are left to read
     "hoodie.internal.write.schema.canonicalize": "false",
     "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
@@ -50,7 +50,7 @@ READ = {"hoodie.datasource.read.file.index.listing.mode": "eager"}
 """Spark finds the partitions that a query needs: Hudi, which else does, fails beside one of NULL, and by decimals."""
 
 
-def upkeep() -> dict[str, str]:
+def maintenance() -> dict[str, str]:
     """The options of compaction, clustering and cleaning: each whenever there is something to do."""
     return {
         **_ALWAYS,
@@ -62,7 +62,7 @@ def upkeep() -> dict[str, str]:
     }
 
 
-def write(location: str, note: Note, operation: str) -> dict[str, str]:
+def write(location: str, note: CommitMetadata, operation: str) -> dict[str, str]:
     """The options of one write."""
     parts = ",".join(note.partition_by)
     options = {
@@ -81,4 +81,4 @@ def write(location: str, note: Note, operation: str) -> dict[str, str]:
     else:
         options["hoodie.index.type"] = "GLOBAL_SIMPLE"
         options["hoodie.simple.index.update.partition.path"] = "true"
-    return {**options, **(_ANEW if operation == OVERWRITE else {})}
+    return {**options, **(_OVERWRITE_OPTIONS if operation == OVERWRITE else {})}

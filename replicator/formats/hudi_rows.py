@@ -15,20 +15,20 @@ from replicator.formats.hudi_timeline import Commit
 from replicator.transforms import merge
 
 
-def shaped(rows: DataFrame, commit: Commit, *more: Column) -> DataFrame:
+def to_table_schema(rows: DataFrame, commit: Commit, *more: Column) -> DataFrame:
     """The columns that the commit names, in their order and types, with what is noted about them: Hudi keeps whole
     numbers below 32 bits in 32.
     """
     return rows.select(
         *[
-            F.col(names.spark(field.name)).cast(field.dataType).alias(field.name, metadata=field.metadata)
+            F.col(names.quote_spark(field.name)).cast(field.dataType).alias(field.name, metadata=field.metadata)
             for field in commit.note.schema
         ],
         *more,
     )
 
 
-def told(stored: DataFrame, difference: DataFrame, keys: Sequence[str]) -> DataFrame:
+def difference_actions(stored: DataFrame, difference: DataFrame, keys: Sequence[str]) -> DataFrame:
     """A difference with its ``_action`` on the rows at rest. A row that goes is the stored one: Hudi asks a delete for
     its partition.
     """
@@ -44,13 +44,13 @@ def told(stored: DataFrame, difference: DataFrame, keys: Sequence[str]) -> DataF
     return both.select(*[value(column) for column in stored.columns], action.alias("_action"))
 
 
-def met(stored: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+def merge_actions(stored: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Changes joined with the rows at rest, one row per key that changes, with its ``_action``."""
     sides = merge.Sides()
     both = changes.alias(sides.change).join(stored.alias(sides.stored), merge.same_key(keys, sides), how="left")
     is_new = sides.of_stored("_seq").isNull()
-    action = F.when(is_new, F.lit("insert")).when(merge.changes_something(sides), F.lit("update"))
-    result = merge.joined(stored.columns, keys, sides)
+    action = F.when(is_new, F.lit("insert")).when(merge.has_effect(sides), F.lit("update"))
+    result = merge.merged_columns(stored.columns, keys, sides)
 
     def pick(column: str) -> Column:
         change = sides.of_change(column)

@@ -20,14 +20,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from replicator.errors import TableStopped
-from replicator.formats import control, hudi_order
+from replicator.formats import control, hudi_ordering
 from replicator.jvm import gateway
-from replicator.spec import Kept, Progress
+from replicator.spec import Progress, TableDetail
 
-KEY = "replicator.commit"
+METADATA_KEY = "replicator.commit"
 """Of the metadata of a commit of ours."""
 
-TOKEN = "replicator.token"  # noqa: S105 - of a lease
+TOKEN_KEY = "replicator.token"  # noqa: S105 - of a lease
 """There as well: the token of the writer that made it (decision 0026)."""
 
 _COMPLETED = re.compile(r"[0-9]+[.](commit|deltacommit|replacecommit)|timeline")
@@ -38,18 +38,18 @@ somebody else writes it, has a folder for them.
 _COMPLETION_TIMES = 8
 """The first version of a table that Hudi asks by the times at which commits were completed."""
 
-_UPKEEP = ("COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA")
+_TABLE_SERVICES = ("COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA")
 """What Hudi calls commits that change no row."""
 
 _NULLS = ("nullable", "containsNull", "valueContainsNull")
 """What Spark's JSON of a schema says of NULL."""
 
-RETAINED = 24
+RETAINED_COMMITS = 24
 """So many commits back, of any kind, a version can be read; cleaning keeps their files."""
 
 
 @dataclass(frozen=True)
-class Note:
+class CommitMetadata:
     """What a commit says of itself: the table's ``identity``, ``kind`` (COPY_ON_WRITE, MERGE_ON_READ), ``keys`` and
     partition columns, which stay; the number of the ``version``, the ``progress`` by input, the ``columns`` as Spark's
     JSON of a schema, how many rows it ``deleted``, and whether it wrote all of them anew.
@@ -70,9 +70,11 @@ class Note:
         """The columns with what is noted about them. Whatever is nested may be NULL: that it could not be in the rows
         of one commit says nothing of later ones, and Spark casts no such value away.
         """
-        return StructType.fromJson(_with_nulls(json.loads(self.columns)))
+        return StructType.fromJson(_with_nullable(json.loads(self.columns)))
 
-    def following(self, rows: StructType, progress: Progress | None, *, deleted: int, rewritten: bool) -> Note:
+    def following(
+        self, rows: StructType, progress: Progress | None, *, deleted: int, rewritten: bool
+    ) -> CommitMetadata:
         """What the next commit says, which writes rows of these columns and has come to this progress, if to any."""
         return replace(
             self,
@@ -94,13 +96,13 @@ class Commit:
     names it, and what it ``wrote``: bytes by partition (the values of its columns).
     """
 
-    note: Note
+    note: CommitMetadata
     begun: str
     done: str
     wrote: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
-class Other(Enum):
+class ForeignCommit(Enum):
     """A commit that is not ours: upkeep, which changes no row, or a write of somebody else's."""
 
     UPKEEP = 1
@@ -112,15 +114,15 @@ class Timeline:
 
     def __init__(self, location: str) -> None:
         self._location = location
-        self._known: dict[str, Commit | Other] = {}
+        self._known: dict[str, Commit | ForeignCommit] = {}
         self._clean, self._cleaned, self._by_completion = "", "", False
 
     @property
     def retained(self) -> Sequence[Commit]:
-        """Those of what :meth:`commits` found last whose files are all there: the last ``RETAINED``, or fewer where
-        somebody else has cleaned the table.
+        """Those of what :meth:`commits` found last whose files are all there: the last ``RETAINED_COMMITS``, or fewer
+        where somebody else has cleaned the table.
         """
-        last = list(self._known.items())[-RETAINED:]
+        last = list(self._known.items())[-RETAINED_COMMITS:]
         return [each for begun, each in last if isinstance(each, Commit) and begun >= self._cleaned]
 
     @property
@@ -145,15 +147,15 @@ class Timeline:
         found = [each for each in self.retained if after < each.note.version <= upto]
         if len(found) != upto - after:
             return None
-        beside: list[Other] = []
+        beside: list[ForeignCommit] = []
         for each in self._known.values():
-            if isinstance(each, Other):
+            if isinstance(each, ForeignCommit):
                 beside.append(each)
             elif each.note.version > upto:
                 break
             elif each.note.version <= after:
                 beside = []
-            elif Other.WRITE in beside:
+            elif ForeignCommit.WRITE in beside:
                 return None
         return found
 
@@ -175,7 +177,7 @@ class Timeline:
                 where=self._location,
                 mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
             )
-        ahead = _began(max(self._known, default="")) - datetime.now(timezone.utc)
+        ahead = _parse_utc_instant(max(self._known, default="")) - datetime.now(timezone.utc)
         if ahead > timedelta():
             raise TableStopped(
                 f"the table's newest commit lies {ahead.total_seconds():.0f} seconds ahead of this machine's clock",
@@ -185,7 +187,7 @@ class Timeline:
 
     def is_begun(self, spark: SparkSession) -> bool:
         """Whether it has a completed commit, by the names of its files."""
-        return control.holds(spark, f"{self._location}/.hoodie", _COMPLETED)
+        return control.has_file_matching(spark, f"{self._location}/.hoodie", _COMPLETED)
 
     def exists(self, spark: SparkSession) -> bool:
         """Whether there is a table of Hudi's. Where a writer died while it wrote anew what is noted of the table, the
@@ -201,33 +203,33 @@ class Timeline:
             return ()
         client = self._client(spark)
         timeline = client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
-        found: dict[str, Commit | Other] = {}
+        found: dict[str, Commit | ForeignCommit] = {}
         for instant in timeline.getInstants():
             begun = str(instant.requestedTime())
-            found[begun] = self._known[begun] if begun in self._known else _commit(timeline, instant)
+            found[begun] = self._known[begun] if begun in self._known else _read_commit(timeline, instant)
         self._known = found
-        self._note_cleaning(client)
+        self._load_cleaning(client)
         self._by_completion = int(client.getTableConfig().getTableVersion().versionCode()) >= _COMPLETION_TIMES
         return self.ours
 
     def order_by_commit(self, spark: SparkSession) -> None:
-        """See ``hudi_order``."""
-        hudi_order.by_commit(spark, self._client(spark))
+        """See ``hudi_ordering``."""
+        hudi_ordering.order_by_commit(spark, self._client(spark))
 
-    def kept(self, spark: SparkSession, *, merge_on_read: bool) -> Kept:
+    def kept(self, spark: SparkSession, *, merge_on_read: bool) -> TableDetail:
         """How the table lies there, with the paths of its partitions, sorted."""
         client, hudi = self._client(spark), gateway.of(spark).org.apache.hudi.common
         properties = client.getTableConfig()
         version, told = int(properties.getTableVersion().versionCode()), properties.getPartitionFields()
         columns = tuple(map(str, told.get())) if told.isPresent() else ()
         if not columns:  # Hudi names the table's own folder, then
-            return Kept("hudi", version, merge_on_read)
+            return TableDetail("hudi", version, merge_on_read)
         context = hudi.engine.HoodieLocalEngineContext(client.getStorageConf())
         options = hudi.config.HoodieMetadataConfig.newBuilder().enable(True).build()
         paths = hudi.fs.FSUtils.getAllPartitionPaths(context, client, options)
-        return Kept("hudi", version, merge_on_read, columns, tuple(sorted(map(str, paths))))
+        return TableDetail("hudi", version, merge_on_read, columns, tuple(sorted(map(str, paths))))
 
-    def _note_cleaning(self, client: Any) -> None:
+    def _load_cleaning(self, client: Any) -> None:
         """From which commit on the newest cleaning has left all files."""
         newest = client.getActiveTimeline().getCleanerTimeline().filterCompletedInstants().lastInstant()
         if not newest.isPresent() or self._clean == (begun := str(newest.get().requestedTime())):
@@ -244,42 +246,44 @@ class Timeline:
         return builder.setConf(storage).setBasePath(self._location).build()
 
 
-def _commit(timeline: Any, instant: Any) -> Commit | Other:
+def _read_commit(timeline: Any, instant: Any) -> Commit | ForeignCommit:
     metadata = timeline.readCommitMetadata(instant)
-    told = metadata.getMetadata(KEY)
+    told = metadata.getMetadata(METADATA_KEY)
     if told is None:
-        return Other.UPKEEP if str(metadata.getOperationType()) in _UPKEEP else Other.WRITE
+        return ForeignCommit.UPKEEP if str(metadata.getOperationType()) in _TABLE_SERVICES else ForeignCommit.WRITE
     wrote: dict[tuple[str, ...], int] = {}
     for path, written in dict(metadata.getPartitionToWriteStats()).items():
         size = sum(int(each.getTotalWriteBytes()) for each in written)
         wrote[_values(str(path))] = size
-    return Commit(_note(json.loads(told)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote)
+    return Commit(
+        _parse_metadata(json.loads(told)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote
+    )
 
 
-def clock(spark: SparkSession, text: str) -> datetime:
+def parse_instant(spark: SparkSession, text: str) -> datetime:
     """A time by Hudi's clock, which it writes in a zone that it alone knows."""
     times = gateway.of(spark).org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator
     milliseconds = int(times.parseDateFromInstantTime(text).getTime())
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
 
 
-def _began(instant: str) -> datetime:
+def _parse_utc_instant(instant: str) -> datetime:
     """When a commit of this name began, which is in UTC as ``hudi_options`` has it, to the millisecond."""
     return datetime.strptime(f"{instant or '1970010100'}0000000"[:17], "%Y%m%d%H%M%S%f").replace(tzinfo=timezone.utc)
 
 
-def _with_nulls(told: Any) -> Any:
+def _with_nullable(told: Any) -> Any:
     """A schema's JSON, in which fields, elements and values may be NULL."""
     if isinstance(told, list):
-        return [_with_nulls(each) for each in told]
+        return [_with_nullable(each) for each in told]
     if not isinstance(told, dict):
         return told
-    return {k: v if k == "metadata" else True if k in _NULLS else _with_nulls(v) for k, v in told.items()}
+    return {k: v if k == "metadata" else True if k in _NULLS else _with_nullable(v) for k, v in told.items()}
 
 
-def _note(told: dict[str, Any]) -> Note:
+def _parse_metadata(told: dict[str, Any]) -> CommitMetadata:
     lists = {name: tuple(value) for name, value in told.items() if isinstance(value, list)}
-    return Note(**(told | lists))
+    return CommitMetadata(**(told | lists))
 
 
 def _values(path: str) -> tuple[str, ...]:

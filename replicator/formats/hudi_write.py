@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame
 
 from replicator import failpoints
 from replicator.errors import StaleWriter
-from replicator.formats import hudi_options, refusals
-from replicator.formats.hudi_timeline import KEY, TOKEN, Commit, Note, Timeline
+from replicator.formats import hudi_options, validation
+from replicator.formats.hudi_timeline import METADATA_KEY, TOKEN_KEY, Commit, CommitMetadata, Timeline
 from replicator.protocols import Fence
 from replicator.spec import Progress, Table
 
-GONE = "_hoodie_is_deleted"
+IS_DELETED = "_hoodie_is_deleted"
 """The column by which Hudi is told which rows to delete."""
 
 
@@ -30,42 +30,44 @@ def write(
     fence: Fence,
     *,
     deleted: int = 0,
-) -> Note:
+) -> CommitMetadata:
     """One commit behind those that were seen, and what it notes. Raises StaleWriter when another writer came between,
     TableStopped where the table is not ours or cannot keep the rows.
     """
     spark = rows.sparkSession
-    last = commits[-1].note if commits else _first(table)
+    last = commits[-1].note if commits else _new_table_metadata(table)
     is_overwrite = operation == hudi_options.OVERWRITE
-    note = last.following(rows.drop(GONE).schema, progress, deleted=deleted, rewritten=is_overwrite)
+    note = last.following(rows.drop(IS_DELETED).schema, progress, deleted=deleted, rewritten=is_overwrite)
     timeline.commits(spark)
     if list(timeline.ours[-1:]) != list(commits[-1:]):
         raise StaleWriter("another writer has changed the table meanwhile", where=table.name)
     timeline.refuse()
-    _refuse(rows, note, table.name)
+    _refuse_rows(rows, note, table.name)
     if commits:
         timeline.order_by_commit(spark)
-    _commit(rows, table.location, hudi_options.write(table.location, note, operation) | {KEY: note.text()}, fence)
+    _commit(
+        rows, table.location, hudi_options.write(table.location, note, operation) | {METADATA_KEY: note.text()}, fence
+    )
     return note
 
 
 def _commit(rows: DataFrame, location: str, options: Mapping[str, str], fence: Fence) -> None:
     """What Hudi is told in these options, and the token of the writer."""
     failpoints.hit("hudi.commit_noted")
-    token = {} if fence.token is None else {TOKEN: json.dumps(asdict(fence.token))}
+    token = {} if fence.token is None else {TOKEN_KEY: json.dumps(asdict(fence.token))}
     fence.check()
     rows.write.format("hudi").options(**options, **token).mode("append").save(location)
     failpoints.hit("hudi.committed")
 
 
-def _first(table: Table) -> Note:
+def _new_table_metadata(table: Table) -> CommitMetadata:
     """What the commits of a new table all say of it."""
     kind = hudi_options.MERGE_ON_READ if table.merge_on_read else hudi_options.COPY_ON_WRITE
-    return Note(str(uuid4()), kind, table.keys, table.partition_by, -1, {}, "")
+    return CommitMetadata(str(uuid4()), kind, table.keys, table.partition_by, -1, {}, "")
 
 
-def _refuse(rows: DataFrame, note: Note, table: str) -> None:
+def _refuse_rows(rows: DataFrame, note: CommitMetadata, table: str) -> None:
     """Raise TableStopped where a table in Hudi cannot keep these rows."""
-    refusals.in_hudi(rows.schema, note.partition_by, table)
-    refusals.keys_in_hudi(rows, note.keys, table)
-    refusals.keys_in_parts(rows, note.keys, note.partition_by, table)
+    validation.refuse_hudi_columns(rows.schema, note.partition_by, table)
+    validation.refuse_hudi_keys(rows, note.keys, table)
+    validation.refuse_partition_keys(rows, note.keys, note.partition_by, table)

@@ -11,14 +11,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator import moments, names
+from replicator import names, time_travel
 from replicator.errors import TableMissing, VersionMissing
 from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
-from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
+from replicator.spec import Applied, Arrival, CommittedVersion, Evolution, Maintained, Progress, Table, TableDetail
 from replicator.transforms import merge
-from replicator.transforms.columns.reshape import reshaped
-from replicator.transforms.equality.comparable import comparable
+from replicator.transforms.columns.reshape import apply_evolution
+from replicator.transforms.comparison.comparable import comparable
 
 
 @dataclass
@@ -32,7 +32,7 @@ class _Stored:
     partition_by: tuple[str, ...] = ()
     begins: int = 0
     versions: list[list[Row]] = field(default_factory=list)
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[CommittedVersion] = field(default_factory=list)
     progress: dict[str, int] = field(default_factory=dict)
 
 
@@ -50,31 +50,31 @@ class MemoryFormat:
             raise TableMissing.of(table)
         if version is not None and version < stored.begins:
             raise VersionMissing(f"version {version} of table {table.name} is not kept any more", where=table.location)
-        return gateway.frame(spark, stored.versions[-1 if version is None else version], stored.schema)
+        return gateway.create_frame(spark, stored.versions[-1 if version is None else version], stored.schema)
 
     def version(self, spark: SparkSession, table: Table) -> int | None:  # noqa: ARG002
         """The newest version, None if the table is missing."""
         stored = self._tables.get(table.location)
         return None if stored is None else len(stored.versions) - 1
 
-    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:  # noqa: ARG002
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:  # noqa: ARG002
         """By this process's clock."""
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing.of(table)
-        return moments.chosen(table, stored.moments[stored.begins :], when, moments.KEEP)
+        return time_travel.select(table, stored.moments[stored.begins :], when, time_travel.RETENTION_HINT)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:  # noqa: ARG002
         """Tables whose location is directly below the folder."""
         inside = {place.removeprefix(f"{folder}/") for place in self._tables if place.startswith(f"{folder}/")}
         return tuple(sorted(place for place in inside if "/" not in place))
 
-    def kept(self, spark: SparkSession, table: Table) -> Kept:  # noqa: ARG002
+    def kept(self, spark: SparkSession, table: Table) -> TableDetail:  # noqa: ARG002
         """With the columns that it was made with."""
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing.of(table)
-        return Kept("memory", partition_by=stored.partition_by)
+        return TableDetail("memory", partition_by=stored.partition_by)
 
     def size(self, spark: SparkSession, table: Table) -> int:  # noqa: ARG002
         """A hundred bytes a row."""
@@ -92,7 +92,7 @@ class MemoryFormat:
         """One per appended row."""
         return [Arrival(partition, version, 100) for _, partition, version in self._appended(table, after, upto)]
 
-    def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:  # noqa: ARG002
+    def append_only_since(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:  # noqa: ARG002
         """From where versions are kept."""
         return min(max(after, self._tables[table.location].begins), upto)
 
@@ -102,7 +102,7 @@ class MemoryFormat:
         """Rows behind those of the versions before."""
         appended = self._appended(table, min(after.values()), upto)
         rows = [row for row, partition, version in appended if version > after.get(partition, upto)]
-        return gateway.frame(spark, rows, self._tables[table.location].schema)
+        return gateway.create_frame(spark, rows, self._tables[table.location].schema)
 
     def _appended(self, table: Table, after: int, upto: int) -> Iterator[tuple[Row, tuple[str, ...], int]]:
         versions = self._tables[table.location].versions
@@ -126,9 +126,11 @@ class MemoryFormat:
         if after < self._tables[table.location].begins:
             return None
         old, new = self.read(spark, table, after), self.read(spark, table, upto)
-        values = [comparable(F.col(names.spark(each.name)), each.dataType).alias(each.name) for each in new.schema]
+        values = [
+            comparable(F.col(names.quote_spark(each.name)), each.dataType).alias(each.name) for each in new.schema
+        ]
         one, other = old.select(*values), new.select(*values)
-        return one.exceptAll(other).union(other.exceptAll(one)).select(*map(names.spark, table.keys)).distinct()
+        return one.exceptAll(other).union(other.exceptAll(one)).select(*map(names.quote_spark, table.keys)).distinct()
 
     def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """By :meth:`changed_keys`."""
@@ -138,9 +140,9 @@ class MemoryFormat:
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
         stored = self._open(rows, table)
-        if self._covered(stored, progress):
+        if self._is_applied(stored, progress):
             return Applied(0, 0, 0, len(stored.versions) - 1)
-        added = rows.select(*map(names.spark, stored.schema.names)).collect()
+        added = rows.select(*map(names.quote_spark, stored.schema.names)).collect()
         self._commit(stored, (stored.versions[-1] if stored.versions else []) + added, progress)
         return Applied(len(added), 0, 0, len(stored.versions) - 1)
 
@@ -149,9 +151,9 @@ class MemoryFormat:
         if table.location not in self._tables:
             return self.append(changes, table, progress)
         stored = self._tables[table.location]
-        if self._covered(stored, progress):
+        if self._is_applied(stored, progress):
             return Applied(0, 0, 0, len(stored.versions) - 1)
-        joined = merge.join_rows(self.read(changes.sparkSession, table), changes, table.keys)
+        joined = merge.merge_rows(self.read(changes.sparkSession, table), changes, table.keys)
         return self._replace(stored, joined.collect(), table, progress)
 
     def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:  # noqa: ARG002 - it compares all rows
@@ -160,9 +162,9 @@ class MemoryFormat:
         if table.location not in self._tables:
             return self.append(rows, table, progress)
         stored = self._tables[table.location]
-        if self._covered(stored, progress):
+        if self._is_applied(stored, progress):
             return Applied(0, 0, 0, len(stored.versions) - 1)
-        keys, columns = (list(map(names.spark, each)) for each in (table.keys, stored.schema.names))
+        keys, columns = (list(map(names.quote_spark, each)) for each in (table.keys, stored.schema.names))
         kept = self.read(rows.sparkSession, table).join(difference.select(*keys), list(table.keys), "left_anti")
         result = kept.select(*columns).unionByName(rows)
         return self._replace(stored, result.select(*columns).collect(), table, progress)
@@ -172,7 +174,7 @@ class MemoryFormat:
         if table.location not in self._tables:
             return self.append(rows, table, progress)
         stored = self._tables[table.location]
-        if self._covered(stored, progress):
+        if self._is_applied(stored, progress):
             return Applied(0, 0, 0, len(stored.versions) - 1)
         found = rows.collect()
         self._fence.check()
@@ -187,7 +189,7 @@ class MemoryFormat:
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """Reshape the newest rows in place."""
         stored = self._tables[table.location]
-        evolved = reshaped(self.read(spark, table), evolution)
+        evolved = apply_evolution(self.read(spark, table), evolution)
         self._fence.check()
         stored.schema = evolved.schema
         stored.versions = [evolved.collect()] * len(stored.versions)
@@ -215,14 +217,14 @@ class MemoryFormat:
     def _open(self, rows: DataFrame, table: Table) -> _Stored:
         return self._tables.setdefault(table.location, _Stored(str(uuid4()), rows.schema, table.partition_by))
 
-    def _covered(self, stored: _Stored, progress: Progress | None) -> bool:
+    def _is_applied(self, stored: _Stored, progress: Progress | None) -> bool:
         return progress is not None and stored.progress.get(progress.input, -1) >= progress.version
 
     def _commit(self, stored: _Stored, rows: list[Row], progress: Progress | None) -> None:
         self._fence.check()
         now = datetime.now(timezone.utc)
         after = stored.moments[-1].at + timedelta(microseconds=1) if stored.moments else now
-        stored.moments.append(Moment(len(stored.versions), max(now, after)))
+        stored.moments.append(CommittedVersion(len(stored.versions), max(now, after)))
         stored.versions.append(rows)
         if progress is not None:
             stored.progress[progress.input] = progress.version

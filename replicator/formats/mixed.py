@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from replicator.protocols import TableFormat
-    from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
+    from replicator.spec import Applied, Arrival, CommittedVersion, Evolution, Maintained, Progress, Table, TableDetail
 
 
 class MixedFormat:
@@ -38,7 +38,7 @@ class MixedFormat:
             return self._of(spark, table).version(spark, table)
         return newest
 
-    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
         """As the table's format does."""
         return self._of(spark, table).moment(spark, table, when)
 
@@ -54,7 +54,7 @@ class MixedFormat:
         """As the table's format does."""
         return self._of(spark, table).commit_id(spark, table, version)
 
-    def kept(self, spark: SparkSession, table: Table) -> Kept:
+    def kept(self, spark: SparkSession, table: Table) -> TableDetail:
         """As the table's format does."""
         return self._of(spark, table).kept(spark, table)
 
@@ -70,9 +70,9 @@ class MixedFormat:
         """As the table's format does."""
         return self._of(spark, table).arrivals(spark, table, after, upto)
 
-    def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
+    def append_only_since(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
         """As the table's format does."""
-        return self._of(spark, table).whole_from(spark, table, after, upto)
+        return self._of(spark, table).append_only_since(spark, table, after, upto)
 
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int

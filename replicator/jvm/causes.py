@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 _LAST_SECONDS = 5
-WITHOUT_FOLDER = 53
+NO_TEMP_FOLDER = 53
 """Spark's own exit code where it cannot make a temporary folder."""
 _TRACE = "Traceback (most recent call last):"
 _NO_ANSWER = re.compile(
@@ -22,7 +22,7 @@ _NO_ANSWER = re.compile(
 _REFUSAL = re.compile(r"Amazon S3; Status Code: 40[13];|Error Code: (?:ExpiredToken|InvalidToken|NoSuchBucket);")
 
 
-def shortened(error: Exception) -> str:
+def summarize(error: Exception) -> str:
     """An error that is not ours as one line: its class and first line, the last one of a trace of Python's; of Spark's
     and the JVM's the root cause.
     """
@@ -30,7 +30,7 @@ def shortened(error: Exception) -> str:
     while cause.__cause__ is not None:
         cause = cause.__cause__
     java = getattr(error, "java_exception", getattr(cause, "java_exception", None))
-    text = str(root(java).toString()) if java is not None else str(cause)
+    text = str(root_cause(java).toString()) if java is not None else str(cause)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     first = lines[-1] if lines[0].endswith(_TRACE) else lines[0]
     name = type(cause).__name__
@@ -38,29 +38,29 @@ def shortened(error: Exception) -> str:
     return told.rstrip(".")
 
 
-def behind(error: Exception) -> str:
-    """As :func:`shortened`; of an error that pyspark has a class for, too, the root cause in the JVM."""
-    java = thrown(error)
+def describe_root_cause(error: Exception) -> str:
+    """As :func:`summarize`; of an error that pyspark has a class for, too, the root cause in the JVM."""
+    java = find_java_exception(error)
     if java is None:
-        return shortened(error)
-    return next(iter(str(root(java).toString()).splitlines()), "").strip().rstrip(".")
+        return summarize(error)
+    return next(iter(str(root_cause(java).toString()).splitlines()), "").strip().rstrip(".")
 
 
-def thrown(error: Exception) -> Any:
+def find_java_exception(error: Exception) -> Any:
     """The exception of Java's that an error of py4j, or of a class that pyspark has for it, is made of; None of any
     other.
     """
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
-def root(java: Any) -> Any:
+def root_cause(java: Any) -> Any:
     """The cause of an exception of Java's that has none itself."""
     while (cause := java.getCause()) is not None:
         java = cause
     return java
 
 
-def ended_with(error: Exception) -> int | None:
+def jvm_exit_code(error: Exception) -> int | None:
     """The exit code of a JVM which this process had started, where the error is that it is gone; None of any other."""
     pyspark: Any = sys.modules.get("pyspark")  # `--help` loads none
     process = None if pyspark is None else getattr(pyspark.SparkContext._gateway, "proc", None)  # noqa: SLF001
@@ -73,20 +73,20 @@ def ended_with(error: Exception) -> int | None:
     return code
 
 
-def is_out_of_reach(error: Exception) -> bool:
+def is_unreachable(error: Exception) -> bool:
     """Whether a connection failed below Spark, or who answered had no time (an object store, a broker): told by the
     classes of the Java causes. A job's failure has those of its tasks as text only, and so has Spark's own error.
     """
     return _NO_ANSWER.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
 
 
-def is_refused(error: Exception) -> bool:
+def is_access_denied(error: Exception) -> bool:
     """Whether an object store did not let us in, or has no such bucket: told by its own codes, as
-    :func:`is_out_of_reach`.
+    :func:`is_unreachable`.
     """
     return _REFUSAL.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
 
 
-def is_no_tables(error: Exception) -> bool:
+def is_infrastructure(error: Exception) -> bool:
     """Whether it is one of both: no table is to blame for it, and none need be tried behind it."""
-    return is_out_of_reach(error) or is_refused(error)
+    return is_unreachable(error) or is_access_denied(error)

@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-_WATCHED = re.compile(r"-(?:javaagent|agentlib|agentpath)\b|FlightRecord|-Xrun|-Xdebug")
+_AGENTS = re.compile(r"-(?:javaagent|agentlib|agentpath)\b|FlightRecord|-Xrun|-Xdebug")
 """What wants to see each class as it is loaded: a JVM that has not got it from a file ends at once, by a signal."""
 
-_PATIENCE_SECONDS = 300
+_TIMEOUT_SECONDS = 300
 _EVENTS = 8
 """So many records bring every kind of work of bronze and silver along."""
 
 
-def place(java: Path) -> Path:
+def archive_path(java: Path) -> Path:
     """Where the archive for this Java is, or would be."""
     release = java / "release"
     told = release.read_bytes() if release.is_file() else str(java).encode()
-    key = hashlib.sha256(b"\0".join([told, str(spark_home.own()).encode(), version("pyspark").encode()]))
+    key = hashlib.sha256(b"\0".join([told, str(spark_home.bundled()).encode(), version("pyspark").encode()]))
     return Path(sys.prefix).resolve() / "share" / "replicator" / f"classes-{key.hexdigest()[:16]}.jsa"
 
 
-def options(given: str, archive: Path) -> str:
+def java_options(given: str, archive: Path) -> str:
     """Java options with which a JVM maps the archive, beside the *given* ones; none where it is absent, where these
     have an archive of their own, or where an agent or a recorder is to watch the JVM.
     """
-    if not archive.is_file() or "Archive" in given or _WATCHED.search(given):
+    if not archive.is_file() or "Archive" in given or _AGENTS.search(given):
         return ""
     return f'"-XX:SharedArchiveFile={archive}" {_QUIET}'
 
@@ -56,7 +56,7 @@ def ensure(java: Path, tell: Callable[[str], None]) -> bool:
 
     The file appears whole or not at all: half of one would end every JVM.
     """
-    archive = place(java)
+    archive = archive_path(java)
     if archive.is_file():
         return True
     tell("laying out Spark's classes, so that drivers start sooner (once, about half a minute)")
@@ -65,21 +65,21 @@ def ensure(java: Path, tell: Callable[[str], None]) -> bool:
         for left in archive.parent.glob("*.jsa-*"):
             left.unlink()
         beside = archive.with_name(f"{archive.name}-{os.getpid()}")
-        if _rehearsed(Path(work), beside) and beside.is_file():
+        if _record_classes(Path(work), beside) and beside.is_file():
             beside.replace(archive)
             return True
     tell("that did not work out; drivers start as they would without")
     return False
 
 
-def _rehearsed(work: Path, archive: Path) -> bool:
+def _record_classes(work: Path, archive: Path) -> bool:
     """Whether a run over a few events in a lake of its own went well and its JVM has ended."""
     (work / "events.jsonl").write_text("".join(f"{json.dumps(_event(n))}\n" for n in range(_EVENTS)), encoding="utf-8")
     told = f'SPARK_SUBMIT_OPTS=-XX:+UseSerialGC {_QUIET} "-XX:ArchiveClassesAtExit={archive}"'
     run = ["run", "--recorded", str(work / "events.jsonl"), "--lake", str(work / "lake")]
     command = ["env", told, sys.executable, "-c", "from replicator.cli import main; main()", *run]
     # the JVM outlives Python, and has its standard output: reading that to the end waits for both
-    done = subprocess.run(command, cwd=work, capture_output=True, timeout=_PATIENCE_SECONDS, check=False)
+    done = subprocess.run(command, cwd=work, capture_output=True, timeout=_TIMEOUT_SECONDS, check=False)
     return done.returncode == 0
 
 

@@ -50,28 +50,28 @@ _LISTED = 10
 """So many members `List.of` takes as they are."""
 
 
-class Kept:
+class ExpressionCache:
     """What one JVM has built."""
 
     def __init__(self) -> None:
-        self._built: dict[tuple[Any, ...], _Built] = {}
+        self._built: dict[tuple[Any, ...], _CachedExpression] = {}
 
     def once(self, build: Callable[[], Any], *parts: Any) -> Any:
         """What ``build`` makes of parts that are kept, or literals: made once. Of others it is made now."""
-        key = tuple(part if isinstance(part, _Built) else _literal(part) for part in parts)
+        key = tuple(part if isinstance(part, _CachedExpression) else _literal_key(part) for part in parts)
         if None in key:
             return build()
         found = self._built.get(key)
         if found is None:
             if len(self._built) >= _MOST:
                 self._built.clear()  # who holds some of them still has those
-            found = self._built[key] = _Built(build(), self)
+            found = self._built[key] = _CachedExpression(build(), self)
         return found
 
 
-def keep(jvm: Any) -> None:
+def install_cache(jvm: Any) -> None:
     """Have pyspark, by its view of a JVM, build no expression twice."""
-    kept = Kept()
+    kept = ExpressionCache()
     jvm.functions = _Functions(jvm.functions, kept)
     setattr(jvm, "org.apache.spark.sql.functions", jvm.functions)
     jvm.PythonUtils = _Utilities(jvm.PythonUtils, jvm.java.util.List, kept)
@@ -84,7 +84,7 @@ def struct(fields: Mapping[str, Column]) -> Column:
     return F.named_struct(*[part for name, value in fields.items() for part in (F.lit(name), value)])
 
 
-def texts(values: Iterable[str]) -> Column:
+def string_array(values: Iterable[str]) -> Column:
     """ARRAY<STRING> of these: one literal, however many they are."""
     from pyspark.sql import functions as F  # noqa: PLC0415 - as above
 
@@ -104,7 +104,7 @@ def any_of(conditions: Iterable[Column]) -> Column:
     return some[0] if some else F.lit(False)
 
 
-def _literal(part: Any) -> tuple[type, Any] | None:
+def _literal_key(part: Any) -> tuple[type, Any] | None:
     """As it is told from others; None for what is no literal, for one that need not be the same as an equal one, and
     for a text that is too long to be kept.
     """
@@ -115,10 +115,10 @@ def _literal(part: Any) -> tuple[type, Any] | None:
     return (type(part), part) if type(part) in _LITERALS else None
 
 
-class _Built:
+class _CachedExpression:
     """A column or a sequence of columns in the JVM, which py4j takes for the object of Java that it stands for."""
 
-    def __init__(self, java: Any, kept: Kept) -> None:
+    def __init__(self, java: Any, kept: ExpressionCache) -> None:
         self._java, self._kept = java, kept
 
     def _get_object_id(self) -> Any:
@@ -136,7 +136,7 @@ class _Built:
 class _Functions:
     """``org.apache.spark.sql.functions``."""
 
-    def __init__(self, java: Any, kept: Kept) -> None:
+    def __init__(self, java: Any, kept: ExpressionCache) -> None:
         self._java, self._kept = java, kept
 
     def __getattr__(self, name: str) -> Any:
@@ -154,7 +154,7 @@ class _Functions:
 class _Utilities:
     """``PythonUtils``, whose sequences of columns are parts of expressions."""
 
-    def __init__(self, java: Any, lists: Any, kept: Kept) -> None:
+    def __init__(self, java: Any, lists: Any, kept: ExpressionCache) -> None:
         self._java, self._list_of, self._kept = java, lists.of, kept
 
     def __getattr__(self, name: str) -> Any:

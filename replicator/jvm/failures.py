@@ -20,33 +20,33 @@ _USER_RAISED = "P0001"
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 
 
-def code(error: Exception) -> tuple[str, str] | None:
+def error_condition(error: Exception) -> tuple[str, str] | None:
     """Spark's name for what happened, and its SQLSTATE: those of the first of the Java causes that has one."""
-    java = causes.thrown(error)
+    java = causes.find_java_exception(error)
     while java is not None:
-        state = _told(java, "getSqlState")
+        state = _call_if_present(java, "getSqlState")
         if state is not None:
-            return _told(java, "getErrorClass") or type(error).__name__, state
+            return _call_if_present(java, "getErrorClass") or type(error).__name__, state
         java = java.getCause()
     return None
 
 
-def is_raised(error: Exception) -> bool:
+def is_raised_by_sql(error: Exception) -> bool:
     """Whether an expression raised it for a row by its own word (`raise_error`, `assert_true`), of which Spark 3.5 says
     neither name nor SQLSTATE: its plain exception comes from where expressions are computed.
     """
-    found = code(error)
+    found = error_condition(error)
     if found is not None:
         return found[1] == _USER_RAISED
-    java = causes.thrown(error)
-    cause = None if java is None else causes.root(java)
+    java = causes.find_java_exception(error)
+    cause = None if java is None else causes.root_cause(java)
     if cause is None or str(cause.getClass().getName()) != "java.lang.RuntimeException":
         return False
     place = next(iter(cause.getStackTrace()), None)
     return place is not None and str(place.getClassName()).startswith(_EXPRESSIONS)
 
 
-def _told(java: Any, method: str) -> str | None:
+def _call_if_present(java: Any, method: str) -> str | None:
     """What a method of an exception says; None where its class has none."""
     try:
         found = getattr(java, method)()

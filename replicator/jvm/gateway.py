@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_OFTEN = (
+_CACHED_NAMES = (
     *("functions", "org.apache.spark.sql.functions", "PythonUtils", "SerDeUtil", "PythonRDD"),
     *("org", "java", "scala", "py4j"),
 )
@@ -32,7 +32,7 @@ _COUNTED, _VALUE = "replicator.counted", "__row"
 _TEXTS_IN_PIECE = 2_000
 
 
-class _Known:
+class _CachedLookup:
     """A class of the JVM whose methods are asked for once, or a package whose packages and classes are."""
 
     def __init__(self, java: Any) -> None:
@@ -42,7 +42,7 @@ class _Known:
         from py4j.java_gateway import JavaPackage  # noqa: PLC0415 - `--help` loads no pyspark
 
         found = getattr(self._java, name)
-        found = _Known(found) if isinstance(found, JavaPackage) else found
+        found = _CachedLookup(found) if isinstance(found, JavaPackage) else found
         setattr(self, name, found)
         return found
 
@@ -51,18 +51,18 @@ class _Known:
         return self._java(*parts)
 
 
-def remember(jvm: Any) -> None:
+def cache_lookups(jvm: Any) -> None:
     """Keep what pyspark asks for most with its view of the JVM, and what it has had built there."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - `--help` loads no pyspark
 
-    if all(name in vars(jvm) for name in _OFTEN):
+    if all(name in vars(jvm) for name in _CACHED_NAMES):
         return
-    for name in _OFTEN:
-        setattr(jvm, name, _Known(getattr(jvm, name)))
+    for name in _CACHED_NAMES:
+        setattr(jvm, name, _CachedLookup(getattr(jvm, name)))
     for name in _SESSIONS:
         with suppress(Py4JError):
-            setattr(jvm, name, _Known(getattr(jvm, name)))
-    expressions.keep(jvm)
+            setattr(jvm, name, _CachedLookup(getattr(jvm, name)))
+    expressions.install_cache(jvm)
 
 
 def of(spark: SparkSession) -> Any:
@@ -70,21 +70,21 @@ def of(spark: SparkSession) -> Any:
     return spark.sparkContext._jvm  # noqa: SLF001
 
 
-def named(kind: DataType) -> DataType | str:
+def cast_type(kind: DataType) -> DataType | str:
     """A type as ``cast`` takes it quickest: pyspark has the JVM parse each DataType, but not a name."""
     from pyspark.sql import types as T  # noqa: PLC0415 - `--help` loads no pyspark
 
     return kind.simpleString() if isinstance(kind, T.AtomicType) else kind
 
 
-def each(scala: Any) -> Iterator[Any]:
-    """What a collection of Scala's holds, or what is left of an iterator; a map holds pairs (see :func:`pair`)."""
+def iterate(scala: Any) -> Iterator[Any]:
+    """What a collection of Scala's holds, or what is left of an iterator; a map holds pairs (see :func:`to_tuple`)."""
     left = scala.toIterator()
     while left.hasNext():
         yield left.next()
 
 
-def pair(scala: Any) -> tuple[Any, Any]:
+def to_tuple(scala: Any) -> tuple[Any, Any]:
     """The two halves of a pair of Scala's."""
     return scala._1(), scala._2()  # noqa: SLF001 - their names
 
@@ -94,7 +94,7 @@ def uri(path: Any) -> str:
     return _LOCAL.sub("file:/", str(path.toUri().toString()))
 
 
-def statuses(spark: SparkSession, found: Any) -> list[tuple[str, int, int]]:
+def file_statuses(spark: SparkSession, found: Any) -> list[tuple[str, int, int]]:
     """URI (see :func:`uri`), bytes and time of change of each of Hadoop's file statuses in a sequence of Scala's.
 
     A talk with the JVM per file would take longer than a listing: each field of all files comes as one text.
@@ -118,14 +118,14 @@ def statuses(spark: SparkSession, found: Any) -> list[tuple[str, int, int]]:
     return [(_LOCAL.sub("file:/", u), int(size), int(at)) for u, size, at in zip(uris, sizes, times, strict=True)]
 
 
-def beside(spark: SparkSession) -> SparkSession:
+def clone_session(spark: SparkSession) -> SparkSession:
     """A session with the settings of this one; what it is told from now on is its own."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - `--help` loads no pyspark
 
     return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
 
 
-def as_here(work: Callable[[], Result]) -> Callable[[], Result]:
+def inherit_context(work: Callable[[], Result]) -> Callable[[], Result]:
     """The same work for a thread of its own, whose jobs have Spark's properties (pool, group) as this one has them now,
     and which has the same active session: without one, an expression is built by Spark's defaults, not in ANSI mode and
     in the zone of the machine. pyspark's own ``inheritable_thread_target`` wants other arguments on each line of Spark.
@@ -149,12 +149,12 @@ def as_here(work: Callable[[], Result]) -> Callable[[], Result]:
     return done
 
 
-def moved(rows: DataFrame, spark: SparkSession) -> DataFrame:
+def to_session(rows: DataFrame, spark: SparkSession) -> DataFrame:
     """The same rows in another session: what is made of them runs in that one, by its settings."""
-    return rows if rows.sparkSession is spark else of_plan(rows._jdf.queryExecution().analyzed(), spark)  # noqa: SLF001
+    return rows if rows.sparkSession is spark else from_plan(rows._jdf.queryExecution().analyzed(), spark)  # noqa: SLF001
 
 
-def of_plan(plan: Any, spark: SparkSession) -> DataFrame:
+def from_plan(plan: Any, spark: SparkSession) -> DataFrame:
     """The rows of a plan of Spark's."""
     from pyspark.sql import DataFrame  # noqa: PLC0415 - `--help` loads no pyspark
 
@@ -162,26 +162,26 @@ def of_plan(plan: Any, spark: SparkSession) -> DataFrame:
 
 
 @contextmanager
-def checkpointed(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
+def local_checkpoint(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
     """Rows computed once, and kept in this process for the time of the block; what reads them plans a scan.
 
     ``whole`` rows are kept as one value each: Spark copies every column of a kept row before it looks at the first, for
     each of those who want a part of many wide rows.
     """
-    kept = (_closed(rows) if whole else rows).localCheckpoint()
+    kept = (_pack_rows(rows) if whole else rows).localCheckpoint()
     java_rows: Any = kept._jdf  # noqa: SLF001 - else they stay until a garbage collection
     try:
-        yield _opened(kept) if whole else kept
+        yield _unpack_rows(kept) if whole else kept
     finally:
         java_rows.queryExecution().logical().rdd().unpersist(False)
 
 
 @contextmanager
-def counted(
+def checkpoint_and_count(
     rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None, *, whole: bool = False
 ) -> Iterator[tuple[DataFrame, dict[str, int]]]:
-    """:func:`checkpointed`, and for how many of the rows each condition holds: counted on the way, without a job more.
-    Of all rows, where only some (``where``) are kept.
+    """:func:`local_checkpoint`, and for how many of the rows each condition holds: counted on the way, without a job
+    more. Of all rows, where only some (``where``) are kept.
 
     Spark takes what a task counted once, also where the task ran twice: nothing stands between it and the end of its
     job.
@@ -191,23 +191,26 @@ def counted(
     each_of = [F.count(F.when(condition, True)).alias(name) for name, condition in conditions.items()]
     observed = rows.observe(_COUNTED, *each_of)
     observed = observed if where is None else observed.where(where)
-    observed = _closed(observed) if whole else observed
-    with checkpointed(observed) as kept:
+    observed = _pack_rows(observed) if whole else observed
+    with local_checkpoint(observed) as kept:
         found: Any = observed._jdf.queryExecution().observedMetrics().apply(_COUNTED)  # noqa: SLF001
-        yield _opened(kept) if whole else kept, {name: int(found.getLong(at)) for at, name in enumerate(conditions)}
+        yield (
+            _unpack_rows(kept) if whole else kept,
+            {name: int(found.getLong(at)) for at, name in enumerate(conditions)},
+        )
 
 
-def _closed(rows: DataFrame) -> DataFrame:
+def _pack_rows(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: PLC0415 - `--help` loads no pyspark
 
     return rows.select(F.struct("*").alias(_VALUE))
 
 
-def _opened(rows: DataFrame) -> DataFrame:
+def _unpack_rows(rows: DataFrame) -> DataFrame:
     return rows.select(f"{_VALUE}.*")
 
 
-def texts(lines: DataFrame) -> Iterator[memoryview]:
+def stream_texts(lines: DataFrame) -> Iterator[memoryview]:
     """The texts of the only column, which holds no NULL, one right after the other as UTF-8, two thousand a piece at
     most. They come through the driver by Arrow, the rows of one task after those of another: no Python touches a row.
     """
@@ -215,9 +218,9 @@ def texts(lines: DataFrame) -> Iterator[memoryview]:
     from pyspark import RDD  # noqa: PLC0415
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415
 
-    spark = beside(lines.sparkSession)
+    spark = clone_session(lines.sparkSession)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _TEXTS_IN_PIECE)
-    java: Any = moved(lines, spark)._jdf  # noqa: SLF001 - else Python unpickles each row
+    java: Any = to_session(lines, spark)._jdf  # noqa: SLF001 - else Python unpickles each row
     batches: Any = RDD(java.toArrowBatchRdd().toJavaRDD(), spark.sparkContext, NoOpSerializer())
     schema = pa.schema([("text", pa.string())])
     for message in batches.toLocalIterator(prefetchPartitions=True):
@@ -227,7 +230,7 @@ def texts(lines: DataFrame) -> Iterator[memoryview]:
             yield memoryview(held)[: memoryview(offsets).cast("i")[batch.num_rows]]
 
 
-def frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:
+def create_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:
     """Rows as ``createDataFrame`` takes them, without its checks: the values must be of the schema's types. The JVM
     unpickles them itself.
     """

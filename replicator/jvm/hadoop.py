@@ -25,15 +25,15 @@ def file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
     try:
         return place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place, jvm  # noqa: SLF001
     except Py4JJavaError as error:
-        raise not_read(path, error) from error
+        raise read_error(path, error) from error
 
 
-def not_read(path: str, error: Py4JJavaError) -> ReplicatorError:
-    """An error of the client as ours: see ``s3.not_read``."""
+def read_error(path: str, error: Py4JJavaError) -> ReplicatorError:
+    """An error of the client as ours: see ``s3.read_error``."""
     java = error.java_exception
     said = str(java.getMessage() or "").strip()
     reason = said.splitlines()[0] if said else str(java.getClass().getName())
-    return s3.not_read(reason, path, is_refused=causes.is_refused(error))
+    return s3.read_error(reason, path, is_refused=causes.is_access_denied(error))
 
 
 def is_absent(error: Py4JJavaError) -> bool:
@@ -41,7 +41,7 @@ def is_absent(error: Py4JJavaError) -> bool:
     return str(error.java_exception.getClass().getName()) in _ABSENT
 
 
-def text(spark: SparkSession, path: str) -> str:
+def read_text(spark: SparkSession, path: str) -> str:
     """What a file holds."""
     files, place, jvm = file_system(spark, path)
     stream = files.open(place)

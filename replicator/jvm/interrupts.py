@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
+def defer() -> Iterator[None]:
     """Ctrl-C counts at the end of the block: a JVM whose start is cut off half-way would live on by itself. It counts
     more than an error of the block: a signal to all processes ended that JVM.
     """
@@ -32,7 +32,7 @@ def held_back() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def spare(jvm: Any) -> None:
+def ignore_sigterm(jvm: Any) -> None:
     """SIGTERM does nothing to this JVM, as pyspark has Ctrl-C do nothing: service managers send it to all processes of
     a service, and the pass at hand is to be finished. It ends with the program, whose end of a pipe it watches.
     """
@@ -40,7 +40,7 @@ def spare(jvm: Any) -> None:
     signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
 
 
-def cancelling(cancel: Callable[[], None]) -> None:
+def cancel_on_interrupt(cancel: Callable[[], None]) -> None:
     """From now on Ctrl-C has the work of the JVM cancelled, by another thread: the one that it finds may be in the
     midst of an answer from there, where pyspark's own way asks once more and falls over itself.
     """
@@ -76,7 +76,7 @@ class Termination:
             raise KeyboardInterrupt
 
 
-def is_behind(error: BaseException) -> bool:
+def is_caused_by_interrupt(error: BaseException) -> bool:
     """Whether an error came up while Ctrl-C was being heeded."""
     context: BaseException | None = error
     while context is not None and not isinstance(context, KeyboardInterrupt):

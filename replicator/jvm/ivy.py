@@ -56,10 +56,10 @@ def main() -> None:
     with gateway(java, folder) as jvm, ThreadPoolExecutor(WORKERS) as pool:
         for line in iter(sys.stdin.readline, "\n"):
             pool.submit(answer, jvm, line.strip())
-        Thread(target=_end_with_the_asker, daemon=True).start()
+        Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end_with_the_asker() -> None:
+def _exit_with_parent() -> None:
     sys.stdin.read()
     os._exit(1)
 

@@ -34,7 +34,7 @@ class JarStore:
         """Where those of a lock lie, in its order."""
         return [self.path(coordinate) for coordinate in lock]
 
-    def sort_out(self, lock: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    def find_missing(self, lock: Mapping[str, str]) -> tuple[list[str], list[str]]:
         """The coordinates that are absent, and those whose file is not the lock's."""
         remembered = self._remembered()
         absent, differing, now = [], [], dict(remembered)
@@ -43,7 +43,7 @@ class JarStore:
             if not path.is_file():
                 absent.append(coordinate)
                 continue
-            if (mark := _mark(path, sha256)) == remembered.get(path.name):
+            if (mark := _fingerprint(path, sha256)) == remembered.get(path.name):
                 continue
             if _sha256(path) == sha256:
                 now[path.name] = mark
@@ -113,7 +113,7 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _mark(path: Path, sha256: str) -> list[Any]:
+def _fingerprint(path: Path, sha256: str) -> list[Any]:
     """What tells that a file is the one that was hashed; the change time cannot be set back by hand."""
     stat = path.stat()
     return [sha256, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]

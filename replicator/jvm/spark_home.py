@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from replicator.jvm.sparkline import Line
 
 
-def own() -> Path:
+def bundled() -> Path:
     """Where the installed pyspark lies, links resolved: an archive of classes is good for one path only."""
     found = find_spec("pyspark")
     assert found is not None  # noqa: S101 - it is a dependency
@@ -18,11 +18,11 @@ def own() -> Path:
     return Path(found.origin).resolve().parent
 
 
-def chosen(given: str | None, line: Line) -> Path:
+def choose(given: str | None, line: Line) -> Path:
     """The *given* home where it holds a Spark of this line and its Scala, else our own: pyspark and our JARs go with no
     other, and many machines have one for other work.
     """
-    return Path(given) if given and fits(Path(given), line) else own()
+    return Path(given) if given and fits(Path(given), line) else bundled()
 
 
 def fits(home: Path, line: Line) -> bool:

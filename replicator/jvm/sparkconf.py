@@ -96,7 +96,7 @@ _S3A = {
 }
 
 
-def configuration(settings: Settings, existing: Mapping[str, str], line: Line = sparkline.DEFAULT) -> dict[str, str]:
+def session_settings(settings: Settings, existing: Mapping[str, str], line: Line = sparkline.DEFAULT) -> dict[str, str]:
     """What a session needs beyond *existing*: keys that are missing there, and lists that lack one of our entries.
 
     *existing* is what ``spark-submit``, ``spark-defaults.conf`` or a running context set, and wins; then come the
@@ -105,17 +105,17 @@ def configuration(settings: Settings, existing: Mapping[str, str], line: Line = 
     master = existing.get("spark.master") or settings.spark.get("spark.master") or "local[*]"
     wanted = {"spark.master": master, "spark.app.name": "replicator", **_FIXED, **line.settings, **_s3(settings)}
     wanted["spark.sql.warehouse.dir"] = str(settings.cache / "warehouse")
-    if cores(master) is not None:
-        wanted |= {**_LOCAL, "spark.sql.shuffle.partitions": str(cores(master))}
+    if local_cores(master) is not None:
+        wanted |= {**_LOCAL, "spark.sql.shuffle.partitions": str(local_cores(master))}
         if "://" not in settings.lake.root:
             wanted["spark.sql.streaming.checkpointFileManagerClass"] = line.checkpoint_files
     if "hudi" in settings.formats:
-        wanted = _over(_HUDI, wanted)
+        wanted = _overlay(_HUDI, wanted)
     own = {key: value for key, value in settings.spark.items() if key not in _AT_LAUNCH}
-    return _beyond(existing, _over(own, wanted))
+    return _missing_settings(existing, _overlay(own, wanted))
 
 
-def launch(
+def launch_settings(
     settings: Settings,
     existing: Mapping[str, str],
     class_path: Iterable[Path],
@@ -136,13 +136,13 @@ def launch(
         "spark.driver.memory": "1g",
         "spark.jars": ",".join(map(str, class_path)),
         "spark.ui.showConsoleProgress": str(log is None).lower(),
-        _OPTIONS: jvm_options.chosen(elsewhere, brief=brief),
+        _OPTIONS: jvm_options.choose(elsewhere, brief=brief),
     }
     own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
-    missing = _beyond(existing, _over(own, wanted))
+    missing = _missing_settings(existing, _overlay(own, wanted))
     given = existing.get(_OPTIONS, missing.get(_OPTIONS, ""))
-    told = " ".join([given, *elsewhere, jvm_options.of_every_jvm()])
-    more = [class_archive.options(told, archive)] if archive is not None else []
+    told = " ".join([given, *elsewhere, jvm_options.from_environment()])
+    more = [class_archive.java_options(told, archive)] if archive is not None else []
     if log is not None and "log4j" not in given:
         rules = Path(__file__).with_name("log4j2.properties")
         more.append(f'"-Dlog4j2.configurationFile={rules}" "-Dreplicator.log={log}"')
@@ -151,14 +151,14 @@ def launch(
     return missing
 
 
-def address(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[str, str]:
+def address_variables(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[str, str]:
     """Variables that tell the JVM of a local master where it is: Spark looks its host's name up before anything else,
     and ends where nobody knows it, though all of it works on one machine.
     """
     return {"SPARK_LOCAL_IP": _LOCAL["spark.driver.host"]} if _is_local(launched, existing) else {}
 
 
-def workers(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[str, str]:
+def worker_variables(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[str, str]:
     """Variables that tell which Python the workers of a local master are: this one, whatever is set for other work,
     since they read what this one writes.
     """
@@ -166,10 +166,10 @@ def workers(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[st
 
 
 def _is_local(launched: Mapping[str, str], existing: Mapping[str, str]) -> bool:
-    return cores(launched.get("spark.master") or existing.get("spark.master", "")) is not None
+    return local_cores(launched.get("spark.master") or existing.get("spark.master", "")) is not None
 
 
-def cores(master: str) -> int | None:
+def local_cores(master: str) -> int | None:
     """How many cores a local master uses; None for a cluster."""
     match = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", master)
     if match is None:
@@ -198,18 +198,18 @@ def _s3(settings: Settings) -> dict[str, str]:
     return {f"spark.hadoop.fs.s3a.{key}": value for key, value in told.items()}
 
 
-def _over(above: Mapping[str, str], below: Mapping[str, str]) -> dict[str, str]:
+def _overlay(above: Mapping[str, str], below: Mapping[str, str]) -> dict[str, str]:
     """*above* laid over *below*; lists are joined."""
-    return {**below, **{k: _joined(v, below[k]) if k in _LISTS & below.keys() else v for k, v in above.items()}}
+    return {**below, **{k: _join_lists(v, below[k]) if k in _LISTS & below.keys() else v for k, v in above.items()}}
 
 
-def _beyond(existing: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+def _missing_settings(existing: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
     """What of *wanted* is missing in *existing*, or as a list not all there."""
     missing = {key: value for key, value in wanted.items() if key not in existing}
-    lists = {key: _joined(existing[key], wanted[key]) for key in _LISTS & wanted.keys() & existing.keys()}
+    lists = {key: _join_lists(existing[key], wanted[key]) for key in _LISTS & wanted.keys() & existing.keys()}
     return missing | {key: value for key, value in lists.items() if value != existing[key]}
 
 
-def _joined(first: str, second: str) -> str:
+def _join_lists(first: str, second: str) -> str:
     entries = [entry.strip() for entry in f"{first},{second}".split(",")]
     return ",".join(dict.fromkeys(entry for entry in entries if entry))

@@ -96,7 +96,7 @@ def installed() -> Line:
     return of(importlib.metadata.version("pyspark"))
 
 
-def refuse(line: Line, formats: Collection[str]) -> None:
+def refuse_formats(line: Line, formats: Collection[str]) -> None:
     """Raise ConfigError for a table format that is not to be had on this line."""
     missing = [name for name in formats if name not in line.formats]
     if missing:

@@ -31,22 +31,22 @@ class Holder:
         return f"process {self.pid} of {self.user} on {self.host}"
 
 
-def here() -> Holder:
+def this_process() -> Holder:
     """This process, with a new id."""
     pid = os.getpid()
-    _, started = _looked_up(pid)
+    _, started = _read_process_stat(pid)
     return Holder(uuid4().hex, socket.gethostname(), _user(), pid, _machine(), started)
 
 
-def is_gone(holder: Holder) -> bool:
+def has_ended(holder: Holder) -> bool:
     """Whether it is known to have ended: only of a process of this machine. Where its entry in /proc cannot be read
     (``hidepid``), a process of that number is taken for it.
     """
     if holder.machine != _machine():
         return False
-    state, started = _looked_up(holder.pid)
+    state, started = _read_process_stat(holder.pid)
     if not (holder.started and started):
-        return not _answers(holder.pid)
+        return not _is_running(holder.pid)
     return started != holder.started or state in {"Z", "X"}
 
 
@@ -57,7 +57,7 @@ def _machine() -> str:
     return f"{socket.gethostname()} {told} {os.readlink(numbers) if numbers.is_symlink() else ''}".strip()
 
 
-def _looked_up(pid: int) -> tuple[str, str]:
+def _read_process_stat(pid: int) -> tuple[str, str]:
     """The state of a process and when it was started; ('', '') where there is none, or nobody may see it."""
     try:
         told = (_PROCESSES / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
@@ -67,7 +67,7 @@ def _looked_up(pid: int) -> tuple[str, str]:
     return fields[_STATE], fields[_STARTED]
 
 
-def _answers(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -15,9 +15,9 @@ from threading import Event, Lock, Thread
 
 from replicator import failpoints
 from replicator.errors import LakeBusy, LeaseLost, ReplicatorError
-from replicator.leases import record
-from replicator.leases.holder import Holder, is_gone
-from replicator.leases.record import Record
+from replicator.leases import lease_record
+from replicator.leases.holder import Holder, has_ended
+from replicator.leases.lease_record import LeaseRecord
 from replicator.leases.register import Register, Stored
 
 LOG = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.5
 _FRESH_SECONDS = 1.0
 
 
-def elapsed() -> float:
+def seconds_since_boot() -> float:
     """Seconds that pass for everybody, also while this process or machine sleeps, and whatever is set as the time."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
@@ -41,56 +41,56 @@ def elapsed() -> float:
 class Clock:
     """How time passes."""
 
-    now: Callable[[], float] = elapsed
+    now: Callable[[], float] = seconds_since_boot
     sleep: Callable[[float], None] = time.sleep
 
 
-REAL = Clock()
+SYSTEM_CLOCK = Clock()
 
 
-def take(
+def acquire(
     register: Register,
     stage: str,
     holder: Holder,
     length: float,
     *,
     wait: float = 0.0,
-    clock: Clock = REAL,
-    watched: Watched | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    watched: Watch | None = None,
 ) -> Lease:
     """The lease. Raises LakeBusy as soon as a living holder is seen, or so many seconds (``wait``) later.
 
     A holder is known to live when its object changes. One that stays silent for the length of its own lease, counted
     from when it was first ``watched``, or is a process of this machine that has ended, loses it.
     """
-    watched = watched or Watched(clock)
+    watched = watched or Watch(clock)
     until = clock.now() + wait
     while True:
         stored = register.read()
-        found = None if stored is None else record.read(stored.text, register.where)
+        found = None if stored is None else lease_record.parse(stored.text, register.where)
         begun = clock.now()
-        if found is None or found.free or is_gone(found.holder) or watched.is_silent(stored, found):
-            fresh = Record(stage, holder, datetime.now(timezone.utc).isoformat(timespec="seconds"), length)
+        if found is None or found.free or has_ended(found.holder) or watched.is_silent(stored, found):
+            fresh = LeaseRecord(stage, holder, datetime.now(timezone.utc).isoformat(timespec="seconds"), length)
             tag = register.replace(fresh.text(), None if stored is None else stored.tag)
             if tag is not None:
                 failpoints.hit("lease.taken")
                 return Lease(register, fresh, tag, begun, clock)
             watched.lives = True
         elif watched.lives and clock.now() >= until:
-            raise _busy(found, register)
+            raise _busy_error(found, register)
         else:
             clock.sleep(min(_POLL_SECONDS, length / 20))
 
 
-def watch(register: Register) -> Watched:
+def watch(register: Register) -> Watch:
     """A first look at a lease that is to be taken later: its holder's silence counts from now on."""
-    watched, stored = Watched(REAL), register.read()
+    watched, stored = Watch(SYSTEM_CLOCK), register.read()
     if stored is not None:
-        watched.is_silent(stored, record.read(stored.text, register.where))
+        watched.is_silent(stored, lease_record.parse(stored.text, register.where))
     return watched
 
 
-class Watched:
+class Watch:
     """What has been seen of a lease that somebody holds."""
 
     def __init__(self, clock: Clock) -> None:
@@ -99,7 +99,7 @@ class Watched:
         self._since = 0.0
         self.lives = False
 
-    def is_silent(self, stored: Stored | None, found: Record) -> bool:
+    def is_silent(self, stored: Stored | None, found: LeaseRecord) -> bool:
         """Whether the object has stayed as it is for as long as its holder would have let it."""
         tag, now = "" if stored is None else stored.tag, self._clock.now()
         if tag != self._tag:
@@ -109,7 +109,7 @@ class Watched:
         return now - self._since >= found.length
 
 
-def _busy(found: Record, register: Register) -> LakeBusy:
+def _busy_error(found: LeaseRecord, register: Register) -> LakeBusy:
     return LakeBusy(
         f"{found.stage} of this lake is being written by {found.holder}, since {found.since}",
         where=register.where,
@@ -121,17 +121,19 @@ def _busy(found: Record, register: Register) -> LakeBusy:
 class Lease:
     """A lease that is held. It renews itself beside the work until it is released."""
 
-    def __init__(self, register: Register, held: Record, tag: str, begun: float, clock: Clock = REAL) -> None:
+    def __init__(
+        self, register: Register, held: LeaseRecord, tag: str, begun: float, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._register = register
         self._held = held
         self._tag = tag
         self._renewed = begun
         self._clock = clock
-        self._pending: Record | None = None
+        self._pending: LeaseRecord | None = None
         self._mutex = Lock()
         self._ended = Event()
         self.is_lost = False
-        self._thread = Thread(target=self._keep_up, name=f"lease {held.stage}", daemon=True)
+        self._thread = Thread(target=self._renew_periodically, name=f"lease {held.stage}", daemon=True)
         self._thread.start()
 
     def check(self) -> None:
@@ -168,7 +170,7 @@ class Lease:
             except ReplicatorError as error:
                 LOG.warning("lease_not_released stage=%s reason=%s", self._held.stage, error)
 
-    def _keep_up(self) -> None:
+    def _renew_periodically(self) -> None:
         while not self._ended.wait(self._held.length / _RENEWALS):
             with self._mutex:
                 if not self.is_lost:

@@ -15,14 +15,14 @@ from replicator.operate import plan
 from replicator.protocols import TableFormat
 from replicator.spec import Model
 from replicator.spec.rules import FAIL
-from replicator.stages import engine, tuning
+from replicator.stages import engine_errors, tuning
 from replicator.stages.models import model_checks
 from replicator.stages.models.model_checks import Verdict
 from replicator.stages.models.model_parents import Parents
 
 
 @dataclass(frozen=True)
-class Looked:
+class ModelCheckResult:
     """A model's verdicts, one per check that can be seen in a table at rest; or why there are none (``error``)."""
 
     model: str
@@ -35,32 +35,34 @@ class Looked:
         return self.error is None and all(each.is_kept or each.check.severity != FAIL for each in self.verdicts)
 
 
-def chosen(models: Sequence[Model], names: Sequence[str]) -> list[Model]:
+def select_models(models: Sequence[Model], names: Sequence[str]) -> list[Model]:
     """The models that are named and have checks; without names all that have. Raises ConfigError for a name that no
     model has.
     """
-    wanted = plan.chosen(models, names)
+    wanted = plan.select_models(models, names)
     return [model for model in models if model.checks and model.name in wanted]
 
 
-def look(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake) -> Iterator[Looked]:
+def run_checks(
+    spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake
+) -> Iterator[ModelCheckResult]:
     """Look at each model's table as it is now. A model that is not built yet, or whose check Spark refuses, has its
     error, and the others go on: **the caller must look**. Raises NO_LAKE.
     """
     for model in models:
-        yield _looked(spark, model, gold, lake)
+        yield _check_model(spark, model, gold, lake)
 
 
-def _looked(spark: SparkSession, model: Model, gold: TableFormat, lake: Lake) -> Looked:
+def _check_model(spark: SparkSession, model: Model, gold: TableFormat, lake: Lake) -> ModelCheckResult:
     try:
         read = partial(_rows, tuning.session_for(spark, gold.size(spark, lake.gold(model.name))), gold, lake)
-        return Looked(model.name, tuple(model_checks.look(model, read(model.name), Parents(read))))
+        return ModelCheckResult(model.name, tuple(model_checks.check_stored(model, read(model.name), Parents(read))))
     except NO_LAKE:
         raise
     except ReplicatorError as error:
-        return Looked(model.name, error=error)
+        return ModelCheckResult(model.name, error=error)
     except FAILURES as error:
-        return Looked(model.name, error=engine.failure(error, model.name))
+        return ModelCheckResult(model.name, error=engine_errors.to_table_error(error, model.name))
 
 
 def _rows(spark: SparkSession, gold: TableFormat, lake: Lake, name: str) -> DataFrame:

@@ -13,25 +13,25 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import terms
+from replicator.debezium import seq_format
 from replicator.debezium.reasons import REASONS
 from replicator.errors import ConfigError, TableMissing
 from replicator.jvm import expressions
 from replicator.spec import Progress
-from replicator.spelling import nearest
+from replicator.spelling import suggest
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import dead_letters
-from replicator.transforms.letters import COLUMNS, PLACE
+from replicator.transforms.dead_letters import COLUMNS, COORDINATES
 
 DROPPED = {"dropped_at": "timestamp", "filter": "string"}
 """What a dropped letter has behind the columns of a letter."""
 
-_ASKED = 10
+_SAMPLE_RECORDS = 10
 """So many records of a topic are asked which connector wrote them: not each of them says it."""
 
 
 @dataclass(frozen=True)
-class Choice:
+class LetterFilter:
     """Which letters: of one table (``<database or schema>.<table>``, or its last part), with one reason; None: all."""
 
     table: str | None = None
@@ -43,7 +43,7 @@ class Choice:
         return self.table is None and self.reason is None
 
     def of(self, letters: DataFrame) -> DataFrame:
-        """Those of ``letters`` that are chosen."""
+        """Those of ``load_letters`` that are chosen."""
         if self.table is not None:
             named = F.col("table") == self.table
             letters = letters.where(named if "." in self.table else named | F.col("table").endswith(f".{self.table}"))
@@ -67,7 +67,7 @@ class Choice:
         reasons = {*REASONS, *(count.reason for count in counts)}
         for what, name, known in (("table", self.table, names), ("reason", self.reason, reasons)):
             if name is not None and name not in known:
-                raise ConfigError(f"there is no {what} {name!r}{nearest(name, known)}")
+                raise ConfigError(f"there is no {what} {name!r}{suggest(name, known)}")
 
     def __str__(self) -> str:
         parts = [f"{name}={value}" for name, value in (("table", self.table), ("reason", self.reason)) if value]
@@ -87,7 +87,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Found:
+class LetterDetails:
     """One bronze record, the letter about it and the one that was dropped; None where there is none. ``position`` is
     that of the letter, in the source's own terms.
     """
@@ -99,7 +99,7 @@ class Found:
     position: str | None = None
 
 
-def letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) -> DataFrame:
+def load_letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) -> DataFrame:
     """The dead letters of a source, or those that were dropped: COLUMNS, and DROPPED behind them; may be empty."""
     table = at.lake.dropped_letters(at.source.name) if dropped else at.lake.dead_letters(at.source.name)
     columns = COLUMNS | (DROPPED if dropped else {})
@@ -111,16 +111,16 @@ def letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) -> Da
     return rows.select("*", *missing).select(*columns)
 
 
-def counts(spark: SparkSession, at: Refinement, choice: Choice, *, dropped: bool = False) -> list[Count]:
+def counts(spark: SparkSession, at: Refinement, choice: LetterFilter, *, dropped: bool = False) -> list[Count]:
     """Counts per (table, reason), the largest first."""
-    chosen = choice.of(letters(spark, at, dropped=dropped))
+    chosen = choice.of(load_letters(spark, at, dropped=dropped))
     grouped = chosen.groupBy("table", "reason").agg(
         F.count("*").alias("letters"), F.min("first_seen").alias("first_seen"), F.max("first_seen").alias("last_seen")
     )
-    return ordered(Count(at.source.name, **row.asDict()) for row in grouped.collect())
+    return sort_counts(Count(at.source.name, **row.asDict()) for row in grouped.collect())
 
 
-def ordered(found: Iterable[Count]) -> list[Count]:
+def sort_counts(found: Iterable[Count]) -> list[Count]:
     """The largest first."""
     return sorted(found, key=lambda count: (-count.letters, count.table or "", count.reason))
 
@@ -129,11 +129,13 @@ def positions(spark: SparkSession, at: Refinement, found: Sequence[Row]) -> list
     """Where each of these letters of a source stands in the source's order, in its own terms; None: nowhere."""
     places: dict[str, list[Column]] = {}
     for row in found:
-        if row["seq"] and len(places.setdefault(row["topic"], [])) < _ASKED:
+        if row["seq"] and len(places.setdefault(row["topic"], [])) < _SAMPLE_RECORDS:
             places[row["topic"]].append(_is_at(row["topic"], row["partition"], row["offset"]))
     wrote = _connectors(spark, at, [place for some in places.values() for place in some])
     return [
-        terms.told(row["seq"], wrote.get(row["topic"]), at.source.order(row["table"] or "")) if row["seq"] else None
+        seq_format.describe(row["seq"], wrote.get(row["topic"]), at.source.order(row["table"] or ""))
+        if row["seq"]
+        else None
         for row in found
     ]
 
@@ -144,11 +146,13 @@ def _connectors(spark: SparkSession, at: Refinement, places: Sequence[Column]) -
     if not places or at.bronze.version(spark, bronze) is None:
         return {}
     records = at.bronze.read(spark, bronze).where(expressions.any_of(places)).select("topic", "value").collect()
-    said = [(row["topic"], terms.connector_of(row["value"])) for row in records]
+    said = [(row["topic"], seq_format.connector_of(row["value"])) for row in records]
     return {topic: connector for topic, connector in said if connector is not None}
 
 
-def find(spark: SparkSession, sources: Iterable[Refinement], topic: str, partition: int, offset: int) -> Found | None:
+def find(
+    spark: SparkSession, sources: Iterable[Refinement], topic: str, partition: int, offset: int
+) -> LetterDetails | None:
     """The record at a Kafka place, wherever bronze has it."""
     here = _is_at(topic, partition, offset)
     for at in sources:
@@ -157,12 +161,12 @@ def find(spark: SparkSession, sources: Iterable[Refinement], topic: str, partiti
         except TableMissing:
             continue
         if record is not None:
-            letter = letters(spark, at).where(here).first()
+            letter = load_letters(spark, at).where(here).first()
             newest = F.col("dropped_at").desc()
-            dropped = letters(spark, at, dropped=True).where(here).orderBy(newest).first()
+            dropped = load_letters(spark, at, dropped=True).where(here).orderBy(newest).first()
             told = letter or dropped
             position = None if told is None else positions(spark, at, [told])[0]
-            return Found(at.source.name, record, letter, dropped, position)
+            return LetterDetails(at.source.name, record, letter, dropped, position)
     return None
 
 
@@ -170,13 +174,13 @@ def _is_at(topic: str, partition: int, offset: int) -> Column:
     return (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") == offset)
 
 
-def drop(spark: SparkSession, at: Refinement, choice: Choice) -> int:
+def drop(spark: SparkSession, at: Refinement, choice: LetterFilter) -> int:
     """Give letters up; how many. They stay in the audit with time and filter, and are not buried again."""
-    chosen = choice.of(letters(spark, at)).localCheckpoint()
+    chosen = choice.of(load_letters(spark, at)).localCheckpoint()
     found = chosen.count()
     if found:
         _audit(spark, at, chosen, choice)
-        dead_letters.complete(spark, at)
+        dead_letters.add_missing_columns(spark, at)
         write(at, chosen.withColumn("_op", F.lit("delete")))
     return found
 
@@ -188,12 +192,12 @@ def write(at: Refinement, difference: DataFrame) -> None:
     at.bronze.put(difference, table, Progress("dead letters", 0 if version is None else version + 1))
 
 
-def _audit(spark: SparkSession, at: Refinement, chosen: DataFrame, choice: Choice) -> None:
+def _audit(spark: SparkSession, at: Refinement, chosen: DataFrame, choice: LetterFilter) -> None:
     table = at.lake.dropped_letters(at.source.name)
     given_up = chosen.select("*", F.current_timestamp().alias("dropped_at"), F.lit(str(choice)).alias("filter"))
     if at.bronze.version(spark, table) is not None:
-        known = at.bronze.read(spark, table).select(*PLACE, F.col("first_seen").alias("_seen"))
-        same = [given_up[name] == known[name] for name in PLACE]
+        known = at.bronze.read(spark, table).select(*COORDINATES, F.col("first_seen").alias("_seen"))
+        same = [given_up[name] == known[name] for name in COORDINATES]
         same_letter = same[0] & same[1] & same[2] & given_up["first_seen"].eqNullSafe(known["_seen"])
         given_up = given_up.join(known, same_letter, how="left_anti")
     at.bronze.append(given_up, table, None)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from replicator.databases.meant import meant
-from replicator.debezium.confirming import confirmed
-from replicator.debezium.guesses import Guess, Values, guess
-from replicator.debezium.plainly import names_columns
-from replicator.debezium.spoken import UNSENT, Event, Reader, Record
+from replicator.database_snapshots import DatabaseSnapshot
+from replicator.databases.column_definitions import candidate_types
+from replicator.debezium.event_reader import UNSENT, ChangeEvent, EventReader, KafkaRecord
+from replicator.debezium.record_payload import has_key_columns
+from replicator.debezium.type_confirmation import confirm_type
+from replicator.debezium.type_guesses import ColumnProfile, Guess, guess_type
 from replicator.errors import TableMissing
-from replicator.glances import Glance
 
 _CHANGES = ("c", "r", "u", "d")
 _QUOTES, _VALUE = '"', "\n:"
@@ -38,30 +38,30 @@ class Draft:
 class _Sample:
     records: int = 0
     keyless: bool = False
-    columns: dict[str, Values] = field(default_factory=dict)
+    columns: dict[str, ColumnProfile] = field(default_factory=dict)
 
-    def take(self, event: Event) -> None:
+    def take(self, event: ChangeEvent) -> None:
         self.records += 1
-        key = event.key if names_columns(event.record.key) else None
+        key = event.key if has_key_columns(event.record.key) else None
         self.keyless |= key is None
         for row in (key or {}, event.before or {}, event.after or {}):
             for name, value in row.items():
                 if name not in event.types and value != UNSENT:
-                    self.columns.setdefault(name, Values()).see(value)
+                    self.columns.setdefault(name, ColumnProfile()).see(value)
 
 
-def drafts(records: Iterable[Record], kind: str = "", defined: Definitions = lambda _: {}) -> list[Draft]:
+def draft_tables(records: Iterable[KafkaRecord], kind: str = "", defined: Definitions = lambda _: {}) -> list[Draft]:
     """One for each table that some record changes a row of, by name. Where the source, a database of that ``kind``,
     says how a column is ``defined``, its values only choose between what that may mean.
     """
-    reader, samples = Reader(), dict[str, _Sample]()
+    reader, samples = EventReader(), dict[str, _Sample]()
     for event in map(reader.event, records):
         if event.op in _CHANGES and event.table is not None:
             samples.setdefault(event.table, _Sample()).take(event)
     return [_draft(table, each, kind, defined(table)) for table, each in sorted(samples.items())]
 
 
-def definitions(glance: Glance) -> Definitions:
+def definitions(glance: DatabaseSnapshot) -> Definitions:
     """Those of a database as it is at this moment."""
 
     def of(table: str) -> Mapping[str, str]:
@@ -75,13 +75,15 @@ def definitions(glance: Glance) -> Definitions:
 
 def _draft(table: str, sample: _Sample, kind: str, defined: Mapping[str, str]) -> Draft:
     columns = {
-        name: confirmed(values, meant(kind, defined[name]), defined[name]) if name in defined else guess(values)
+        name: confirm_type(values, candidate_types(kind, defined[name]), defined[name])
+        if name in defined
+        else guess_type(values)
         for name, values in sample.columns.items()
     }
     return Draft(table, sample.records, columns, sample.keyless)
 
 
-def as_yaml(found: Iterable[Draft], read: str) -> str:
+def to_yaml(found: Iterable[Draft], read: str) -> str:
     """A file for ``--declare``, or for ``tables:`` of a source's file, whose comments say what is to be looked at.
     ``read`` says what the records were.
     """
@@ -111,11 +113,11 @@ def _table(draft: Draft) -> Iterator[str]:
 
 def _entry(name: str, value: object = None) -> str:
     """A line of YAML, quoted where it has to be: also a name of several lines, or longer than those without quotes."""
-    text = _dumped({name: value}).removesuffix(" null")
+    text = _dump({name: value}).removesuffix(" null")
     if not text.startswith("? "):
         return text
-    return f"{_dumped(name, style=_QUOTES)}:{text.rpartition(_VALUE)[2]}"
+    return f"{_dump(name, style=_QUOTES)}:{text.rpartition(_VALUE)[2]}"
 
 
-def _dumped(value: object, style: str | None = None) -> str:
+def _dump(value: object, style: str | None = None) -> str:
     return yaml.safe_dump(value, allow_unicode=True, width=10_000, default_style=style).strip()

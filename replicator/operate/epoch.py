@@ -13,17 +13,17 @@ from replicator.debezium import envelope
 from replicator.errors import ConfigError, TableMissing
 from replicator.jvm import expressions
 from replicator.lake import Lake
-from replicator.protocols import Control, Facts, TableFormat
+from replicator.protocols import Control, ControlReader, TableFormat
 from replicator.spec import BY_TIME, Reading
 from replicator.stages import tuning
-from replicator.stages.tick import arrivals, cut, epochs, reached, routing
-from replicator.transforms import reach
+from replicator.stages.tick import arrivals, epochs, routing, source_state, transaction_cut
+from replicator.transforms import watermarks
 
 _AT_THE_END = "bronze ends here"
 
 
 @dataclass(frozen=True)
-class Start:
+class EpochStart:
     """From which offset one partition is of an epoch. ``why``: ``bronze ends here``, ``the source went back here``,
     ``another partition had gone back``, ``partition is new`` or ``as told``.
     """
@@ -36,7 +36,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Place:
+class LakeSource:
     """A source in a lake; its tables are in ``silver``, its records in ``format``."""
 
     source: str
@@ -46,7 +46,9 @@ class Place:
     silver: TableFormat
 
 
-def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[offsets.Place, int]) -> list[Start]:
+def bump(
+    spark: SparkSession, at: LakeSource, reason: str, told: Mapping[offsets.TopicPartition, int]
+) -> list[EpochStart]:
     """Start a new epoch and say where. ``told`` are offsets by (topic, partition) that the operator knows better.
 
     Every partition begins it where the source went back, as far as silver would stop for that; where another one of its
@@ -58,7 +60,7 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[offsets.Plac
     if identity is None:
         raise TableMissing(f"source {at.source} has no records in this lake", where=at.lake.root)
     before = epochs.load(at.control, at.lake.epochs(at.source))
-    known = reached.Reached()
+    known = source_state.SourceState()
     known.open(at.control, at.lake.reached(at.source), identity)
     spark = tuning.session_for(spark, at.format.size(spark, at.lake.bronze(at.source)), exact_names=True)
     bronze = at.format.read(spark, at.lake.bronze(at.source))
@@ -67,12 +69,12 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[offsets.Plac
     if strange is not None:
         raise ConfigError(f"bronze has no partition {strange[1]} of topic {strange[0]}", where=at.source)
     by_offset = set(routing.load_routes(at.control, at.lake.routes(at.source), identity).by_offset)
-    records = _described(bronze.where(~F.col("topic").isin(*by_offset)), known.orders.values())
+    records = _read_envelopes(bronze.where(~F.col("topic").isin(*by_offset)), known.orders.values())
     records = records.withColumn("epoch", before.column({topic for topic, _ in ends}))
-    new = {place for place in ends if place[0] in by_offset and _is_new(known, *place)}
-    with tuning.kept(reach.placed_by_folder(records)) as places:
-        falls = _falls(places, [table for table, order in known.orders.items() if order == BY_TIME])
-        found = _Found(told, falls, _since(places, falls), new)
+    new = {place for place in ends if place[0] in by_offset and _is_new_partition(known, *place)}
+    with tuning.persist(watermarks.order_columns_by_folder(records)) as places:
+        falls = _rewinds(places, [table for table, order in known.orders.items() if order == BY_TIME])
+        found = _Boundaries(told, falls, _first_after_rewind(places, falls), new)
     number = len(before.bumps) + 1
     starts = [_start(number, place, end, found) for place, end in sorted(ends.items())]
     by_topic: dict[str, dict[int, int]] = {}
@@ -82,7 +84,7 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[offsets.Plac
     return starts
 
 
-def overtaken(spark: SparkSession, at: Place, starts: Sequence[Start]) -> list[str]:
+def tables_to_rebuild(spark: SparkSession, at: LakeSource, starts: Sequence[EpochStart]) -> list[str]:
     """Tables of silver, without their source, that have read records of the new epoch before it was declared, be it
     only in their history: what these lost by the old order is in no row, and what they began by it in too many states,
     until the table is built again.
@@ -96,15 +98,15 @@ def overtaken(spark: SparkSession, at: Place, starts: Sequence[Start]) -> list[s
     found = []
     for name in sorted(tables):
         topics = routes.topics(name) & {topic for topic, _ in early}
-        read = _read_by(spark, at, name, identity) if topics else None
+        read = _read_version(spark, at, name, identity) if topics else None
         if read is not None:
-            records = arrivals.as_of(spark, at.format, bronze, topics, read)
-            if records is None or not records.where(cut.reaching(early)).isEmpty():
+            records = arrivals.read_as_of(spark, at.format, bronze, topics, read)
+            if records is None or not records.where(transaction_cut.at_or_after(early)).isEmpty():
                 found.append(name)
     return found
 
 
-def _read_by(spark: SparkSession, at: Place, name: str, identity: str) -> int | None:
+def _read_version(spark: SparkSession, at: LakeSource, name: str, identity: str) -> int | None:
     """Up to which version of bronze a table has read it, or its history, which commits before it."""
     places = (at.lake.silver(at.source, name), at.lake.history(at.source, name))
     there = [place for place in places if at.silver.version(spark, place) is not None]
@@ -112,13 +114,13 @@ def _read_by(spark: SparkSession, at: Place, name: str, identity: str) -> int | 
     return max((each.version for each in done if each is not None), default=None)
 
 
-def history(facts: Facts, lake: Lake, source: str) -> list[epochs.Epoch]:
+def list_epochs(facts: ControlReader, lake: Lake, source: str) -> list[epochs.Epoch]:
     """All epochs of a source behind the first."""
     return list(epochs.load(facts, lake.epochs(source)).bumps)
 
 
 @dataclass(frozen=True)
-class _Fall:
+class _Rewind:
     """The first record below what its partition had reached, and when the source went back (its own clock, in ms since
     1970 UTC).
     """
@@ -128,45 +130,47 @@ class _Fall:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Boundaries:
     """Where partitions begin an epoch: by the operator's word, where the source went back, where another partition of
     the topic had gone back; ``new`` ones at their first record.
     """
 
-    told: Mapping[offsets.Place, int]
-    falls: Mapping[offsets.Place, _Fall]
-    since: Mapping[offsets.Place, int]
-    new: Collection[offsets.Place]
+    told: Mapping[offsets.TopicPartition, int]
+    falls: Mapping[offsets.TopicPartition, _Rewind]
+    since: Mapping[offsets.TopicPartition, int]
+    new: Collection[offsets.TopicPartition]
 
 
-def _start(epoch: int, place: offsets.Place, end: int, found: _Found) -> Start:
+def _start(epoch: int, place: offsets.TopicPartition, end: int, found: _Boundaries) -> EpochStart:
     if place in found.told:
-        return Start(epoch, *place, found.told[place], "as told")
+        return EpochStart(epoch, *place, found.told[place], "as told")
     if place in found.falls:
-        return Start(epoch, *place, found.falls[place].offset, "the source went back here")
+        return EpochStart(epoch, *place, found.falls[place].offset, "the source went back here")
     if place in found.since:
-        return Start(epoch, *place, found.since[place], "another partition had gone back")
+        return EpochStart(epoch, *place, found.since[place], "another partition had gone back")
     if place in found.new:
-        return Start(epoch, *place, 0, "partition is new")
-    return Start(epoch, *place, end, _AT_THE_END)
+        return EpochStart(epoch, *place, 0, "partition is new")
+    return EpochStart(epoch, *place, end, _AT_THE_END)
 
 
-def _described(records: DataFrame, orders: Iterable[str]) -> DataFrame:
+def _read_envelopes(records: DataFrame, orders: Iterable[str]) -> DataFrame:
     """Records as their envelopes say, placed as these orders of their tables have it."""
     of_binlog = set(orders) - {BY_TIME}
-    return envelope.read(records, Reading(binlog=of_binlog.pop() if of_binlog else "file_pos"))
+    return envelope.describe(records, Reading(binlog=of_binlog.pop() if of_binlog else "file_pos"))
 
 
-def _falls(places: DataFrame, by_time: Collection[str]) -> dict[offsets.Place, _Fall]:
+def _rewinds(places: DataFrame, by_time: Collection[str]) -> dict[offsets.TopicPartition, _Rewind]:
     """Where each partition first went back: the first record below a mark that a newer one stands below, too."""
-    below = reach.fallen(places).where(~F.col("table").isin(*by_time)).groupBy("topic", "partition", "holder")
+    below = watermarks.regressions(places).where(~F.col("table").isin(*by_time)).groupBy("topic", "partition", "holder")
     newer = F.min(F.when(F.col("newer"), F.col("source_ts_ms"))).alias("ms")
     starts = below.agg(F.min("offset").alias("start"), newer).where(F.col("ms").isNotNull())
     first = starts.groupBy("topic", "partition").agg(F.min("start").alias("start"), F.min("ms").alias("ms")).collect()
-    return {(row["topic"], row["partition"]): _Fall(row["start"], row["ms"]) for row in first}
+    return {(row["topic"], row["partition"]): _Rewind(row["start"], row["ms"]) for row in first}
 
 
-def _since(places: DataFrame, falls: Mapping[offsets.Place, _Fall]) -> dict[offsets.Place, int]:
+def _first_after_rewind(
+    places: DataFrame, falls: Mapping[offsets.TopicPartition, _Rewind]
+) -> dict[offsets.TopicPartition, int]:
     """The first record of each partition since another one of its topic went back: it may stand above all that its own
     had reached, and a TRUNCATE or a change of a key in the other one is not newer than what came behind it.
     """
@@ -178,7 +182,7 @@ def _since(places: DataFrame, falls: Mapping[offsets.Place, _Fall]) -> dict[offs
     return {(row[0], row[1]): row[2] for row in first.agg(F.min("offset")).collect()}
 
 
-def _is_new(known: reached.Reached, topic: str, partition: int) -> bool:
+def _is_new_partition(known: source_state.SourceState, topic: str, partition: int) -> bool:
     """Whether silver has applied the topic, but nothing of the partition."""
     level = known.levels.get(topic)
     return level is not None and partition not in level.partitions

@@ -13,42 +13,42 @@ from typing import TYPE_CHECKING
 
 from replicator import failpoints, s3
 from replicator.errors import ConfigError
-from replicator.lake import Lake, on_disk
-from replicator.leases import record, token
-from replicator.leases.file import FileRegister
-from replicator.leases.holder import here
-from replicator.leases.lease import Lease, take, watch
-from replicator.leases.objects import S3Register, refuse_unconditional
-from replicator.leases.record import Record
+from replicator.lake import Lake, local_path
+from replicator.leases import lease_record, token
+from replicator.leases.file_register import FileRegister
+from replicator.leases.holder import this_process
+from replicator.leases.lease import Lease, acquire, watch
+from replicator.leases.lease_record import LeaseRecord
 from replicator.leases.register import Register
+from replicator.leases.s3_register import S3Register, refuse_unconditional
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Token
 
 if TYPE_CHECKING:
     from replicator.config.settingkeys import S3Keys
 
-LENGTH = 30.0
+LEASE_SECONDS = 30.0
 """Seconds after which a lease that nobody renews is anybody's."""
 
 WORDS = "words"
 """The lease of what operators say beside a run."""
 
-_PATIENCE = 60.0
+_WAIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Terms:
+class LeaseOptions:
     """How leases are kept: their ``length`` in seconds (None: not at all), for how long a living holder is waited for,
     and how the object store is reached.
     """
 
-    length: float | None = LENGTH
+    length: float | None = LEASE_SECONDS
     wait: float = 0.0
     s3: S3Keys | None = None
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldLeases:
     """``Fence`` of a process that holds some leases."""
 
     leases: Sequence[Lease]
@@ -67,26 +67,26 @@ class Held:
 
 
 @contextmanager
-def exclusive(lake: Lake, stages: Collection[str], terms: Terms | None = None) -> Iterator[Fence]:
+def exclusive(lake: Lake, stages: Collection[str], terms: LeaseOptions | None = None) -> Iterator[Fence]:
     """Hold the leases of some stages; none need none. The fence is for all that writes.
 
     Raises LakeBusy when another process holds one, ConfigError where none can be kept, Unreachable; and at its end
     LeaseLost where one was lost meanwhile.
     """
-    terms = terms or Terms()
+    terms = terms or LeaseOptions()
     if not stages or terms.length is None:
         yield UNFENCED
         return
-    at, holder, leases = _registers(lake, terms, probed=True), here(), list[Lease]()
+    at, holder, leases = _register_factory(lake, terms, probed=True), this_process(), list[Lease]()
     registers = {stage: at(lake.lease(stage)) for stage in sorted(stages)}
     # a driver that fell silent did so in all of its stages: in turn, each would be waited for as long
     watched = {stage: watch(register) for stage, register in registers.items()}
     with ExitStack() as kept:
         for stage, register in registers.items():
-            lease = take(register, stage, holder, terms.length, wait=terms.wait, watched=watched[stage])
+            lease = acquire(register, stage, holder, terms.length, wait=terms.wait, watched=watched[stage])
             kept.callback(lease.release)
             leases.append(lease)
-        held = Held(leases, token.draw(at(lake.token())))
+        held = HeldLeases(leases, token.draw(at(lake.token())))
         failpoints.hit("lease.token_drawn")
         for lease in leases:
             lease.mark(held.token.number)
@@ -95,37 +95,37 @@ def exclusive(lake: Lake, stages: Collection[str], terms: Terms | None = None) -
 
 
 @contextmanager
-def alone(lake: Lake, terms: Terms) -> Iterator[Fence]:
+def operator_lock(lake: Lake, terms: LeaseOptions) -> Iterator[Fence]:
     """Hold the lease of what operators say beside a run, such as that a table is paused: of two who had read a row
     before either wrote it, the words of one would be lost. Raises as :func:`exclusive`, LakeBusy after a minute.
     """
-    with exclusive(lake, (WORDS,), replace(terms, wait=_PATIENCE)) as fence:
+    with exclusive(lake, (WORDS,), replace(terms, wait=_WAIT_SECONDS)) as fence:
         yield fence
 
 
-def standing(lake: Lake, stages: Collection[str], terms: Terms) -> list[Record]:
+def read_leases(lake: Lake, stages: Collection[str], terms: LeaseOptions) -> list[LeaseRecord]:
     """What the leases of these stages say, of those that were ever taken."""
-    at = _registers(lake, terms)
+    at = _register_factory(lake, terms)
     found = [(register, register.read()) for register in (at(lake.lease(stage)) for stage in stages)]
-    return [record.read(stored.text, register.where) for register, stored in found if stored is not None]
+    return [lease_record.parse(stored.text, register.where) for register, stored in found if stored is not None]
 
 
-def shut_out(lake: Lake, stage: str, terms: Terms) -> Record | None:
+def break_lease(lake: Lake, stage: str, terms: LeaseOptions) -> LeaseRecord | None:
     """Take a stage's lease from its holder, who may not write any more from then on; who that was, None if nobody."""
-    register = _registers(lake, terms)(lake.lease(stage))
+    register = _register_factory(lake, terms)(lake.lease(stage))
     while True:
         stored = register.read()
-        found = None if stored is None else record.read(stored.text, register.where)
+        found = None if stored is None else lease_record.parse(stored.text, register.where)
         if stored is None or found is None or found.free:
             return None
         if register.replace(found.next(free=True).text(), stored.tag) is not None:
             return found
 
 
-def _registers(lake: Lake, terms: Terms, *, probed: bool = False) -> Callable[[str], Register]:
+def _register_factory(lake: Lake, terms: LeaseOptions, *, probed: bool = False) -> Callable[[str], Register]:
     """From a path of the lake to the register there. Raises ConfigError for a lake where none can be kept."""
     if lake.is_local():
-        return lambda path: FileRegister(on_disk(path))
+        return lambda path: FileRegister(local_path(path))
     if not lake.root.startswith("s3a://"):
         raise ConfigError(
             "leases are kept on a local disk or s3a://, not here",

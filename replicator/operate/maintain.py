@@ -15,12 +15,12 @@ from replicator.jvm.failures import FAILURES
 from replicator.lake import HISTORY, Lake
 from replicator.protocols import TableFormat
 from replicator.spec import Maintained, Table
-from replicator.spelling import table_meant
-from replicator.stages import engine
+from replicator.spelling import did_you_mean_table
+from replicator.stages import engine_errors
 
 
 @dataclass(frozen=True)
-class Upkeep:
+class MaintenanceResult:
     """What became of one table: its files before and after, or why it was left as it was. ``seconds`` is wall time."""
 
     layer: str
@@ -31,7 +31,7 @@ class Upkeep:
 
 
 @dataclass(frozen=True)
-class Keeper:
+class LakeTables:
     """A lake and the format that its tables are in."""
 
     lake: Lake
@@ -67,24 +67,24 @@ class Keeper:
         return [names.decode(each) for each in self._folders(spark, folder)]
 
 
-def chosen(tables: Sequence[tuple[str, Table]], name: str | None) -> list[tuple[str, Table]]:
+def select_tables(tables: Sequence[tuple[str, Table]], name: str | None) -> list[tuple[str, Table]]:
     """All tables, or those whose name or last part it is. Raises ConfigError for a name that none has."""
-    found = [each for each in tables if name is None or name in _called(each[1])]
+    found = [each for each in tables if name is None or name in _aliases(each[1])]
     if not found and name is not None:
         known = sorted(table.name for _, table in tables)
         listed = ", ".join(known) or "no tables in this lake yet"
-        raise ConfigError(f"there is no table {name!r}{table_meant(name, known)}", mend=f"There are: {listed}.")
+        raise ConfigError(f"there is no table {name!r}{did_you_mean_table(name, known)}", mend=f"There are: {listed}.")
     return found
 
 
-def written_by(stages: Collection[str], tables: Sequence[tuple[str, Table]]) -> list[tuple[str, Table]]:
+def filter_by_stages(stages: Collection[str], tables: Sequence[tuple[str, Table]]) -> list[tuple[str, Table]]:
     """The tables of the stages whose leases a run holds: all but bronze's and gold's are silver's."""
     return [each for each in tables if (each[0] if each[0] in {"bronze", "gold"} else "silver") in stages]
 
 
 def maintain(
     spark: SparkSession, tables_of: TableFormat, tables: Sequence[tuple[str, Table]], keep_seconds: int
-) -> Iterator[Upkeep]:
+) -> Iterator[MaintenanceResult]:
     """One table after the other; a failure is told with its table, and the others go on. Formats count whole hours: a
     part of one is kept as one. Raises NO_LAKE, LeaseLost.
     """
@@ -98,18 +98,20 @@ def maintain(
         except ReplicatorError as stopped:
             done, error = None, stopped
         except FAILURES as failed:
-            done, error = None, engine.failure(failed, table.name)
-        yield Upkeep(layer, table.name, time.monotonic() - started, done, error)
+            done, error = None, engine_errors.to_table_error(failed, table.name)
+        yield MaintenanceResult(layer, table.name, time.monotonic() - started, done, error)
 
 
-def clean(spark: SparkSession, keeper: Keeper) -> list[str]:
-    """Remove the :meth:`Keeper.shadows`; the next rebuild of such a table begins anew. No rebuild may be at work."""
+def drop_shadows(spark: SparkSession, keeper: LakeTables) -> list[str]:
+    """Remove the :meth:`LakeTables.shadows`; the next rebuild of such a table begins anew. No rebuild may be at
+    work.
+    """
     found = keeper.shadows(spark)
     for table in found:
         keeper.tables_of.drop(spark, table)
     return sorted({table.name for table in found})
 
 
-def _called(table: Table) -> set[str]:
+def _aliases(table: Table) -> set[str]:
     plain = table.name.partition(" (")[0]
     return {table.name, plain, plain.partition("/")[2], plain.rpartition(".")[2]}

@@ -24,18 +24,18 @@ from replicator.errors import (
     OffsetsLost,
     TableMissing,
 )
-from replicator.leases.holder import here
-from replicator.offsets import Place, by_place, by_topic
-from replicator.operate.rebuilding.starts import Start, starts
+from replicator.leases.holder import this_process
+from replicator.offsets import TopicPartition, by_partition, by_topic
+from replicator.operate.rebuilding.start_offsets import PartitionStart, resolve_starts
 from replicator.protocols import Broker, Control, Fence, TableFormat
 from replicator.stages.bronze import Ingestion
-from replicator.stages.intake import gaps
-from replicator.stages.intake.bronze_held import Taken, application, refuse_other
-from replicator.stages.intake.gaps import Gap
+from replicator.stages.ingest import gaps
+from replicator.stages.ingest.bronze_state import BronzeTableState, application_id, refuse_mismatch
+from replicator.stages.ingest.gaps import Gap
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StoppedSource:
     """A source whose stream does not run, its tables in ``silver``, and what is written while the ``fence`` lets it."""
 
     at: Ingestion
@@ -58,11 +58,11 @@ class Plan:
 
     stream: str
     number: int
-    starts: tuple[Start, ...]
+    starts: tuple[PartitionStart, ...]
     unaccepted: tuple[Gap, ...]
 
     @property
-    def begins(self) -> Mapping[Place, int]:
+    def begins(self) -> Mapping[TopicPartition, int]:
         """Where each partition goes on."""
         return {(each.topic, each.partition): each.start for each in self.starts}
 
@@ -78,11 +78,11 @@ class Plan:
         )
 
 
-def planned(spark: SparkSession, of: Stopped, told: Mapping[Place, int]) -> Plan:
+def build_plan(spark: SparkSession, of: StoppedSource, told: Mapping[TopicPartition, int]) -> Plan:
     """What a new checkpoint would say; ``told`` moves some partitions forward. Nothing is written.
 
     Raises TableMissing without a bronze, BronzeReplaced where no stream wrote it or silver has read more than there is,
-    what ``Broker.offered`` and :func:`starts` do.
+    what ``Broker.offered`` and :func:`resolve_starts` do.
     """
     at = of.at
     version = at.format.version(spark, at.table)
@@ -93,16 +93,16 @@ def planned(spark: SparkSession, of: Stopped, told: Mapping[Place, int]) -> Plan
             where=at.table.location,
             mend=f"Bring it back. If there never was one, remove {folder}: the next run begins with the first records.",
         )
-    _refuse_older(spark, of, version)
-    stream, number = _stream(spark, at)
-    held = Taken(spark, at)
-    found = starts(held.ends(), _seen(spark, at), of.broker.offered(spark, held), told)
+    _refuse_older_bronze(spark, of, version)
+    stream, number = _newest_batch(spark, at)
+    held = BronzeTableState(spark, at)
+    found = resolve_starts(held.ends(), _checkpoint_offsets(spark, at), of.broker.offered(spark, held), told)
     known = of.known
     new = (start.gap for start in found)
     return Plan(stream, number, found, tuple(g for g in new if g is not None and not any(k.covers(g) for k in known)))
 
 
-def carry_out(spark: SparkSession, of: Stopped, plan: Plan, *, accept_gap: bool = False) -> str | None:
+def carry_out(spark: SparkSession, of: StoppedSource, plan: Plan, *, accept_gap: bool = False) -> str | None:
     """Make it, and note its gaps; where the old one lies now, None if there was none. Raises OffsetsLost where there
     are gaps that are not to be accepted, LeaseLost, Unreachable.
     """
@@ -113,25 +113,25 @@ def carry_out(spark: SparkSession, of: Stopped, plan: Plan, *, accept_gap: bool 
     aside = lake.checkpoint_aside(source, f"{now:%Y%m%dT%H%M%S%f}Z")
     was_there = checkpoint.set_aside(spark, lake.checkpoint(source), aside)
     failpoints.hit("checkpoint.set_aside")
-    _note(of, plan, now)
+    _record_gaps(of, plan, now)
     failpoints.hit("checkpoint.gaps_noted")
     of.fence.check()
-    checkpoint.write(spark, lake.checkpoint(source), plan.stream, plan.number, by_topic(plan.begins))
+    checkpoint.create(spark, lake.checkpoint(source), plan.stream, plan.number, by_topic(plan.begins))
     return aside if was_there else None
 
 
-def _note(of: Stopped, plan: Plan, now: datetime) -> None:
-    since, by = now.isoformat(timespec="seconds"), str(here())
+def _record_gaps(of: StoppedSource, plan: Plan, now: datetime) -> None:
+    since, by = now.isoformat(timespec="seconds"), str(this_process())
     new = [replace(gap, since=since, by=by) for gap in plan.unaccepted]
     known = of.known
-    every = gaps.after(known, plan.begins, new)
+    every = gaps.update(known, plan.begins, new)
     if every != known:
-        of.control.put(of.at.lake.gaps(of.at.source), gaps.value(every))
+        of.control.put(of.at.lake.gaps(of.at.source), gaps.to_row(every))
 
 
-def _stream(spark: SparkSession, at: Ingestion) -> tuple[str, int]:
+def _newest_batch(spark: SparkSession, at: Ingestion) -> tuple[str, int]:
     """The id of the stream that wrote bronze and its newest batch there: by bronze's own commits."""
-    prefix = application(at.source, "")
+    prefix = application_id(at.source, "")
     inputs = at.format.inputs(spark, at.table)
     written = {name.removeprefix(prefix): number for name, number in inputs.items() if name.startswith(prefix)}
     if not written:
@@ -143,7 +143,7 @@ def _stream(spark: SparkSession, at: Ingestion) -> tuple[str, int]:
     return max(written.items(), key=lambda each: each[1])
 
 
-def _refuse_older(spark: SparkSession, of: Stopped, version: int) -> None:
+def _refuse_older_bronze(spark: SparkSession, of: StoppedSource, version: int) -> None:
     """What an older copy of bronze gets next would have versions that silver takes for read (F-C6)."""
     lake, source, identity = of.at.lake, of.at.source, of.at.format.identity(spark, of.at.table) or ""
     every = [names.decode_table(folder) for folder in of.silver.tables(spark, lake.silver_root(source))]
@@ -154,11 +154,11 @@ def _refuse_older(spark: SparkSession, of: Stopped, version: int) -> None:
         raise BronzeReplaced.under_silver(source, newest, version)
 
 
-def _seen(spark: SparkSession, at: Ingestion) -> dict[Place, int]:
+def _checkpoint_offsets(spark: SparkSession, at: Ingestion) -> dict[TopicPartition, int]:
     """How far the checkpoint says that each partition was read, where it is the one that wrote bronze."""
     try:
-        refuse_other(spark, at)
-        reached = checkpoint.reached(spark, at.lake.checkpoint(at.source))
+        refuse_mismatch(spark, at)
+        reached = checkpoint.read_committed_offsets(spark, at.lake.checkpoint(at.source))
     except (BronzeReplaced, CheckpointBehindTable, CheckpointDamaged):
         return {}
-    return by_place(reached)
+    return by_partition(reached)

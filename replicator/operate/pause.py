@@ -9,21 +9,21 @@ from pyspark.sql import SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError
-from replicator.formats.fenced import FencedControl
-from replicator.operate.where import carried
-from replicator.operate.where.survey import Survey
+from replicator.formats.fencing import FencedControl
+from replicator.operate.progress import source_tables
+from replicator.operate.progress.survey import Survey
 from replicator.protocols import Fence
 from replicator.spec import SourceSpec
-from replicator.spelling import nearest_table
+from replicator.spelling import suggest_table
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import pauses
 
-Place = tuple[Refinement, str]
+SilverTable = tuple[Refinement, str]
 """A source's silver, and the name of a table of it."""
 
 
 @dataclass(frozen=True)
-class Listed:
+class TableState:
     """A table and since when it is paused (ISO 8601, UTC); None: it is not."""
 
     table: str
@@ -35,59 +35,59 @@ class Listed:
         return self.table.split("/", 1)[1]
 
 
-def listed(spark: SparkSession, sources: Sequence[Refinement]) -> list[Listed]:
+def list_tables(spark: SparkSession, sources: Sequence[Refinement]) -> list[TableState]:
     """Every table that silver has, that some topic has carried, or that is declared, by name."""
-    return [each for at in sources for each in listed_of(carried.survey(spark, at), at.source)]
+    return [each for at in sources for each in list_source_tables(source_tables.spark_survey(spark, at), at.source)]
 
 
-def listed_of(of: Survey, source: SourceSpec) -> list[Listed]:
+def list_source_tables(of: Survey, source: SourceSpec) -> list[TableState]:
     """Those of one source, whoever looks."""
     since = pauses.load(of.facts, of.lake, source.name)
-    every = sorted({*_known(of, source), *since})
-    return [Listed(f"{source.name}/{table}", since.get(table)) for table in every]
+    every = sorted({*_known_tables(of, source), *since})
+    return [TableState(f"{source.name}/{table}", since.get(table)) for table in every]
 
 
-def named(spark: SparkSession, sources: Sequence[Refinement], told: Sequence[str]) -> list[Place]:
+def find_tables(spark: SparkSession, sources: Sequence[Refinement], told: Sequence[str]) -> list[SilverTable]:
     """The tables that ``[<source>/]<database or schema>.<table>``, or their last parts, name. Raises ConfigError for
     one that there is not, or of which there are several.
     """
-    known = {at.source.name: (at, _known(carried.survey(spark, at), at.source)) for at in sources}
+    known = {at.source.name: (at, _known_tables(source_tables.spark_survey(spark, at), at.source)) for at in sources}
     every = {f"{source}/{table}": (at, table) for source, (at, tables) in known.items() for table in tables}
-    return [every[_full(name, list(every))] for name in told]
+    return [every[_resolve(name, list(every))] for name in told]
 
 
-def fenced(places: Sequence[Place], fence: Fence) -> list[Place]:
+def with_fence(places: Sequence[SilverTable], fence: Fence) -> list[SilverTable]:
     """The same, of which nothing is written once the lease of what operators say is lost (``lock.alone``)."""
     return [(replace(at, control=FencedControl(at.control, fence)), table) for at, table in places]
 
 
-def pause(places: Sequence[Place], now: str) -> list[Listed]:
+def pause(places: Sequence[SilverTable], now: str) -> list[TableState]:
     """Leave these tables as they are from the next tick on; one that is paused stays so since then."""
-    return [_changed(at, table, now) for at, table in places]
+    return [_set_paused(at, table, now) for at, table in places]
 
 
-def resume(places: Sequence[Place]) -> list[Listed]:
+def resume(places: Sequence[SilverTable]) -> list[TableState]:
     """Let these tables go on with the next tick, from where they stopped."""
-    return [_changed(at, table, None) for at, table in places]
+    return [_set_paused(at, table, None) for at, table in places]
 
 
-def _changed(at: Refinement, table: str, since: str | None) -> Listed:
+def _set_paused(at: Refinement, table: str, since: str | None) -> TableState:
     others = pauses.load(at.control, at.lake, at.source.name)
     before = others.pop(table, None)
     since = None if since is None else before or since
     if since != before:
         pauses.save(at.control, at.lake, at.source.name, others if since is None else {**others, table: since})
-    return Listed(f"{at.source.name}/{table}", since)
+    return TableState(f"{at.source.name}/{table}", since)
 
 
-def _known(of: Survey, source: SourceSpec) -> set[str]:
-    return {*carried.tables(of, source), *(declared.table for declared in source.tables)}
+def _known_tables(of: Survey, source: SourceSpec) -> set[str]:
+    return {*source_tables.list_known(of, source), *(declared.table for declared in source.tables)}
 
 
-def _full(name: str, every: Sequence[str]) -> str:
-    found = names.called(name, every)
+def _resolve(name: str, every: Sequence[str]) -> str:
+    found = names.match_tables(name, every)
     if len(found) > 1:
         raise ConfigError(f"{name!r} may be any of several tables", mend=f"Say which: {', '.join(sorted(found))}.")
     if not found:
-        raise ConfigError(f"there is no table {name!r}{nearest_table(name, every)}")
+        raise ConfigError(f"there is no table {name!r}{suggest_table(name, every)}")
     return found[0]

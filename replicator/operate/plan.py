@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from replicator.errors import AtWork, ConfigError, ReplicatorError, TableMissing
 from replicator.jvm.failures import FAILURES
 from replicator.spec import INCREMENTAL, Model
-from replicator.spelling import nearest
-from replicator.stages import engine
-from replicator.stages.gold import keys_of, whole_sources
+from replicator.spelling import suggest
+from replicator.stages import engine_errors
+from replicator.stages.gold import keys_of, load_source_cuts
 from replicator.stages.models import refresh_plan
 from replicator.stages.models.refresh_plan import FIRST_BUILD, NOTHING
 from replicator.stages.models.warehouse import Warehouse
@@ -24,7 +24,7 @@ computed as it is.
 
 
 @dataclass(frozen=True)
-class Planned:
+class ModelPlan:
     """One model: what a refresh would do (``action``) and why (``reason``, a name that stays the same, and ``why``, a
     sentence); the ``changed`` keys by input, the rows of its table that they ``affected``, and the ``rows`` that the
     table has. None: nobody had to count.
@@ -39,33 +39,35 @@ class Planned:
     rows: int | None = None
 
 
-def chosen(models: Sequence[Model], named: Sequence[str]) -> frozenset[str]:
+def select_models(models: Sequence[Model], named: Sequence[str]) -> frozenset[str]:
     """The names of the models that are asked for; all without a name. Raises ConfigError, with the nearest spelling."""
     known = [model.name for model in models]
     for name in named:
         if name not in known:
-            raise ConfigError(f"there is no model {name!r}{nearest(name, known)}")
+            raise ConfigError(f"there is no model {name!r}{suggest(name, known)}")
     return frozenset(named or known)
 
 
-def plans(spark: SparkSession, models: Sequence[Model], at: Warehouse, wanted: Collection[str]) -> Iterator[Planned]:
+def plan_models(
+    spark: SparkSession, models: Sequence[Model], at: Warehouse, wanted: Collection[str]
+) -> Iterator[ModelPlan]:
     """Every model that is wanted, in the order in which ``models`` are built.
 
     What a model makes of another one that is to be written first is known only then: so far it is told by what that one
     holds now, and ``why`` names it.
     """
-    keys, looked_at = keys_of(models), _with_what_they_read(models, wanted)
+    keys, looked_at = keys_of(models), _with_upstream(models, wanted)
     moving: dict[str, str] = {}
     for model in models:
         if model.name in looked_at:
-            found = _planned(spark, model, at, keys, moving)
+            found = _plan_model(spark, model, at, keys, moving)
             if found.action != NOTHING:
                 moving[model.name] = found.action
             if model.name in wanted:
                 yield found
 
 
-def _with_what_they_read(models: Sequence[Model], wanted: Collection[str]) -> set[str]:
+def _with_upstream(models: Sequence[Model], wanted: Collection[str]) -> set[str]:
     """Models, and those that they or their checks read, each of which comes before its readers."""
     found = set(wanted)
     for model in reversed(models):
@@ -74,38 +76,38 @@ def _with_what_they_read(models: Sequence[Model], wanted: Collection[str]) -> se
     return found
 
 
-def _planned(
+def _plan_model(
     spark: SparkSession, model: Model, at: Warehouse, keys: refresh_plan.Keys, moving: Mapping[str, str]
-) -> Planned:
+) -> ModelPlan:
     first = [given for given in model.inputs.values() if given in moving]
     try:
-        whole_sources(model, at)
-        with refresh_plan.planned(spark, model, at, keys) as task:
-            rows = _rows(spark, model, at) if task.rows is None else task.rows
+        load_source_cuts(model, at)
+        with refresh_plan.prepare(spark, model, at, keys) as task:
+            rows = _count_rows(spark, model, at) if task.rows is None else task.rows
             changed = {model.inputs[name]: count for name, count in task.changed.items()}
             reason = task.reason
-            found = Planned(model.name, task.action, reason.name, reason.sentence, changed, task.affected, rows)
+            found = ModelPlan(model.name, task.action, reason.name, reason.sentence, changed, task.affected, rows)
     except TableMissing as error:
         if any(moving.get(given) == FIRST_BUILD for given in first):
-            return Planned(model.name, FIRST_BUILD, "no table", f"{', '.join(first)} is built first, then this one")
-        return Planned(model.name, WAITS, "input missing", str(error))
+            return ModelPlan(model.name, FIRST_BUILD, "no table", f"{', '.join(first)} is built first, then this one")
+        return ModelPlan(model.name, WAITS, "input missing", str(error))
     except AtWork as error:
-        return Planned(model.name, WAITS, "at work", str(error))
+        return ModelPlan(model.name, WAITS, "at work", str(error))
     except (ReplicatorError, *FAILURES) as error:
-        why = error if isinstance(error, ReplicatorError) else engine.failure(error, model.name)
-        return Planned(model.name, STOPS, "error", str(why))
+        why = error if isinstance(error, ReplicatorError) else engine_errors.to_table_error(error, model.name)
+        return ModelPlan(model.name, STOPS, "error", str(why))
     if first:
-        return _after(model, found, first)
+        return _after_inputs(model, found, first)
     looked_up = sorted(model.reads & moving.keys())
-    return _beside(found, looked_up) if looked_up and found.action == NOTHING else found
+    return _after_parents(found, looked_up) if looked_up and found.action == NOTHING else found
 
 
-def _rows(spark: SparkSession, model: Model, at: Warehouse) -> int | None:
+def _count_rows(spark: SparkSession, model: Model, at: Warehouse) -> int | None:
     table = at.lake.gold(model.name)
     return None if at.gold.version(spark, table) is None else at.gold.count(spark, table)
 
 
-def _after(model: Model, found: Planned, first: Sequence[str]) -> Planned:
+def _after_inputs(model: Model, found: ModelPlan, first: Sequence[str]) -> ModelPlan:
     """What is known of a model whose inputs are themselves to be written first."""
     what = f"{', '.join(first)} comes first, and what changes there is not known yet"
     if found.action == NOTHING:
@@ -113,7 +115,7 @@ def _after(model: Model, found: Planned, first: Sequence[str]) -> Planned:
     return replace(found, why=f"{found.why}; {what}")
 
 
-def _beside(found: Planned, looked_up: Sequence[str]) -> Planned:
+def _after_parents(found: ModelPlan, looked_up: Sequence[str]) -> ModelPlan:
     """A model that has nothing to compute, and whose checks look up what is itself to be written first."""
     what = f"{', '.join(looked_up)} comes first, which its checks look up"
     return replace(found, action=INCREMENTAL, reason="parents first", why=what, affected=0)

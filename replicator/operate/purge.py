@@ -15,18 +15,18 @@ from pyspark.sql import functions as F
 from replicator import failpoints, names
 from replicator.errors import BronzeReplaced, ConfigError, ReplicatorError, StoreRefused, TableStopped
 from replicator.jvm.failures import FAILURES
-from replicator.operate.row.history import find_table
+from replicator.operate.row.trace import find_table
 from replicator.spec import Progress
-from replicator.stages import engine, tuning
+from replicator.stages import engine_errors, tuning
 from replicator.stages.refinement import Refinement
-from replicator.stages.table import horizons
-from replicator.stages.tick import arrivals, rewind, routing
+from replicator.stages.table import purge_horizons
+from replicator.stages.tick import arrivals, order_checks, routing
 from replicator.transforms.columns.layout import key_of
-from replicator.transforms.horizon import Horizon
+from replicator.transforms.purge_horizon import Horizon
 
 
 @dataclass(frozen=True)
-class Purged:
+class PurgeResult:
     """What a purge did to one table, or would do: deleted rows that went, those that stay because they are younger, and
     the horizon (a ``_seq``; None: nothing was ever purged). ``error``: it stopped, as it was.
     """
@@ -38,7 +38,7 @@ class Purged:
     error: ReplicatorError | None = None
 
 
-def chosen(spark: SparkSession, sources: Sequence[Refinement], name: str | None) -> list[tuple[Refinement, str]]:
+def select_tables(spark: SparkSession, sources: Sequence[Refinement], name: str | None) -> list[tuple[Refinement, str]]:
     """The tables with ``purge_after``, or the one that is named. Raises ConfigError where that one has none."""
     if name is not None:
         at, table = find_table(spark, sources, name)
@@ -57,7 +57,7 @@ def chosen(spark: SparkSession, sources: Sequence[Refinement], name: str | None)
     return [(at, table) for at, table in found if at.source.declaration(table).purge_after is not None]
 
 
-def told(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> Purged:
+def attempt(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> PurgeResult:
     """:func:`purge`, or why it stopped: other tables go on. Raises NO_LAKE."""
     table = at.lake.silver(at.source.name, name).name
     try:
@@ -65,12 +65,12 @@ def told(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bo
     except ReplicatorError as error:
         if error.retry or isinstance(error, StoreRefused):
             raise
-        return Purged(table, 0, 0, None, error)
+        return PurgeResult(table, 0, 0, None, error)
     except FAILURES as error:
-        return Purged(table, 0, 0, None, engine.failure(error, table))
+        return PurgeResult(table, 0, 0, None, engine_errors.to_table_error(error, table))
 
 
-def purge(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> Purged:
+def purge(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> PurgeResult:
     """Remove deleted rows of one table that are older than its ``purge_after`` at ``now_ms`` (ms since 1970, UTC);
     ``dry``: only say what would go. Raises TableStopped where its rows have another order than the declared one.
     """
@@ -78,15 +78,15 @@ def purge(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: b
     _refuse_other_order(spark, at, name)
     spark = tuning.session_for(spark, at.silver.size(spark, table), exact_names=True)
     rows = at.silver.read(spark, table)
-    before = horizons.load(spark, at, name, table)
-    newest = _newest_old(rows, at.source.declaration(name).purge_after or 0, now_ms)
+    before = purge_horizons.load(spark, at, name, table)
+    newest = _newest_purgeable(rows, at.source.declaration(name).purge_after or 0, now_ms)
     seq = max(filter(None, (newest, None if before is None else before.seq)), default=None)
     gone = F.col("_deleted") & _upto(seq)
     found = rows.where("_deleted").agg(F.count("*").alias("all"), F.sum(gone.cast("int")).alias("gone")).first()
     every, count = (0, 0) if found is None else (found["all"], found["gone"] or 0)
     if seq is not None and count and not dry:
         _remove(spark, at, name, rows.where(gone), seq)
-    return Purged(table.name, count, every - count, seq)
+    return PurgeResult(table.name, count, every - count, seq)
 
 
 def _refuse_other_order(spark: SparkSession, at: Refinement, name: str) -> None:
@@ -94,11 +94,11 @@ def _refuse_other_order(spark: SparkSession, at: Refinement, name: str) -> None:
     identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     if identity is not None:
         at.reached.open(at.control, at.lake.reached(at.source.name), identity)
-        for stopped in rewind.reordered(at, {name: at.source.order(name)}).values():
+        for stopped in order_checks.find_reordered(at, {name: at.source.order(name)}).values():
             raise stopped
 
 
-def _newest_old(rows: DataFrame, seconds: int, now_ms: int) -> str | None:
+def _newest_purgeable(rows: DataFrame, seconds: int, now_ms: int) -> str | None:
     """The ``_seq`` of the newest delete that may go: nothing up to it that has a time is younger than ``seconds``.
 
     A delete without a time (a TRUNCATE's) is as old as a dated row behind it in the source's order. With 0 seconds
@@ -126,18 +126,20 @@ def _remove(spark: SparkSession, at: Refinement, name: str, gone: DataFrame, seq
     if identity is None:
         raise BronzeReplaced("there is no bronze that could tell what was read", where=table.name)
     upto = routing.progress_of(spark, at.silver, table, identity)
-    read = _read(spark, at, name, identity, upto)
-    with tuning.kept(gone.withColumn("_op", F.lit("delete"))) as difference:
-        horizons.save(spark, at, name, table, Horizon(seq, read, upto))
+    read = _last_offsets(spark, at, name, identity, upto)
+    with tuning.persist(gone.withColumn("_op", F.lit("delete"))) as difference:
+        purge_horizons.save(spark, at, name, table, Horizon(seq, read, upto))
         failpoints.hit("purge.horizon_saved")
         version = at.silver.version(spark, table)
         at.silver.put(difference, table, Progress(f"{identity}/purge", 0 if version is None else version + 1))
 
 
-def _read(spark: SparkSession, at: Refinement, name: str, identity: str, upto: int) -> dict[str, dict[str, int]]:
+def _last_offsets(
+    spark: SparkSession, at: Refinement, name: str, identity: str, upto: int
+) -> dict[str, dict[str, int]]:
     """The last offset that bronze had at a version, by topic and partition. Raises TableStopped where nobody knows."""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
-    records = arrivals.as_of(spark, at.bronze, at.lake.bronze(at.source.name), routes.topics(name), upto)
+    records = arrivals.read_as_of(spark, at.bronze, at.lake.bronze(at.source.name), routes.topics(name), upto)
     if records is None:
         raise TableStopped(
             f"bronze does not tell any more what the table has read, up to its version {upto}",

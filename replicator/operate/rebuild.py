@@ -21,14 +21,14 @@ from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableS
 from replicator.jvm.failures import FAILURES
 from replicator.operate.rebuilding import losses, shadow, swap
 from replicator.operate.rebuilding.shadow import Rebuild
-from replicator.operate.rebuilding.swap import Compared
+from replicator.operate.rebuilding.swap import TableComparison
 from replicator.spec import Table
-from replicator.stages import engine, tuning
+from replicator.stages import engine_errors, tuning
 from replicator.stages.refinement import Refinement
-from replicator.stages.table import gone, history_table, horizons
+from replicator.stages.table import history_table, missing_rows, purge_horizons
 from replicator.transforms import history
 from replicator.transforms.columns.layout import key_of, stored_names
-from replicator.transforms.equality import compare, rebuilt
+from replicator.transforms.comparison import compare, rebuild_diff
 
 EQUAL, WRITTEN, REPLACED, FINISHED, PAUSED = "equal", "written", "replaced", "finished", "paused"
 SHOWN = 5
@@ -36,7 +36,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True)
-class How:
+class RebuildOptions:
     """What is asked for: one ``column`` only, nothing but the comparison (``dry``), or that what bronze does not have
     any more may go.
     """
@@ -47,7 +47,7 @@ class How:
 
 
 @dataclass(frozen=True)
-class Rebuilt:
+class RebuildResult:
     """What became of one table, or would become of it. ``rows`` it has as rebuilt, the deleted ones included; of these
     are ``added`` and ``changed``, ``gone`` are no more; of all three ``of_deleted`` are deleted rows before and
     after. ``skipped`` were left as they are since they stand elsewhere in the source's order than their rebuilt row. A
@@ -74,7 +74,7 @@ class Rebuilt:
     error: ReplicatorError | None = None
 
 
-def told(name: str, work: Callable[[], Rebuilt]) -> Rebuilt:
+def attempt(name: str, work: Callable[[], RebuildResult]) -> RebuildResult:
     """What a rebuild says, or why it stopped: the others go on. Raises NO_LAKE."""
     started = time.monotonic()
     try:
@@ -82,21 +82,23 @@ def told(name: str, work: Callable[[], Rebuilt]) -> Rebuilt:
     except ReplicatorError as error:
         if error.retry or isinstance(error, StoreRefused):
             raise
-        done = Rebuilt(name, error=error)
+        done = RebuildResult(name, error=error)
     except FAILURES as error:
-        done = Rebuilt(name, error=engine.failure(error, name))
+        done = RebuildResult(name, error=engine_errors.to_table_error(error, name))
     return replace(done, seconds=time.monotonic() - started)
 
 
-def rebuild(spark: SparkSession, at: Refinement, name: str, how: How) -> Rebuilt:
+def rebuild(spark: SparkSession, at: Refinement, name: str, how: RebuildOptions) -> RebuildResult:
     """One silver table with its history, also one that is switched off. Raises TableStopped, WouldLose, and what
-    :func:`shadow.begun` does.
+    :func:`shadow.begin` does.
     """
-    if how.column is None and not gone.is_done(spark, at, name):  # of a history nobody can tell what a snapshot took
-        at = history_table.followed(spark, at, [name])
-    begun = shadow.begun(spark, at, name, how.column)
+    if how.column is None and not missing_rows.is_done(
+        spark, at, name
+    ):  # of a history nobody can tell what a snapshot took
+        at = history_table.with_existing_histories(spark, at, [name])
+    begun = shadow.begin(spark, at, name, how.column)
     try:
-        done = _finished(spark, begun) if shadow.is_swapped(spark, begun) else _carried_out(spark, begun, how)
+        done = _finish(spark, begun) if shadow.is_swapped(spark, begun) else _execute(spark, begun, how)
     except ReplicatorError as error:
         if not error.retry:
             shadow.clean(spark, begun)
@@ -106,58 +108,58 @@ def rebuild(spark: SparkSession, at: Refinement, name: str, how: How) -> Rebuilt
     return done
 
 
-def _finished(spark: SparkSession, begun: Rebuild) -> Rebuilt:
-    swap.settle(spark, begun)
-    return Rebuilt(begun.table.name, verdict=FINISHED)
+def _finish(spark: SparkSession, begun: Rebuild) -> RebuildResult:
+    swap.finalize(spark, begun)
+    return RebuildResult(begun.table.name, verdict=FINISHED)
 
 
-def _carried_out(spark: SparkSession, begun: Rebuild, how: How) -> Rebuilt:
+def _execute(spark: SparkSession, begun: Rebuild, how: RebuildOptions) -> RebuildResult:
     silver = begun.at.silver
-    gone.refuse_pending(spark, begun.at, begun.name)
+    missing_rows.refuse_pending(spark, begun.at, begun.name)
     if not shadow.is_made(spark, begun):
         shadow.make(spark, begun)
-    if gone.is_done(spark, begun.at, begun.name):
-        gone.remove(spark, begun.aside, begun.name)
+    if missing_rows.is_done(spark, begun.at, begun.name):
+        missing_rows.remove(spark, begun.aside, begun.name)
     size = silver.size(spark, begun.table) + silver.size(spark, begun.made)
     spark = tuning.session_for(spark, size, exact_names=True)
-    with _table(spark, begun) as table, _history(spark, begun) as past:
-        lost = "" if how.accept_gap else losses.told(spark, begun, (table, past))
+    with _compare_table(spark, begun) as table, _compare_history(spark, begun) as past:
+        lost = "" if how.accept_gap else losses.describe(spark, begun, (table, past))
         if lost and not how.dry:
             mend = "The table is as it was. With --accept-gap it becomes what bronze has."
             raise WouldLose(lost, where=begun.table.name, mend=mend)
-        letters = 0 if how.column is not None else swap.letters(spark, begun, dry=how.dry)
-        done = replace(_with_history(summed(table), past), skipped=_skipped(begun, table), letters=letters)
+        letters = 0 if how.column is not None else swap.add_dead_letters(spark, begun, dry=how.dry)
+        done = replace(_with_history(summarize(table), past), skipped=_count_skipped(begun, table), letters=letters)
         if how.dry:
             needed = (f"needs --accept-gap: {lost}",) if lost else ()
             return replace(done, columns=(*done.columns, *needed))
-        swap.announce(begun)
+        swap.prepare(begun)
         failpoints.hit("rebuild.announced")
         swap.swap(spark, begun, past, table)
-        swap.settle(spark, begun)
+        swap.finalize(spark, begun)
     return done
 
 
 @contextmanager
-def _table(spark: SparkSession, begun: Rebuild) -> Iterator[Compared]:
+def _compare_table(spark: SparkSession, begun: Rebuild) -> Iterator[TableComparison]:
     """The table against its shadow. Rows that were purged stay purged, and those that a TRUNCATE deleted one by one may
     be there or not, but for those of another order (Q9): no place of one is above a place of the other, or below it.
     """
     at = begun.at
     present, made = at.silver.read(spark, begun.table), at.silver.read(spark, begun.made)
     if not swap.is_reordered(begun):
-        purged = horizons.load(spark, at, begun.name, begun.table)
-        made = made if purged is None else rebuilt.without_deleted(made, purged.seq)
-        present = rebuilt.without_deleted(present, shadow.truncated(begun))
+        purged = purge_horizons.load(spark, at, begun.name, begun.table)
+        made = made if purged is None else rebuild_diff.without_deleted(made, purged.seq)
+        present = rebuild_diff.without_deleted(present, shadow.last_truncate(begun))
     keys = key_of(made.schema)
     parts = shadow.partitions(at, begun.name, made.columns)
-    other = _unlike_parts(at.silver.kept(spark, begun.table).partition_by, parts)
+    other = _partition_differences(at.silver.kept(spark, begun.table).partition_by, parts)
     table = replace(begun.table, keys=keys, partition_by=parts)
-    with _compared(begun, table, present, made, other, same_key=set(key_of(present.schema)) == set(keys)) as found:
+    with _compare(begun, table, present, made, other, same_key=set(key_of(present.schema)) == set(keys)) as found:
         yield found
 
 
 @contextmanager
-def _history(spark: SparkSession, begun: Rebuild) -> Iterator[Compared | None]:
+def _compare_history(spark: SparkSession, begun: Rebuild) -> Iterator[TableComparison | None]:
     """The table's history against its shadow; None where it has none. For one column no new one is made."""
     silver, table = begun.at.silver, begun.history
     is_new = table is not None and silver.version(spark, table) is None
@@ -166,58 +168,66 @@ def _history(spark: SparkSession, begun: Rebuild) -> Iterator[Compared | None]:
         return
     made, present = silver.read(spark, begun.made_history), None if is_new else silver.read(spark, table)
     keys = (*key_of(made.schema), history.KEY)
-    if begun.column is not None and present is not None and not rebuilt.moved(present, made, keys).isEmpty():
+    if (
+        begun.column is not None
+        and present is not None
+        and not rebuild_diff.changed_intervals(present, made, keys).isEmpty()
+    ):
         raise TableStopped(
             f"with the column {begun.column} some states of the history hold for another time",
             where=table.name,
             mend="Rebuild the whole table.",
         )
     same_key = present is not None and set(key_of(present.schema)) == set(key_of(made.schema))
-    with _compared(begun, replace(table, keys=keys), present, made, (), same_key=same_key) as found:
+    with _compare(begun, replace(table, keys=keys), present, made, (), same_key=same_key) as found:
         yield found
 
 
 @contextmanager
-def _compared(
+def _compare(
     begun: Rebuild, table: Table, present: DataFrame | None, made: DataFrame, other: Sequence[str], *, same_key: bool
-) -> Iterator[Compared]:
+) -> Iterator[TableComparison]:
     wanted = made
     if begun.column is not None and present is not None:
         if not same_key:
             raise TableStopped("the table has another key now", where=table.name, mend="Rebuild the whole table.")
-        wanted, other = _of_column(begun.column, table, present, made), ()
-    unlike = [] if present is None else sentences(present, wanted)
-    with swap.compared(table, present, wanted, [*other, *unlike], same_key=same_key) as found:
+        wanted, other = _patch_column(begun.column, table, present, made), ()
+    unlike = [] if present is None else type_differences(present, wanted)
+    with swap.compare_tables(table, present, wanted, [*other, *unlike], same_key=same_key) as found:
         yield found
 
 
-def _of_column(column: str, table: Table, present: DataFrame, made: DataFrame) -> DataFrame:
+def _patch_column(column: str, table: Table, present: DataFrame, made: DataFrame) -> DataFrame:
     """The present rows with one column of the others. Raises ConfigError, TableStopped where that cannot be done."""
     every = list(dict.fromkeys([*present.columns, *made.columns]))
-    versions = rebuilt.versions(every, *stored_names([column], every))
+    versions = rebuild_diff.column_versions(every, *stored_names([column], every))
     if not set(versions) & set(made.columns) or set(versions) & set(table.keys):
         raise ConfigError(
             f"there is no column {column} that could be rebuilt alone",
             where=table.name,
             mend="Name one that bronze tells of and that is not of the key, as the source spells it.",
         )
-    unlike = set(compare.unlike(present.select(*_own(present, versions)), made.select(*_own(made, versions))))
-    if unlike & set(present.columns) and not rebuilt.unmatched(present, made, table.keys).isEmpty():
+    unlike = set(
+        compare.type_mismatches(
+            present.select(*_select_names(present, versions)), made.select(*_select_names(made, versions))
+        )
+    )
+    if unlike & set(present.columns) and not rebuild_diff.unmatched(present, made, table.keys).isEmpty():
         raise TableStopped(
             f"the column {column} becomes another type, and some rows stand elsewhere in the source's order",
             where=table.name,
             mend="Rebuild the whole table.",
         )
-    return rebuilt.patched(present, made, table.keys, versions)
+    return rebuild_diff.patch_columns(present, made, table.keys, versions)
 
 
-def _own(rows: DataFrame, columns: Sequence[str]) -> list[str]:
-    return [names.spark(column) for column in rows.columns if column in columns]
+def _select_names(rows: DataFrame, columns: Sequence[str]) -> list[str]:
+    return [names.quote_spark(column) for column in rows.columns if column in columns]
 
 
-def summed(each: Compared) -> Rebuilt:
+def summarize(each: TableComparison) -> RebuildResult:
     """What the comparison of one table says."""
-    done = Rebuilt(each.table.name, each.wanted.count(), columns=tuple(each.other))
+    done = RebuildResult(each.table.name, each.wanted.count(), columns=tuple(each.other))
     if each.found is None or each.present is None:
         key = f"key: now {', '.join(map(names.decode, each.table.keys))}"
         gone = 0 if each.present is None else each.present.count()
@@ -227,21 +237,21 @@ def summed(each: Compared) -> Rebuilt:
         added=each.counts.get(compare.EXTRA, 0),
         changed=each.counts.get(compare.DIFFERING, 0),
         gone=each.counts.get(compare.MISSING, 0),
-        of_deleted=_of_deleted(each.present, each.wanted, each.found, each.table.keys) if each.counts else 0,
-        named=_named(each.found),
+        of_deleted=_count_deleted(each.present, each.wanted, each.found, each.table.keys) if each.counts else 0,
+        named=_describe_keys(each.found),
         verdict=EQUAL if each.is_equal else REPLACED if each.is_replaced else WRITTEN,
     )
 
 
-def _of_deleted(present: DataFrame, wanted: DataFrame, found: DataFrame, keys: Sequence[str]) -> int:
+def _count_deleted(present: DataFrame, wanted: DataFrame, found: DataFrame, keys: Sequence[str]) -> int:
     """Keys that differ, and whose row is shown on neither side."""
     if "_deleted" not in wanted.columns:
         return 0
-    shown = (rows.where(~F.col("_deleted")).select(*map(names.spark, keys)) for rows in (present, wanted))
+    shown = (rows.where(~F.col("_deleted")).select(*map(names.quote_spark, keys)) for rows in (present, wanted))
     return found.join(next(shown), list(keys), how="left_anti").join(next(shown), list(keys), how="left_anti").count()
 
 
-def _with_history(done: Rebuilt, past: Compared | None) -> Rebuilt:
+def _with_history(done: RebuildResult, past: TableComparison | None) -> RebuildResult:
     """With a word about the table's history where that is not the same."""
     if past is None or past.is_equal:
         return done
@@ -250,15 +260,15 @@ def _with_history(done: Rebuilt, past: Compared | None) -> Rebuilt:
     return replace(done, columns=(*done.columns, word, *past.other), verdict=verdict)
 
 
-def _skipped(begun: Rebuild, table: Compared) -> int:
+def _count_skipped(begun: Rebuild, table: TableComparison) -> int:
     """Rows that stand elsewhere in the source's order than their rebuilt row, where only a column is taken over."""
     if begun.column is None or table.present is None:
         return 0
     made = begun.at.silver.read(table.present.sparkSession, begun.made)
-    return rebuilt.unmatched(table.present, made, table.table.keys).count()
+    return rebuild_diff.unmatched(table.present, made, table.table.keys).count()
 
 
-def _named(found: DataFrame) -> tuple[str, ...]:
+def _describe_keys(found: DataFrame) -> tuple[str, ...]:
     """A few keys, each with what becomes of it."""
     words = {compare.MISSING: "gone", compare.EXTRA: "added"}
     sentences = []
@@ -269,13 +279,13 @@ def _named(found: DataFrame) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def sentences(present: DataFrame, wanted: DataFrame) -> list[str]:
+def type_differences(present: DataFrame, wanted: DataFrame) -> list[str]:
     """Columns that are not of one type on both sides."""
-    unlike = compare.unlike(present, wanted).items()
+    unlike = compare.type_mismatches(present, wanted).items()
     return [f"{names.decode(column)}: {was or 'none'}, now {now or 'none'}" for column, (was, now) in unlike]
 
 
-def _unlike_parts(there: Sequence[str], declared: Sequence[str]) -> list[str]:
+def _partition_differences(there: Sequence[str], declared: Sequence[str]) -> list[str]:
     if tuple(there) == tuple(declared):
         return []
     was, now = (", ".join(map(names.decode, parts)) or "none" for parts in (there, declared))

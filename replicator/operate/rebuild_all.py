@@ -10,20 +10,29 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError
-from replicator.operate.rebuild import EQUAL, PAUSED, How, Rebuilt, rebuild, sentences, summed, told
+from replicator.operate.rebuild import (
+    EQUAL,
+    PAUSED,
+    RebuildOptions,
+    RebuildResult,
+    attempt,
+    rebuild,
+    summarize,
+    type_differences,
+)
 from replicator.operate.rebuilding import swap
-from replicator.operate.row.history import find_table
+from replicator.operate.row.trace import find_table
 from replicator.spec import Model
 from replicator.stages import gold
 from replicator.stages.models.refresh_plan import Keys
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import pauses
-from replicator.transforms import model as transform
+from replicator.transforms import model_diff as transform
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """What is to be rebuilt, in this order; ``keys`` are those of all models."""
 
     tables: tuple[tuple[Refinement, str], ...]
@@ -31,17 +40,17 @@ class Chosen:
     keys: Keys = field(default_factory=dict)
 
 
-def chosen(
+def resolve_selection(
     spark: SparkSession, sources: Sequence[Refinement], models: Sequence[Model], wanted: Sequence[str] | None
-) -> Chosen:
+) -> Selection:
     """The tables and models of these names, or all that there are; ``models`` are in the order of their dependencies.
     ``gold.<name>`` is a model, too, unless a table is called so.
 
     Raises ConfigError for a name that is neither, or both, or that of a paused table.
     """
     if wanted is None:
-        return Chosen(tuple(_every_table(spark, sources)), tuple(models), gold.keys_of(models))
-    tables = {table.rpartition(".")[2]: table for _, table in _every_table(spark, sources)}
+        return Selection(tuple(_list_tables(spark, sources)), tuple(models), gold.keys_of(models))
+    tables = {table.rpartition(".")[2]: table for _, table in _list_tables(spark, sources)}
     known = {model.name: model for model in models}
     both = sorted(set(wanted) & known.keys() & tables.keys())
     if both:
@@ -53,14 +62,14 @@ def chosen(
     paused = [table for at, table in found if _is_paused(at, table)]
     if paused:
         raise ConfigError(f"{paused[0]} is paused", mend=f"Resume it first: `replicator tables resume {paused[0]}`.")
-    return Chosen(
+    return Selection(
         tuple(found),
         tuple(model for model in models if any(known.get(name) is model for name in wanted)),
         gold.keys_of(models),
     )
 
 
-def carry_out(spark: SparkSession, what: Chosen, at: Warehouse, how: How) -> Iterator[Rebuilt]:
+def carry_out(spark: SparkSession, what: Selection, at: Warehouse, how: RebuildOptions) -> Iterator[RebuildResult]:
     """One report each, in turn. One that stops has its error in it, and the others go on; of one column the error is
     raised. A table that is paused is left as it is. Raises ConfigError where a column is asked for of anything but one
     table.
@@ -73,23 +82,27 @@ def carry_out(spark: SparkSession, what: Chosen, at: Warehouse, how: How) -> Ite
     for where, table in what.tables:
         name = where.lake.silver(where.source.name, table).name
         is_paused = _is_paused(where, table)
-        yield Rebuilt(name, verdict=PAUSED) if is_paused else told(name, partial(rebuild, spark, where, table, how))
+        yield (
+            RebuildResult(name, verdict=PAUSED)
+            if is_paused
+            else attempt(name, partial(rebuild, spark, where, table, how))
+        )
     for model in what.models:
-        yield told(model.name, partial(rebuild_model, spark, model, at, how, what.keys))
+        yield attempt(model.name, partial(rebuild_model, spark, model, at, how, what.keys))
 
 
-def rebuild_model(spark: SparkSession, model: Model, at: Warehouse, how: How, keys: Keys) -> Rebuilt:
+def rebuild_model(spark: SparkSession, model: Model, at: Warehouse, how: RebuildOptions, keys: Keys) -> RebuildResult:
     """One model, computed in full. Where its columns or its key are others than its table's, all rows are replaced.
     ``keys`` are those of the models that it may read.
 
     Raises TableMissing, ConfigError, ChecksFailed as a refresh does.
     """
-    with gold.computed(spark, model, at, keys) as made:
+    with gold.compute_full(spark, model, at, keys) as made:
         present = made.work.stored
-        other = [] if present is None else sentences(present, made.rows)
+        other = [] if present is None else type_differences(present, made.rows)
         same_key = present is not None and _is_key(present, model.key)
-        with swap.compared(made.table, present, made.rows, other, same_key=same_key) as found:
-            done = replace(summed(found), rows=made.count, warnings=made.warnings)
+        with swap.compare_tables(made.table, present, made.rows, other, same_key=same_key) as found:
+            done = replace(summarize(found), rows=made.count, warnings=made.warnings)
             if not how.dry and done.verdict != EQUAL:
                 gold.commit(model, at, made.work, lambda _, progress: found.write(at.gold, progress))
     return done
@@ -97,14 +110,14 @@ def rebuild_model(spark: SparkSession, model: Model, at: Warehouse, how: How, ke
 
 def _is_key(rows: DataFrame, key: Sequence[str]) -> bool:
     """Whether each row has a key of its own by these columns."""
-    return set(key) <= set(rows.columns) and transform.keys(rows, key).where("broken").isEmpty()
+    return set(key) <= set(rows.columns) and transform.count_keys(rows, key).where("broken").isEmpty()
 
 
 def _is_paused(at: Refinement, table: str) -> bool:
     return table in pauses.load(at.control, at.lake, at.source.name)
 
 
-def _every_table(spark: SparkSession, sources: Sequence[Refinement]) -> list[tuple[Refinement, str]]:
+def _list_tables(spark: SparkSession, sources: Sequence[Refinement]) -> list[tuple[Refinement, str]]:
     return [
         (at, names.decode_table(folder))
         for at in sources

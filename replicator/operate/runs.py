@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from replicator import controlrow
 from replicator.lake import Lake
-from replicator.protocols import Control, Facts
+from replicator.protocols import Control, ControlReader
 
 if TYPE_CHECKING:
-    from replicator.stages.lines import Line
+    from replicator.stages.run_report import ReportLine
 
 _SECONDS_BETWEEN = 5.0
 
@@ -45,7 +45,7 @@ class Entry:
     seconds: float = 0.0
     error: str | None = None
 
-    def with_line(self, line: Line) -> Entry:
+    def with_line(self, line: ReportLine) -> Entry:
         """The entry after one more pass."""
         return replace(
             self,
@@ -75,7 +75,7 @@ class Run:
 class Runs:
     """The runs of a lake."""
 
-    facts: Facts
+    facts: ControlReader
     lake: Lake
 
     def last(self, count: int) -> list[Run]:
@@ -88,8 +88,8 @@ class Runs:
         kept: Any = self.facts.get(self.lake.run(run))
         if kept is None:
             return None
-        entries = tuple(Entry(**controlrow.known(Entry, each)) for each in kept["entries"])
-        return Run(**{**controlrow.known(Run, kept), "entries": entries})
+        entries = tuple(Entry(**controlrow.select_fields(Entry, each)) for each in kept["entries"])
+        return Run(**{**controlrow.select_fields(Run, kept), "entries": entries})
 
 
 class RunLog:
@@ -103,7 +103,7 @@ class RunLog:
         self._entries: dict[tuple[str, str], Entry] = {}
         self._written = time.monotonic()
 
-    def add(self, line: Line) -> None:
+    def add(self, line: ReportLine) -> None:
         """Count one line; write, if the last time was a while ago."""
         place = (line.stage, line.table)
         self._entries[place] = self._entries.get(place, Entry(*place)).with_line(line)

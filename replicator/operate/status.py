@@ -11,42 +11,42 @@ from pyspark.sql import functions as F
 from replicator.errors import BronzeReplaced
 from replicator.formats import control
 from replicator.lake import Lake
-from replicator.operate.where import layers
-from replicator.operate.where.attempts import Attempts
-from replicator.operate.where.standing import Standing
-from replicator.operate.where.survey import Tally
-from replicator.operate.where.waiting import Waiting, waiting
+from replicator.operate.progress import layers
+from replicator.operate.progress.attempts import Attempts
+from replicator.operate.progress.survey import Tally
+from replicator.operate.progress.table_status import TableStatus
+from replicator.operate.progress.waiting import Waiting, waiting
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Progress, Table
-from replicator.stages.intake import landing
-from replicator.stages.intake.landing import Intake
+from replicator.stages.ingest import landing
+from replicator.stages.ingest.landing import ObjectIngestion
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick import cut
+from replicator.stages.tick import transaction_cut
 from replicator.transforms import history, merge
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class StatusInputs:
     """What ``status`` looks at."""
 
     lake: Lake
     format: TableFormat
     control: Control
     readers: Mapping[str, Source]
-    intakes: Mapping[str, Intake]
+    intakes: Mapping[str, ObjectIngestion]
     models: tuple[Model, ...]
     sinks: Mapping[str, Sink]
     refinements: Mapping[str, Refinement] = field(default_factory=dict)
 
 
-def standings(spark: SparkSession, at: Surroundings) -> list[Standing]:
+def list_statuses(spark: SparkSession, at: StatusInputs) -> list[TableStatus]:
     """Every table of the lake and every target, in the order of the layers."""
-    return layers.standings(SparkSurvey(spark, at))
+    return layers.list_statuses(SparkSurvey(spark, at))
 
 
-def tried(spark: SparkSession, at: Surroundings, attempts: Attempts) -> list[Standing]:
+def try_statuses(spark: SparkSession, at: StatusInputs, attempts: Attempts) -> list[TableStatus]:
     """The same of those that can be read; ``attempts`` has the others."""
-    looks = layers.looks(SparkSurvey(spark, at))
+    looks = layers.inspections(SparkSurvey(spark, at))
     found = [attempts.try_(f"{look.layer} {look.table}", look.take) for look in looks]
     return [each for some in found for each in some or ()]
 
@@ -56,7 +56,7 @@ class SparkSurvey:
     """``Survey`` through the protocols of tables, sources and targets."""
 
     spark: SparkSession
-    at: Surroundings
+    at: StatusInputs
 
     @property
     def lake(self) -> Lake:
@@ -80,7 +80,7 @@ class SparkSurvey:
 
     def folders(self, folder: str) -> Sequence[str]:
         """As the file system lists them."""
-        return control.folders(self.spark, folder)
+        return control.list_folders(self.spark, folder)
 
     def tables(self, folder: str) -> Sequence[str]:
         """Of every format."""
@@ -109,7 +109,7 @@ class SparkSurvey:
 
     def intervals(self, table: Table) -> Tally:
         """By one job."""
-        return self._tally(table, history.holds(), F.max("_seq"), F.max("_source_ts_ms"))
+        return self._tally(table, history.is_interval(), F.max("_seq"), F.max("_source_ts_ms"))
 
     def model(self, table: Table) -> Tally:
         """By one job."""
@@ -119,7 +119,7 @@ class SparkSurvey:
 
     def ahead(self, source: str) -> int | None:
         """Objects that were not read, or what Kafka's end offsets say."""
-        return self._unlanded(self.at.intakes[source]) if source in self.at.intakes else self._behind_kafka(source)
+        return self._unread_objects(self.at.intakes[source]) if source in self.at.intakes else self._kafka_lag(source)
 
     def waiting(self, source: str) -> Waiting | None:
         """Of a source that the configuration has."""
@@ -132,7 +132,7 @@ class SparkSurvey:
         found = self.at.format.added(self.spark, self.at.lake.bronze(source), places, upto) if places else None
         if found is None:
             return None if places else 0
-        return (found if waits is None else cut.before(found, waits.cut)).count()
+        return (found if waits is None else transaction_cut.exclude_waiting(found, waits.cut)).count()
 
     def _tally(
         self,
@@ -157,14 +157,14 @@ class SparkSurvey:
         )
         return Tally(row["rows"], row["hidden"], row["seq"] or "", row["newest"], row["unknown"])
 
-    def _unlanded(self, intake: Intake) -> int | None:
+    def _unread_objects(self, intake: ObjectIngestion) -> int | None:
         """Objects that bronze lacks; None when nobody can say. Raises Unreachable."""
         try:
-            return landing.waiting(self.spark, intake)
+            return landing.count_waiting(self.spark, intake)
         except BronzeReplaced:
             return None
 
-    def _behind_kafka(self, source: str) -> int | None:
+    def _kafka_lag(self, source: str) -> int | None:
         """Records in Kafka that bronze lacks; None without a Kafka. Raises Unreachable."""
         reader = self.at.readers.get(source)
         if reader is None:

@@ -7,18 +7,18 @@ from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.operate.diff import keyed, refuse_other_key, shown_keys
+from replicator.operate.diff import display_keys, refuse_other_key, with_key
 from replicator.protocols import TableFormat
-from replicator.spec import Moment, Table
+from replicator.spec import CommittedVersion, Table
 from replicator.stages import tuning
-from replicator.transforms.equality import compare
-from replicator.transforms.live import live
+from replicator.transforms.comparison import compare
+from replicator.transforms.live import select_live
 
 
 @contextmanager
-def commit(
+def read_commit(
     spark: SparkSession, tables_of: TableFormat, table: Table, version: int
-) -> Iterator[tuple[Moment, DataFrame]]:
+) -> Iterator[tuple[CommittedVersion, DataFrame]]:
     """When a version was committed, and the live rows that it changed as ``compare.changes`` describes them, for the
     time of the block. The first one made all of its rows.
 
@@ -29,12 +29,14 @@ def commit(
     was = tables_of.moment(spark, table, version - 1) if version else None
     session = tuning.session_for(spark, tables_of.size(spark, table))
     after = tables_of.read(session, table, version)
-    table = keyed(after, table)
+    table = with_key(after, table)
     before = tables_of.read(session, table, version - 1) if version else after.limit(0)
     if was is not None:
         refuse_other_key(before, table, was)
     changed = tables_of.changed_keys(session, table, version - 1, version) if version else None
     if changed is not None:
         before, after = (side.join(changed, list(table.keys), how="left_semi") for side in (before, after))
-    with tuning.kept(compare.changes(live(before), live(after), shown_keys(after, table.keys))) as rows:
+    with tuning.persist(
+        compare.changes(select_live(before), select_live(after), display_keys(after, table.keys))
+    ) as rows:
         yield at, rows

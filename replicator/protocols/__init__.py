@@ -4,9 +4,9 @@ Their docstrings are the contract; ``tests/contract`` holds every implementation
 ones included.
 """
 
-from replicator.protocols.control import Control, Facts
+from replicator.protocols.control import Control, ControlReader
 from replicator.protocols.fence import UNFENCED, Fence, Unfenced
-from replicator.protocols.sources import Broker, Held, Landing, Listing, Source
+from replicator.protocols.sources import Broker, Landing, Listing, Source, StreamState
 from replicator.protocols.tables import TableFormat
 from replicator.protocols.targets import Difference, Outlet, Sink
 
@@ -14,15 +14,15 @@ __all__ = [
     "UNFENCED",
     "Broker",
     "Control",
+    "ControlReader",
     "Difference",
-    "Facts",
     "Fence",
-    "Held",
     "Landing",
     "Listing",
     "Outlet",
     "Sink",
     "Source",
+    "StreamState",
     "TableFormat",
     "Unfenced",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 
-class Facts(Protocol):
+class ControlReader(Protocol):
     """Small facts that no table's commit can hold, as JSON objects by path (architecture section 2, idea 3)."""
 
     def get(self, path: str) -> dict[str, Any] | None:
@@ -16,7 +16,7 @@ class Facts(Protocol):
         """Names of the objects directly below a folder, sorted, without the ``.json`` of their paths."""
 
 
-class Control(Facts, Protocol):
+class Control(ControlReader, Protocol):
     """The same where they are made: written before the commit that makes them count; a later write replaces an earlier
     one.
     """

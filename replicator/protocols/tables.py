@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
+from replicator.spec import Applied, Arrival, CommittedVersion, Evolution, Maintained, Progress, Table, TableDetail
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,7 +22,7 @@ class TableFormat(Protocol):
     def version(self, spark: SparkSession, table: Table) -> int | None:
         """The newest version, None if the table is missing."""
 
-    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
         """The version of that number, or the newest one committed at or before that time (with a zone): :meth:`read`
         can read it.
 
@@ -45,7 +45,7 @@ class TableFormat(Protocol):
         None where the version is not there, or where nothing tells.
         """
 
-    def kept(self, spark: SparkSession, table: Table) -> Kept:
+    def kept(self, spark: SparkSession, table: Table) -> TableDetail:
         """How the newest version lies there, for a catalog. Raises TableMissing."""
 
     def size(self, spark: SparkSession, table: Table) -> int:
@@ -57,7 +57,7 @@ class TableFormat(Protocol):
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """What the commits of (after, upto] appended, by partition; cheap. None when that history is gone."""
 
-    def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
+    def append_only_since(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
         """The oldest version, not before ``after``, behind which nothing was taken out of the table's files up to
         ``upto``: each version from there on can be read as ``upto`` can. ``upto`` itself where nobody knows. Cheap.
         """

@@ -27,7 +27,7 @@ class Difference:
     complete: bool = False
     since: Progress | None = None
 
-    def has_footing(self, recorded: Progress | None) -> bool:
+    def applies_to(self, recorded: Progress | None) -> bool:
         """Whether they make a target equal to the model whose ledger has this recorded."""
         if recorded is None or self.complete:
             return self.complete

@@ -58,17 +58,17 @@ class KafkaOutlet:
             writer.option("kafka.bootstrap.servers", self.bootstrap_servers).option("topic", topic).save()
         except FAILURES as error:
             if any(name in str(error) for name in _OUT_OF_REACH):
-                raise brokers.unanswered(self.bootstrap_servers) from error
-            what = f"topic {topic} did not take the events: {causes.shortened(error)}"
+                raise brokers.unreachable_error(self.bootstrap_servers) from error
+            what = f"topic {topic} did not take the events: {causes.summarize(error)}"
             mend = "Check the topic's settings (max.message.bytes) and what this client may write."
             raise TargetRefused(what, where=self.bootstrap_servers, mend=mend) from error
 
     @contextmanager
     def _having(self, topic: str) -> Iterator[Any]:
         """An admin client of the cluster, which has the topic. Raises Unreachable."""
-        brokers.must_listen(self.bootstrap_servers)
+        brokers.check_reachable(self.bootstrap_servers)
         with brokers.admin(gateway.of(self.spark), self.bootstrap_servers, self.options) as admin:
             known = admin.listTopics().names().get()
             if not known.contains(topic):
-                raise brokers.missing(topic, known, self.bootstrap_servers)
+                raise brokers.missing_topic(topic, known, self.bootstrap_servers)
             yield admin

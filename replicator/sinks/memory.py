@@ -7,8 +7,8 @@ from typing import Any
 
 from replicator.errors import StaleWriter, TargetMoved, TargetRefused
 from replicator.protocols import UNFENCED, Difference, Fence
-from replicator.sinks.order import referenced_first
-from replicator.sinks.refusals import Refusals, computing
+from replicator.sinks.dependency_order import referenced_first
+from replicator.sinks.refusals import Refusals, translate_compute_errors
 from replicator.spec import Applied, Model, Progress
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
@@ -62,7 +62,7 @@ class MemorySink:
         self.tables = self.tables | {_table(each.model): tables[each.model.name] for each in going}
         self.ledger = self.ledger | {_table(each.model): each.progress for each in going}
         self._columns = self._columns | {_table(each.model): _names(each.model) for each in going}
-        return refusals.raise_or(applied)
+        return refusals.raise_or_return(applied)
 
     def _let_in(self) -> None:
         self.fence.check()
@@ -75,7 +75,7 @@ class MemorySink:
 
     def _is_new(self, difference: Difference) -> bool:
         recorded, wanted = self.progress(difference.model), difference.progress
-        if not difference.has_footing(recorded):
+        if not difference.applies_to(recorded):
             what = f"the ledger has no such input for model {difference.model.name}: a part of its rows is not enough."
             raise TargetMoved(what, where=difference.model.name, mend="Publish again: all that is missing.")
         return recorded is None or not recorded.covers(wanted)
@@ -83,7 +83,7 @@ class MemorySink:
     def _after(self, difference: Difference) -> Rows:
         model = difference.model
         rows: Rows = {} if difference.complete else dict(self.tables.get(_table(model), {}))
-        with computing(model.name):
+        with translate_compute_errors(model.name):
             told = difference.rows.collect()
         for row in told:
             key = tuple(row[name] for name in model.key)

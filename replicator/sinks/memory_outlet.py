@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-from replicator.brokers import missing
+from replicator.brokers import missing_topic
 
 
-class Sent(NamedTuple):
+class SentEvent(NamedTuple):
     """An event as consumers get it."""
 
     key: str | None
@@ -22,19 +22,19 @@ class MemoryOutlet:
     """``Outlet`` in a dict: ``topics`` holds the events of each topic that there is, in the order of their coming."""
 
     def __init__(self, *topics: str) -> None:
-        self.topics: dict[str, list[Sent]] = {topic: [] for topic in topics}
+        self.topics: dict[str, list[SentEvent]] = {topic: [] for topic in topics}
 
     def identity(self, topic: str) -> str:
         """That of the list which holds its events."""
         if topic not in self.topics:
-            raise missing(topic, self.topics, "memory of this process")
+            raise missing_topic(topic, self.topics, "memory of this process")
         return str(id(self.topics[topic]))
 
     def send(self, events: DataFrame, topic: str) -> None:
         """Append them all."""
         if topic not in self.topics:
-            raise missing(topic, self.topics, "memory of this process")
+            raise missing_topic(topic, self.topics, "memory of this process")
         rows = events.orderBy("place").select("key", "value", "headers").collect()
         self.topics[topic] += [
-            Sent(key, value, {name: bytes(held) for name, held in headers or ()}) for key, value, headers in rows
+            SentEvent(key, value, {name: bytes(held) for name, held in headers or ()}) for key, value, headers in rows
         ]

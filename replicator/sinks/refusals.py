@@ -9,11 +9,11 @@ from replicator import damage, s3
 from replicator.errors import TargetRefused, Unreachable
 from replicator.jvm import causes
 from replicator.protocols import Difference
-from replicator.spec import Applied, waiting
+from replicator.spec import Applied, blocked_models
 
 
 @contextmanager
-def computing(model: str) -> Iterator[None]:
+def translate_compute_errors(model: str) -> Iterator[None]:
     """Of what Spark raises while it computes the rows of a model: TargetRefused of that model, the others go on;
     Unreachable where the lake does not answer, StoreRefused where its store refuses.
     """
@@ -22,13 +22,13 @@ def computing(model: str) -> Iterator[None]:
     try:
         yield
     except ALL_FAILURES as error:
-        what = f"the rows of model {model} were not handed over: {causes.shortened(error)}."
-        if causes.is_out_of_reach(error):
+        what = f"the rows of model {model} were not handed over: {causes.summarize(error)}."
+        if causes.is_unreachable(error):
             raise Unreachable(what, where=model, mend="Run again once it is well.") from error
-        if causes.is_refused(error):
-            raise s3.refusal(causes.shortened(error), model) from error
+        if causes.is_access_denied(error):
+            raise s3.access_error(causes.summarize(error), model) from error
         usual = "Mend the model; where memory is short, give Spark more (`spark.driver.memory`)."
-        raise TargetRefused(what, where=model, mend=damage.mend(str(error)) or usual) from error
+        raise TargetRefused(what, where=model, mend=damage.repair_hint(str(error)) or usual) from error
 
 
 class Refusals:
@@ -56,7 +56,7 @@ class Refusals:
         """Whether a model is refused, or references one that is."""
         return model in self._errors or model in self._waits()
 
-    def raise_or(self, applied: Mapping[str, Applied]) -> dict[str, Applied]:
+    def raise_or_return(self, applied: Mapping[str, Applied]) -> dict[str, Applied]:
         """What was applied, unless something was refused: then one TargetRefused about all of it."""
         if not self._errors:
             return dict(applied)
@@ -73,4 +73,4 @@ class Refusals:
         )
 
     def _waits(self) -> dict[str, str]:
-        return waiting([each.model for each in self._ordered], self._errors)
+        return blocked_models([each.model for each in self._ordered], self._errors)

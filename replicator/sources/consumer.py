@@ -10,7 +10,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from replicator import brokers
-from replicator.debezium.spoken import Record, Start
+from replicator.debezium.event_reader import KafkaRecord, StartingOffset
 
 _POLL_MS = 500
 _PINNED = {
@@ -31,7 +31,7 @@ class Topic:
     bootstrap_servers: str
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def records(self, jvm: Any, start: Start, *, follow: bool) -> Iterator[Record]:
+    def records(self, jvm: Any, start: StartingOffset, *, follow: bool) -> Iterator[KafkaRecord]:
         """The records from ``start`` to the end that each partition has now, or for ever. Those of one partition come
         in their order.
 
@@ -40,11 +40,11 @@ class Topic:
         for batch in self.batches(jvm, start, follow=follow):
             yield from batch
 
-    def batches(self, jvm: Any, start: Start, *, follow: bool) -> Generator[list[Record], None, None]:
+    def batches(self, jvm: Any, start: StartingOffset, *, follow: bool) -> Generator[list[KafkaRecord], None, None]:
         """The same records as they are fetched; an empty batch where none came for half a second. Where to begin is
         settled before the first one.
         """
-        brokers.must_listen(self.bootstrap_servers)
+        brokers.check_reachable(self.bootstrap_servers)
         with self._consumer(jvm) as consumer:
             places = self._places(jvm, consumer)
             consumer.assign(places)
@@ -63,7 +63,7 @@ class Topic:
         known = consumer.listTopics()  # a name that no topic can have, one with a blank say, must not be asked for
         described = known.get(self.name)
         if not described:
-            raise brokers.missing(self.name, known, self.bootstrap_servers)
+            raise brokers.missing_topic(self.name, known, self.bootstrap_servers)
         places = jvm.java.util.ArrayList()
         for number in sorted(each.partition() for each in described):
             places.add(jvm.org.apache.kafka.common.TopicPartition(self.name, number))
@@ -78,11 +78,11 @@ class Topic:
         try:
             consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings, as_bytes(), as_bytes())
         except Py4JJavaError as error:
-            raise brokers.not_started(error, self.bootstrap_servers) from error
+            raise brokers.startup_error(error, self.bootstrap_servers) from error
         try:
             yield consumer
         except Py4JJavaError as error:
-            raise brokers.failed(error, self.bootstrap_servers) from error
+            raise brokers.client_error(error, self.bootstrap_servers) from error
         finally:
             consumer.close(jvm.java.time.Duration.ofSeconds(1))
 
@@ -94,9 +94,9 @@ def _each(records: Any) -> Iterator[Any]:
         yield left.next()
 
 
-def _record(found: Any) -> Record:
+def _record(found: Any) -> KafkaRecord:
     key, value = found.key(), found.value()
-    return Record(
+    return KafkaRecord(
         str(found.topic()),
         int(found.partition()),
         int(found.offset()),

@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 
 from replicator import brokers
 from replicator import checkpoint as checkpoints
-from replicator.checkpoint import Ends
+from replicator.checkpoint import EndOffsets
 from replicator.errors import OffsetsLost, TopicDeleted, TopicRecreated
 from replicator.jvm import gateway
 from replicator.offsets import by_topic
-from replicator.protocols import Held
+from replicator.protocols import StreamState
 
 _PINNED = {
     "startingOffsets": "earliest",
@@ -29,7 +29,7 @@ _PINNED = {
     "includeHeaders": "true",
     "kafka.isolation.level": "read_committed",
 }
-_USUAL = {"fetch.max.wait.ms": "1"}
+_DEFAULTS = {"fetch.max.wait.ms": "1"}
 """What a source's options may say otherwise. A batch reads records that are there. To each answer that Spark gets, its
 client adds a request for more, for which a broker waits half a second by default; a question where the log ends comes
 behind it (decision 0075).
@@ -64,7 +64,7 @@ class KafkaSource:
         if not ends:
             with self._admin(spark) as admin:
                 known = admin.listTopics().names().get()
-            raise brokers.missing(re.sub(r"\\(.)", r"\1", self.topics), known, self.bootstrap_servers)
+            raise brokers.missing_topic(re.sub(r"\\(.)", r"\1", self.topics), known, self.bootstrap_servers)
         reader = spark.read.format("kafka").options(**self._client(), **_PINNED)
         reader = reader.option("subscribe", ",".join(ends)).option("endingOffsets", json.dumps(ends))
         return _records(reader.load())
@@ -78,29 +78,29 @@ class KafkaSource:
         """The offset after the last record, per (topic, partition)."""
         return self._offsets(spark, "latest")
 
-    def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+    def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
         """By a batch without records, where topics have come or gone. A planned batch that bronze has not is planned
         anew.
         """
-        batch = checkpoints.newest(spark, checkpoint)
+        batch = checkpoints.read_newest_batch(spark, checkpoint)
         if batch is None:
-            checkpoints.unbegun(spark, checkpoint)
+            checkpoints.discard_starting_offsets(spark, checkpoint)
             return
         topics = self.topic_ids(spark)
         left = batch.ends.keys() - topics.keys()
-        come = self._come(spark, sorted(topics.keys() - batch.ends.keys()), held)
+        come = self._starts_of_new_topics(spark, sorted(topics.keys() - batch.ends.keys()), held)
         self._refuse_deleted(topic for topic in left if any(batch.ends[topic].values()))
         if not left and not come:
             return
         if batch.is_done:
             kept = {topic: ends for topic, ends in batch.ends.items() if topic not in left}
-            checkpoints.go_on(spark, checkpoint, batch, {**kept, **come})
+            checkpoints.append_empty_batch(spark, checkpoint, batch, {**kept, **come})
             return
-        settled = checkpoints.done if held.has(batch.number) else checkpoints.undone
+        settled = checkpoints.mark_committed if held.has(batch.number) else checkpoints.discard_plan
         settled(spark, checkpoint, batch)
         self.resume(spark, checkpoint, held)
 
-    def offered(self, spark: SparkSession, held: Held) -> Mapping[tuple[str, int], tuple[int, int]]:
+    def offered(self, spark: SparkSession, held: StreamState) -> Mapping[tuple[str, int], tuple[int, int]]:
         """By Kafka's ids of the topics, and its offsets."""
         topics = self.topic_ids(spark)
         self._refuse_deleted({topic for topic, _ in held.ends()} - topics.keys())
@@ -108,11 +108,11 @@ class KafkaSource:
         first, last = self._offsets(spark, "earliest"), self._offsets(spark, "latest")
         return {place: (first[place], last[place]) for place in sorted(first.keys() & last.keys())}
 
-    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
         """By the ends of the newest batch that is done. Where a topic that was made again begins and ends says nothing,
         so that is told first.
         """
-        ends, topics = checkpoints.reached(spark, checkpoint), self.topic_ids(spark)
+        ends, topics = checkpoints.read_committed_offsets(spark, checkpoint), self.topic_ids(spark)
         self._refuse_deleted(topic for topic, read in ends.items() if topic not in topics and any(read.values()))
         self._refuse_recreated({topic: topics[topic] for topic in ends.keys() & topics.keys()}, held)
         first, last = self._offsets(spark, "earliest"), self._offsets(spark, "latest")
@@ -122,7 +122,7 @@ class KafkaSource:
             if wanted is not None and not has[0] <= wanted <= has[1]:
                 raise OffsetsLost.next(topic, partition, wanted, has, self.bootstrap_servers)
 
-    def _come(self, spark: SparkSession, topics: Sequence[str], held: Held) -> Ends:
+    def _starts_of_new_topics(self, spark: SparkSession, topics: Sequence[str], held: StreamState) -> EndOffsets:
         """Where each partition of topics begins that were not read until now, or are again: of those for which it is
         not at 0, where Spark begins by itself.
         """
@@ -142,7 +142,7 @@ class KafkaSource:
             found[topic, partition] = read
         return {topic: starts for topic, starts in by_topic(found).items() if any(starts.values())}
 
-    def _refuse_recreated(self, topics: Mapping[str, str | None], held: Held) -> None:
+    def _refuse_recreated(self, topics: Mapping[str, str | None], held: StreamState) -> None:
         known = held.ids()
         for topic, identity in sorted(topics.items()):
             if identity is not None and known.get(topic, identity) != identity:
@@ -176,7 +176,7 @@ class KafkaSource:
 
     def _client(self) -> dict[str, str]:
         """The client's settings as Spark takes them."""
-        return {f"kafka.{name}": value for name, value in {**_USUAL, **self.options}.items()} | {
+        return {f"kafka.{name}": value for name, value in {**_DEFAULTS, **self.options}.items()} | {
             "kafka.bootstrap.servers": self.bootstrap_servers
         }
 

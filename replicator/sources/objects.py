@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import landed, s3
+from replicator import landing_objects, s3
 from replicator.errors import StoreRefused, Unreachable
 from replicator.jvm import causes, gateway
 from replicator.jvm.hadoop import is_absent
-from replicator.landed import Landed
+from replicator.landing_objects import LandingObject
 
 _PER_TASK = 64
 _READING = {
@@ -42,13 +42,13 @@ class ObjectsListing:
     ``files`` are the texts of all that was listed; ``uris`` says by a path what Spark calls it.
     """
 
-    objects: tuple[Landed, ...]
+    objects: tuple[LandingObject, ...]
     strange: tuple[str, ...]
     files: DataFrame | None
     uris: Mapping[str, str]
 
-    def read(self, objects: Sequence[Landed]) -> DataFrame:
-        """One row per object: the fields of ``Landed``, and ``content BINARY``, decompressed.
+    def read(self, objects: Sequence[LandingObject]) -> DataFrame:
+        """One row per object: the fields of ``LandingObject``, and ``content BINARY``, decompressed.
 
         None for an object that has gone since or cannot be read.
         """
@@ -61,7 +61,7 @@ class ObjectsListing:
         contents = wanted.select(uri.alias("uri"), F.col("value").cast("binary").alias("content"))
         tasks = min(spark.sparkContext.defaultParallelism, 1 + len(objects) // _PER_TASK)
         rows = [(self.uris[each.path], *astuple(each)) for each in objects]
-        names = gateway.frame(spark, rows, _fields(spark))
+        names = gateway.create_frame(spark, rows, _fields(spark))
         return contents.coalesce(tasks).join(F.broadcast(names), "uri", how="inner").drop("uri")
 
 
@@ -77,13 +77,13 @@ class ObjectsSource:
         ``.`` are not seen: so do writers hide what is not done. Raises NO_LAKE.
         """
         try:
-            index = _listed(spark, self.root)
-            found = gateway.statuses(spark, index.allFiles())
+            index = _list_files(spark, self.root)
+            found = gateway.file_statuses(spark, index.allFiles())
             files = _texts(spark, index)
         except Py4JJavaError as error:
             if is_absent(error):
                 return ObjectsListing((), (), None, {})
-            raise self._unlisted(error) from error
+            raise self._listing_error(error) from error
         root = unquote(gateway.uri(index.rootPaths().head()))
         return self._sorted_out(found, files, root)
 
@@ -92,7 +92,7 @@ class ObjectsSource:
         objects, strange = [], []
         uris = {unquote(uri): uri for uri, _, _ in found}
         for (path, _), (_, size, modified) in zip(uris.items(), found, strict=True):
-            each = landed.parse(path, size, modified)
+            each = landing_objects.parse(path, size, modified)
             if _HIDDEN.search(path[len(root) :]):
                 continue
             if each is None:
@@ -101,9 +101,9 @@ class ObjectsSource:
                 objects.append(each)
         return ObjectsListing(tuple(objects), tuple(sorted(strange)), files, uris)
 
-    def _unlisted(self, error: Py4JJavaError) -> Unreachable | StoreRefused:
-        if causes.is_refused(error):
-            return s3.refusal(causes.shortened(error), self.root)
+    def _listing_error(self, error: Py4JJavaError) -> Unreachable | StoreRefused:
+        if causes.is_access_denied(error):
+            return s3.access_error(causes.summarize(error), self.root)
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         return Unreachable(
             f"the objects cannot be listed: {reason}",
@@ -117,7 +117,7 @@ def _fields(spark: SparkSession) -> StructType:
     return spark.createDataFrame([], ddl).schema
 
 
-def _listed(spark: SparkSession, root: str) -> Any:
+def _list_files(spark: SparkSession, root: str) -> Any:
     """Spark's index of all files below a folder, made of one flat listing.
 
     Left to itself Spark lists each folder alone: on an object store that is a request per object where each has a

@@ -16,12 +16,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium.verdicts import is_one_object
+from replicator.debezium.classification import is_one_object
 from replicator.errors import BadRecording
-from replicator.jvm import causes, compiled
+from replicator.jvm import causes, java_udfs
 from replicator.jvm.failures import FAILURES
-from replicator.protocols import Held
-from replicator.sources import lines
+from replicator.protocols import StreamState
+from replicator.sources import kcat_files
 
 _RECORD = (
     "topic STRING, partition INT, offset BIGINT, ts BIGINT, headers ARRAY<STRING>, key STRING, payload STRING, "
@@ -50,7 +50,7 @@ class RecordedSource:
         written = self._lines(spark)
         record = F.from_json("value", _RECORD, {"columnNameOfCorruptRecord": "_broken"})
         parsed = written.select(F.input_file_name().alias("file"), "value", _IS_TEXT, record.alias("r"))
-        key, payload = _texts(is_json=self._looked_at(parsed))
+        key, payload = _texts(is_json=self._check_lines(parsed))
         pair = F.transform(
             F.sequence(F.lit(0), F.floor(F.size("r.headers") / 2).cast("int") - 1),
             lambda i: F.struct(
@@ -78,14 +78,14 @@ class RecordedSource:
         ends = self.read(spark).groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end"))
         return {(row["topic"], row["partition"]): row["end"] for row in ends.collect()}
 
-    def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+    def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
         """Files are read as a whole."""
 
-    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
         """Files lose nothing."""
 
     def _lines(self, spark: SparkSession) -> DataFrame:
-        is_text = compiled.function(spark, "replicator.stages.Utf8", "boolean")
+        is_text = java_udfs.create(spark, "replicator.stages.Utf8", "boolean")
         try:
             written = spark.read.text([_literal(file) for file in self.files])
             # looked at first: what takes the mark away puts a character in the place of each byte that is none
@@ -104,14 +104,14 @@ class RecordedSource:
                 "a folder cannot be read as one recording", where=", ".join(folders), mend="Name the files."
             ) from error
 
-    def _looked_at(self, parsed: DataFrame) -> bool:
+    def _check_lines(self, parsed: DataFrame) -> bool:
         """Whether some line has a part that stands in it as JSON. Raises BadRecording for lines that are no records."""
         broken, is_json = F.count_if(_is_broken()).alias("broken"), F.max(_is_json()).alias("is_json")
         try:
             files = parsed.groupBy("file").agg(broken, is_json).collect()
         except Py4JJavaError as error:
-            told = causes.shortened(error)
-            if "java.io." not in told or causes.is_no_tables(error):
+            told = causes.summarize(error)
+            if "java.io." not in told or causes.is_infrastructure(error):
                 raise
             raise BadRecording(
                 f"a recorded file cannot be read: {told}",
@@ -120,7 +120,7 @@ class RecordedSource:
             ) from error
         first = min((each for each in files if each["broken"]), key=itemgetter("file"), default=None)
         if first is not None:
-            where, mend = _first_broken(first["file"])
+            where, mend = _locate_first_broken(first["file"])
             raise BadRecording(f"{first['broken']} lines are no Kafka records", where=where, mend=mend)
         return any(each["is_json"] for each in files)
 
@@ -136,7 +136,7 @@ def _texts(*, is_json: bool) -> tuple[Column, Column]:
     """
     if not is_json:
         return F.col("r.key"), F.col("r.payload")
-    own = F.udf(lines.own_texts, "struct<key: string, payload: string>", useArrow=False)
+    own = F.udf(kcat_files.raw_json_parts, "struct<key: string, payload: string>", useArrow=False)
     told = own(F.when(_is_json(), F.col("value")))
     return F.coalesce(told["key"], "r.key"), F.coalesce(told["payload"], "r.payload")
 
@@ -146,20 +146,20 @@ def _literal(file: str) -> str:
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", file) if Path(file).exists() else file
 
 
-def _first_broken(uri: str) -> tuple[str, str]:
+def _locate_first_broken(uri: str) -> tuple[str, str]:
     """``FILE:LINE`` of the first line that is no record, and how to mend it, of a file on this machine; else the file
     alone.
     """
     told = urlsplit(uri)
     if told.scheme != "file":
-        return uri, lines.EXPECTED
+        return uri, kcat_files.EXPECTED
     path = Path(unquote(told.path))
     try:
-        for _ in lines.of_file(path):
+        for _ in kcat_files.read_records(path):
             pass
     except BadRecording as error:
-        return error.where or str(path), error.mend or lines.EXPECTED
-    return str(path), lines.EXPECTED
+        return error.where or str(path), error.mend or kcat_files.EXPECTED
+    return str(path), kcat_files.EXPECTED
 
 
 def _is_broken() -> Column:

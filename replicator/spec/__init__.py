@@ -2,9 +2,19 @@
 
 from replicator.spec.connectors import Connector, Login
 from replicator.spec.declarations import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Outbox, Transform
-from replicator.spec.models import FULL, INCREMENTAL, OWN_TABLES, Feed, Model, ModelColumn, Target, waiting
+from replicator.spec.models import FULL, INCREMENTAL, OWN_TABLES, Feed, Model, ModelColumn, Target, blocked_models
 from replicator.spec.sources import BY_GTID, BY_POSITION, BY_TIME, Mask, Reading, SourceSpec
-from replicator.spec.tables import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table, Token
+from replicator.spec.tables import (
+    Applied,
+    Arrival,
+    CommittedVersion,
+    Evolution,
+    Maintained,
+    Progress,
+    Table,
+    TableDetail,
+    Token,
+)
 
 __all__ = [
     "AGGREGATE_ID",
@@ -19,24 +29,24 @@ __all__ = [
     "Applied",
     "Arrival",
     "Column",
+    "CommittedVersion",
     "Connector",
     "Declaration",
     "Evolution",
     "Feed",
-    "Kept",
     "Login",
     "Maintained",
     "Mask",
     "Model",
     "ModelColumn",
-    "Moment",
     "Outbox",
     "Progress",
     "Reading",
     "SourceSpec",
     "Table",
+    "TableDetail",
     "Target",
     "Token",
     "Transform",
-    "waiting",
+    "blocked_models",
 ]

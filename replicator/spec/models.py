@@ -77,7 +77,7 @@ class Model:
         return frozenset(self.inputs.values()) | (looked_up - {self.name})
 
 
-def waiting(models: Iterable[Model], refused: Iterable[str]) -> dict[str, str]:
+def blocked_models(models: Iterable[Model], refused: Iterable[str]) -> dict[str, str]:
     """Models that reference a refused one, directly or through others, each with the name it waits for.
 
     A fact that goes ahead of its refused dimension would point at rows that are not there (decision 0006).

@@ -36,17 +36,17 @@ def is_reference(value: str) -> bool:
 def plain_secrets(config: Mapping[str, str]) -> Iterator[str]:
     """The keys whose value is a secret, or holds one, in plain text."""
     for key, value in config.items():
-        if (_names_a_secret(key) and value and not is_reference(value)) or _SECRET_INSIDE.search(value):
+        if (_is_secret_key(key) and value and not is_reference(value)) or _SECRET_INSIDE.search(value):
             yield key
 
 
-def shown(key: str, value: str) -> str:
+def mask(key: str, value: str) -> str:
     """The value as people may see it: a secret in plain text is ``***``, a reference stays."""
-    if _names_a_secret(key) and value and not is_reference(value):
+    if _is_secret_key(key) and value and not is_reference(value):
         return "***"
     return _SECRET_INSIDE.sub(lambda found: f"{found[1] or found[3]}***", value)
 
 
-def _names_a_secret(key: str) -> bool:
+def _is_secret_key(key: str) -> bool:
     # sasl.jaas.config is a sentence with a password somewhere in it, or with none
     return _SECRET_KEY.search(key) is not None and _HARMLESS_KEY.search(key) is None

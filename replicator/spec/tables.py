@@ -98,7 +98,7 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Moment:
+class CommittedVersion:
     """A version of a table, and when it was committed (with a zone)."""
 
     version: int
@@ -106,7 +106,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Kept:
+class TableDetail:
     """How a table lies at its place, for readers that are not ours: its ``format``, which ``protocol`` of it they must
     understand (Delta's reader version, Hudi's table version), whether it is one of Hudi's that are merged on read, and
     the columns whose values part it.

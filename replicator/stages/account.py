@@ -34,7 +34,7 @@ class Account:
         """Records that nothing accounts for; anything but 0 is a fault of ours."""
         return self.read - self.applied - self.superseded - self.dead_lettered - sum(self.ignored.values())
 
-    def ignoring(self, rule: str, count: int) -> Account:
+    def with_ignored(self, rule: str, count: int) -> Account:
         """The account with ``count`` more records ignored by a rule (R3)."""
         return replace(self, ignored={**self.ignored, rule: self.ignored.get(rule, 0) + count}) if count else self
 
@@ -43,7 +43,7 @@ class Account:
         return replace(self, warnings=(*self.warnings, *sentences)) if sentences else self
 
 
-def counted(account: Account, groups: Iterable[Row]) -> Account:
+def count_groups(account: Account, groups: Iterable[Row]) -> Account:
     """The account with what the outside of its records decides: groups of ``transforms.changes.survey``."""
     ignored: Counter[str] = Counter()
     read = rejected = 0

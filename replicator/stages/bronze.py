@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.jvm import compiled
+from replicator.jvm import java_udfs
 from replicator.lake import Lake
 from replicator.protocols import Source, TableFormat
 from replicator.spec import SourceSpec, Table
-from replicator.stages.intake import masking
+from replicator.stages.ingest import masking
 
 PLACE = ["topic", "partition", "offset"]
 _BAD = {"key": "_bad_key", "value": "_bad_value"}
@@ -40,12 +40,12 @@ class Ingestion:
 
     def masked(self, records: DataFrame) -> DataFrame:
         """Records as they may be kept."""
-        return records if self.spec is None else masking.masked(records, self.spec)
+        return records if self.spec is None else masking.mask_records(records, self.spec)
 
 
 def rows(records: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
     """Kafka records -> bronze rows (architecture section 4): text where the bytes are UTF-8, else ``undecodable``."""
-    is_text = compiled.function(records.sparkSession, "replicator.stages.Utf8", "boolean")
+    is_text = java_udfs.create(records.sparkSession, "replicator.stages.Utf8", "boolean")
     # of a record each is asked for three times, and answered once where it is a column of its own
     judged = records.withColumns({name: ~F.coalesce(is_text(F.col(of)), F.lit(True)) for of, name in _BAD.items()})
     key, value, bad_key, bad_value = F.col("key"), F.col("value"), F.col(_BAD["key"]), F.col(_BAD["value"])
@@ -92,7 +92,7 @@ def ingest_files(spark: SparkSession, ingestion: Ingestion, topics: Sequence[str
 
 def lost_commit(spark: SparkSession, ingestion: Ingestion) -> tuple[str, ...]:
     """A word where bronze's last commit says nothing, as a power cut leaves it on a local disk: of files nothing else
-    knows that they were taken. Whoever has a checkpoint is told by that (``stages/intake/bronze_held.py``).
+    knows that they were taken. Whoever has a checkpoint is told by that (``stages/ingest/bronze_state.py``).
     """
     version = ingestion.format.version(spark, ingestion.table)
     if version is None or ingestion.format.commit_id(spark, ingestion.table, version) is not None:

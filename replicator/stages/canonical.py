@@ -32,18 +32,18 @@ from replicator.errors import (
 from replicator.jvm.failures import FAILURES
 from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
-from replicator.spelling import meant
-from replicator.stages import engine, tuning
-from replicator.stages.feeds import committed, every_change
-from replicator.stages.feeds.committed import Batch
+from replicator.spelling import did_you_mean
+from replicator.stages import engine_errors, tuning
+from replicator.stages.feeds import commit_events, every_change
+from replicator.stages.feeds.commit_events import EventBatch
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick.reached import Reached
-from replicator.transforms.event_schema import event_schema
+from replicator.stages.tick.source_state import SourceState
+from replicator.transforms.event_schema import build_json_schema
 
 
 @dataclass(frozen=True)
-class Offer:
+class FeedContext:
     """What feeds are made from, and where they go: ``outlets`` by the name of the feed, ``keys`` by the name of the
     model, ``refinements`` by the name of the source. ``reached`` is what the process remembers of the order, as silver
     does, by the name of a feed of every change: how far such a feed has got is none of silver's business.
@@ -55,11 +55,11 @@ class Offer:
     refinements: Mapping[str, Refinement]
     at: Warehouse
     fence: Fence = UNFENCED
-    reached: dict[str, Reached] = field(default_factory=dict, compare=False, repr=False)
+    reached: dict[str, SourceState] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
-class Delivered:
+class DeliveryResult:
     """What became of one feed: events that were sent, seconds, and what stopped it."""
 
     feed: str
@@ -70,7 +70,7 @@ class Delivered:
 
 
 @dataclass(frozen=True)
-class Standing:
+class FeedProgress:
     """The control row of a feed: which table (its id), and up to which of its versions all is sent; None while the rows
     that were there at the version ``begun`` are on their way. ``rules``: what made the events of those rows; ``into``:
     the id of the topic that has them.
@@ -83,13 +83,13 @@ class Standing:
     into: str | None = None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any] | None) -> Standing | None:
+    def of(cls, row: Mapping[str, Any] | None) -> FeedProgress | None:
         """Of what the control row holds."""
         return None if row is None else cls(row["input"], row["upto"], row["begun"], row.get("rules"), row.get("into"))
 
 
 @dataclass(frozen=True)
-class Stands:
+class FeedLag:
     """A feed, up to which version of its table it was sent (None: not once), and the newest one (None: there is none).
     Of a feed of every change both are versions of bronze.
     """
@@ -99,86 +99,88 @@ class Stands:
     newest: int | None
 
 
-def stands(spark: SparkSession, offer: Offer) -> list[Stands]:
+def list_lags(spark: SparkSession, offer: FeedContext) -> list[FeedLag]:
     """How far each feed got. Asks the lake alone."""
     found = []
     for feed in offer.feeds:
-        stood = Standing.of(offer.at.control.get(offer.at.lake.canonical(feed.name)))
+        stood = FeedProgress.of(offer.at.control.get(offer.at.lake.canonical(feed.name)))
         kept, table = _input(offer, feed)
-        found.append(Stands(feed, None if stood is None else stood.upto, kept.version(spark, table)))
+        found.append(FeedLag(feed, None if stood is None else stood.upto, kept.version(spark, table)))
     return found
 
 
-def promised(spark: SparkSession, offer: Offer, feed: Feed) -> dict[str, Any]:
+def current_schema(spark: SparkSession, offer: FeedContext, feed: Feed) -> dict[str, Any]:
     """The JSON Schema of the feed's events as its table is now. Raises TableMissing, and ConfigError for expressions
     that do not fit it.
     """
     kept, table = _input(offer, replace(feed, every_change=False))
-    with _told(feed):
+    with _translate_errors(feed):
         version = kept.version(spark, table)
         if version is None:
             raise _missing(spark, offer, feed)
-        with committed.first(tuning.session_for(spark, 0), kept, table, feed, version, version) as batch:
-            return event_schema(feed, *batch.kinds)
+        with commit_events.read_initial(tuning.session_for(spark, 0), kept, table, feed, version, version) as batch:
+            return build_json_schema(feed, *batch.kinds)
 
 
-def deliver(spark: SparkSession, offer: Offer) -> list[Delivered]:
+def deliver(spark: SparkSession, offer: FeedContext) -> list[DeliveryResult]:
     """Send what every feed has not sent. One report per feed that sent something or stopped, be it that its Kafka does
     not answer or lacks the topic; the others go on.
     """
-    found = [_delivered(spark, offer, feed) for feed in offer.feeds]
+    found = [_deliver_feed(spark, offer, feed) for feed in offer.feeds]
     return [each for each in found if each.events or each.error is not None or each.warnings]
 
 
-def _delivered(spark: SparkSession, offer: Offer, feed: Feed) -> Delivered:
+def _deliver_feed(spark: SparkSession, offer: FeedContext, feed: Feed) -> DeliveryResult:
     started, sent, warnings = time.monotonic(), 0, dict[str, None]()
     error: ReplicatorError | None = None
     try:
-        with _told(feed):
-            for count, told in _sent(spark, offer, feed):
+        with _translate_errors(feed):
+            for count, told in _send_commits(spark, offer, feed):
                 sent += count
                 warnings |= dict.fromkeys(told)
     except LeaseLost:
         raise
     except ReplicatorError as stopped:
         error = stopped
-    return Delivered(feed.name, sent, time.monotonic() - started, error, tuple(warnings))
+    return DeliveryResult(feed.name, sent, time.monotonic() - started, error, tuple(warnings))
 
 
 @contextmanager
-def _told(feed: Feed) -> Iterator[None]:
+def _translate_errors(feed: Feed) -> Iterator[None]:
     """What Spark says of a feed's expressions, and of what they are asked of, as one of our errors."""
     try:
         yield
     except FAILURES as error:
-        is_refused = isinstance(error, (AnalysisException, ParseException)) and engine.mend(str(error)) is None
+        is_refused = (
+            isinstance(error, (AnalysisException, ParseException)) and engine_errors.repair_hint(str(error)) is None
+        )
         if not is_refused:
-            raise engine.failure(error, f"feed {feed.name}") from error
+            raise engine_errors.to_table_error(error, f"feed {feed.name}") from error
         what = f"feed {feed.name}: {first_line(error)}"
         raise ConfigError(what, mend="Mend `select` or `where` of its file.") from error
 
 
-def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _send_commits(spark: SparkSession, offer: FeedContext, feed: Feed) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Commit by commit: how many events went out, and what is to be told of them."""
     control, path = offer.at.control, offer.at.lake.canonical(feed.name)
     kept, table = _input(offer, feed)
     identity, newest = kept.identity(spark, table), kept.version(spark, table)
     if identity is None or newest is None:
         raise _missing(spark, offer, feed)
-    stood, rules = Standing.of(control.get(path)), _rules(feed, table)
+    stood, rules = FeedProgress.of(control.get(path)), _rules(feed, table)
     if stood is not None:
-        _refuse_other(feed, stood, Standing(identity, newest, rules=rules), table)
+        _refuse_incompatible(feed, stood, FeedProgress(identity, newest, rules=rules), table)
         if stood.upto is not None and stood.rules is None:
             control.put(path, vars(replace(stood, rules=rules)))
-    if stood is None or (stood.upto is None and not committed.is_kept(spark, kept, table, stood.begun)):
-        stood = Standing(identity, begun=newest)
+    if stood is None or (stood.upto is None and not commit_events.is_version_kept(spark, kept, table, stood.begun)):
+        stood = FeedProgress(identity, begun=newest)
         control.put(path, vars(stood))
         failpoints.hit("canonical.begun")
     session, into = tuning.session_for(spark, kept.size(spark, table), exact_names=feed.every_change), stood.into
     for version, batch in _batches(session, offer, feed, stood, newest):
         with batch as made:
             count, into = (0, into) if made is None else _send(offer, feed, made, into)
-        control.put(path, vars(Standing(identity, version, rules=rules, into=into)))
+        control.put(path, vars(FeedProgress(identity, version, rules=rules, into=into)))
         yield count, () if made is None else made.warnings
 
 
@@ -189,10 +191,10 @@ def _rules(feed: Feed, table: Table) -> dict[str, Any]:
     return {"version": feed.version, "topic": feed.topic, "key": list(table.keys), **digests}
 
 
-def _refuse_other(feed: Feed, stood: Standing, now: Standing, table: Table) -> None:
+def _refuse_incompatible(feed: Feed, stood: FeedProgress, now: FeedProgress, table: Table) -> None:
     """Raise ChangesLost, or SchemaRefused, where the events to come would not go with those that were sent."""
     before, rules = stood.rules or now.rules or {}, now.rules or {}
-    lost, again = _lost(stood, now, before, rules), committed.MEND.format(feed.name)
+    lost, again = _reason_lost(stood, now, before, rules), commit_events.MEND.format(feed.name)
     if lost is not None:
         raise ChangesLost(lost, where=table.name, mend=again)
     if before["version"] == rules["version"] and before["select"] != rules["select"]:
@@ -203,7 +205,9 @@ def _refuse_other(feed: Feed, stood: Standing, now: Standing, table: Table) -> N
         )
 
 
-def _lost(stood: Standing, now: Standing, before: Mapping[str, Any], rules: Mapping[str, Any]) -> str | None:
+def _reason_lost(
+    stood: FeedProgress, now: FeedProgress, before: Mapping[str, Any], rules: Mapping[str, Any]
+) -> str | None:
     """What keeps events to come from telling all that those before have not told; None if nothing does."""
     if stood.input != now.input:
         return "the table is another one than that of the events that were sent"
@@ -218,7 +222,7 @@ def _lost(stood: Standing, now: Standing, before: Mapping[str, Any], rules: Mapp
     return None
 
 
-def _input(offer: Offer, feed: Feed) -> tuple[TableFormat, Table]:
+def _input(offer: FeedContext, feed: Feed) -> tuple[TableFormat, Table]:
     """The table that a feed is made from, and how it is kept."""
     at, source = offer.at, feed.source
     if source is None:
@@ -228,40 +232,40 @@ def _input(offer: Offer, feed: Feed) -> tuple[TableFormat, Table]:
     return at.silver, at.lake.silver(source, feed.source_table)
 
 
-def _missing(spark: SparkSession, offer: Offer, feed: Feed) -> TableMissing:
+def _missing(spark: SparkSession, offer: FeedContext, feed: Feed) -> TableMissing:
     """The error of a feed whose table is not there; of a source's with the one that a misspelled one may mean."""
     table, near = _input(offer, feed)[1], ""
     mend = "`replicator run` makes it." if feed.source else "`replicator run` builds it, or says what stops its model."
     if feed.source is not None and not feed.every_change:
         mend = f"`replicator run` makes it of its first records; else mend `table` in the file of feed {feed.name}."
         known = offer.at.silver.tables(spark, offer.at.lake.silver_root(feed.source))
-        near = meant(feed.table, [f"{feed.source}/{names.decode_table(each)}" for each in known])
+        near = did_you_mean(feed.table, [f"{feed.source}/{names.decode_table(each)}" for each in known])
     return TableMissing(f"table {table.name} does not exist yet{near}", where=table.location, mend=mend)
 
 
 def _batches(
-    session: SparkSession, offer: Offer, feed: Feed, stood: Standing, newest: int
-) -> Iterator[tuple[int, AbstractContextManager[Batch | None]]]:
+    session: SparkSession, offer: FeedContext, feed: Feed, stood: FeedProgress, newest: int
+) -> Iterator[tuple[int, AbstractContextManager[EventBatch | None]]]:
     """What is not sent yet, and the version that the feed stands at once it is."""
     kept, table = _input(offer, feed)
     if feed.every_change:
         if stood.upto != newest:
-            reached = offer.reached.setdefault(feed.name, Reached())
+            reached = offer.reached.setdefault(feed.name, SourceState())
             at = replace(offer.refinements[str(feed.source)], reached=reached, befores=True)
-            yield newest, every_change.batch(session, at, feed, stood.upto, newest)
+            yield newest, every_change.read_changes(session, at, feed, stood.upto, newest)
         return
     upto = stood.upto
     if upto is None:
         upto = newest if stood.begun is None else stood.begun
-        yield upto, committed.first(session, kept, table, feed, upto, newest)
+        yield upto, commit_events.read_initial(session, kept, table, feed, upto, newest)
     for version in range(upto + 1, newest + 1):
-        yield version, committed.later(session, kept, table, feed, version, newest)
+        yield version, commit_events.read_commit(session, kept, table, feed, version, newest)
 
 
-def _send(offer: Offer, feed: Feed, batch: Batch, into: str | None) -> tuple[int, str | None]:
+def _send(offer: FeedContext, feed: Feed, batch: EventBatch, into: str | None) -> tuple[int, str | None]:
     """Effects 2 and 3; how many events were sent, and into which topic."""
     control, path = offer.at.control, offer.at.lake.event_schema(feed.name, feed.version)
-    schema, written = event_schema(feed, *batch.kinds), control.get(path)
+    schema, written = build_json_schema(feed, *batch.kinds), control.get(path)
     if written is None:
         control.put(path, schema)
     elif _members(written) != _members(schema):
@@ -270,22 +274,22 @@ def _send(offer: Offer, feed: Feed, batch: Batch, into: str | None) -> tuple[int
             where=f"feed {feed.name}",
             mend="Raise `version` in its file, or give `select` the columns that consumers know.",
         )
-    with tuning.kept(batch.rows) as rows:
+    with tuning.persist(batch.rows) as rows:
         count = rows.where(F.col("value").isNotNull()).count()
         if count:
-            into = _same_topic(offer, feed, into)
+            into = _check_topic_id(offer, feed, into)
             offer.fence.check()  # who was shut out would send what is older behind what is newer
             offer.outlets[feed.name].send(rows, feed.topic)
             failpoints.hit("canonical.sent")
     return count, into
 
 
-def _same_topic(offer: Offer, feed: Feed, into: str | None) -> str | None:
+def _check_topic_id(offer: FeedContext, feed: Feed, into: str | None) -> str | None:
     """The id of the feed's topic. Raises ChangesLost where that is not the one which has the events before."""
     now = offer.outlets[feed.name].identity(feed.topic)
     if None not in (into, now) and now != into:
         what = f"the topic {feed.topic} is not the one that events were sent to, and has none of these rows"
-        raise ChangesLost(what, where=f"feed {feed.name}", mend=committed.MEND.format(feed.name))
+        raise ChangesLost(what, where=f"feed {feed.name}", mend=commit_events.MEND.format(feed.name))
     return now
 
 

@@ -15,15 +15,15 @@ from pyspark.sql import SparkSession
 from replicator.errors import MENDED_ELSEWHERE, NO_LAKE, SHUT, ReplicatorError, Unreachable
 from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
-from replicator.stages import canonical, engine
-from replicator.stages.intake.landing import Intake
-from replicator.stages.intake.pace import Pace
-from replicator.stages.intake.streams import streaming
-from replicator.stages.lines import CANONICAL, Line, Report
-from replicator.stages.pipeline import Pipeline, all_published, built, refined, served, taken
-from replicator.stages.repeated import seldom, waiting_once
-from replicator.stages.side_by_side import Aside
-from replicator.stages.tick import cut
+from replicator.stages import canonical, engine_errors
+from replicator.stages.ingest.landing import ObjectIngestion
+from replicator.stages.ingest.pace import Pace
+from replicator.stages.ingest.streams import run_streams
+from replicator.stages.parallel import BackgroundTask
+from replicator.stages.pipeline import Pipeline, ingest_objects, publish_all, run_gold, run_serving, run_silver
+from replicator.stages.report_throttle import report_waiting_once, throttle_unreachable
+from replicator.stages.run_report import CANONICAL, Report, ReportLine
+from replicator.stages.tick import transaction_cut
 
 _PAUSE_SECONDS = 0.2
 
@@ -48,41 +48,41 @@ def run_continuously(
     source that must not go on, without another try, while some other has records; else its error ends the run, as that
     of a bronze stream that fails does, after the others were stopped.
     """
-    report = waiting_once(seldom(report))
-    looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
+    report = report_waiting_once(throttle_unreachable(report))
+    looks = [_ObjectPoller(intake) for intake in pipeline.intakes if "bronze" in stages]
     ingestions = pipeline.ingestions if "bronze" in stages else ()
     pace = Pace(is_followed="silver" in stages)
     with (
-        streaming(spark, ingestions, pace, report, others=bool(looks)) as streams,
-        Aside[list[Line]]("publish") as aside,
+        run_streams(spark, ingestions, pace, report, others=bool(looks)) as streams,
+        BackgroundTask[list[ReportLine]]("publish") as aside,
     ):
-        passes = _Passes(spark, pipeline, stages, report, aside, pace, stop)
+        passes = _StageLoop(spark, pipeline, stages, report, aside, pace, stop)
         with passes.finished():
             while not stop.is_set():
                 streams.look()
                 for look in looks:
-                    look.if_due(spark, report)
+                    look.poll_if_due(spark, report)
                 passes.look()
                 between()
                 stop.wait(_PAUSE_SECONDS)
 
 
 @dataclass
-class _Look:
+class _ObjectPoller:
     """When a run that goes on looks for objects again, and what it has said of them."""
 
-    intake: Intake
+    intake: ObjectIngestion
     due: float = 0.0
     said: frozenset[str] = frozenset()
 
-    def if_due(self, spark: SparkSession, report: Report) -> None:
+    def poll_if_due(self, spark: SparkSession, report: Report) -> None:
         """Take what is new if it is time to; what was said before is not said again while it stays so."""
         if time.monotonic() < self.due:
             return
         try:
-            line = taken(spark, self.intake, once=False)
+            line = ingest_objects(spark, self.intake, once=False)
         except NO_LAKE as error:
-            line = Line("bronze", self.intake.source, error=error)
+            line = ReportLine("bronze", self.intake.source, error=error)
         self.due = time.monotonic() + self.intake.every_seconds
         words = frozenset(line.warnings) | ({str(line.error)} if line.error is not None else set())
         if line.rows_in or words != self.said:
@@ -105,17 +105,17 @@ def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) 
         for source, _, name in sorted(tables):
             yield at.silver.version(spark, at.lake.source_table(source, name))
         for source in sorted({source for source, _, _ in tables}):
-            yield cut.load(at.control, at.lake, source)
+            yield transaction_cut.load(at.control, at.lake, source)
     if "publish" in stages and "gold" not in stages:
         for model in models:
             yield at.gold.version(spark, at.lake.gold(model.name))
     if CANONICAL in stages and "silver" not in stages and pipeline.offer is not None:
-        for feed in canonical.stands(spark, pipeline.offer):
+        for feed in canonical.list_lags(spark, pipeline.offer):
             yield feed.newest
 
 
 @dataclass
-class _Passes:
+class _StageLoop:
     """The later stages of a run that goes on. ``read`` is what they had seen to, ``away`` what was out of reach, or is
     mended elsewhere, by stage and name, and how it is told that it is back.
 
@@ -127,7 +127,7 @@ class _Passes:
     pipeline: Pipeline
     stages: Collection[str]
     report: Report
-    aside: Aside[list[Line]]
+    aside: BackgroundTask[list[ReportLine]]
     pace: Pace
     stop: Event
     read: list[Any] | None = None
@@ -150,16 +150,16 @@ class _Passes:
         except Unreachable as error:
             silent = error
         except FAILURES as error:
-            found = engine.no_lake(error, "the lake")
+            found = engine_errors.to_lake_error(error, "the lake")
             if found is None:
                 raise
             if not isinstance(found, Unreachable):
                 raise found from error
             silent = found
         self.read = None
-        line = Line("run", "", error=silent)
+        line = ReportLine("run", "", error=silent)
         self.report(line)
-        self._seen_to([line], ("run",))
+        self._record_outcome([line], ("run",))
         return None
 
     @contextmanager
@@ -173,16 +173,16 @@ class _Passes:
             try:
                 self._published(wait=True)
             except Exception as also:  # noqa: BLE001 - told here, for the other one is raised
-                error = also if isinstance(also, ReplicatorError) else ReplicatorError(causes.shortened(also))
-                self.report(Line("publish", "", error=error))
+                error = also if isinstance(also, ReplicatorError) else ReplicatorError(causes.summarize(also))
+                self.report(ReportLine("publish", "", error=error))
             raise
         self._published(wait=True)
 
     def _pass(self) -> bool:
         """False if something must be tried again: it was out of reach, or being written."""
-        lines: list[Line] = []
+        lines: list[ReportLine] = []
 
-        def told(line: Line) -> None:
+        def told(line: ReportLine) -> None:
             lines.append(line)
             self.report(line)
 
@@ -193,16 +193,16 @@ class _Passes:
         try:
             with self.pace.held():
                 with nullcontext() if has_gold else self.pace.ending():
-                    refined(spark, pipeline, stages, told, self.stop.is_set)
+                    run_silver(spark, pipeline, stages, told, self.stop.is_set)
                 self._published(wait=True)
                 with self.pace.ending() if has_gold else nullcontext():
-                    built(spark, pipeline, stages, told)
+                    run_gold(spark, pipeline, stages, told)
             if is_beside:
-                self.aside.begin(lambda: list(all_published(spark, pipeline)))
-            served(spark, pipeline, stages, told)
+                self.aside.begin(lambda: list(publish_all(spark, pipeline)))
+            run_serving(spark, pipeline, stages, told)
         except Unreachable as error:
-            told(Line("run", "", error=error))
-        return self._seen_to(lines, (*stages, "run"))
+            told(ReportLine("run", "", error=error))
+        return self._record_outcome(lines, (*stages, "run"))
 
     def _published(self, *, wait: bool) -> None:
         """What publish did beside the rest, once it is done."""
@@ -210,10 +210,10 @@ class _Passes:
         if lines is not None:
             for line in lines:
                 self.report(line)
-            if not self._seen_to(lines, ("publish",)):
+            if not self._record_outcome(lines, ("publish",)):
                 self.read = None
 
-    def _seen_to(self, lines: Sequence[Line], stages: Collection[str]) -> bool:
+    def _record_outcome(self, lines: Sequence[ReportLine], stages: Collection[str]) -> bool:
         """Note what is out of reach and what is back, of what these stages have told; False as :meth:`_pass`."""
         if any(map(_is_mended_elsewhere, lines)):
             self.again = time.monotonic() + _AGAIN_SECONDS
@@ -222,22 +222,22 @@ class _Passes:
             silent = {stage for stage, _ in lost}
             known = {place for place, how in self.away.items() if how == _BACK or place[0] not in silent}
             told = {(line.stage, line.table) for line in lines}
-            self._tell_of_what_is_back({place for place in known if place[0] in stages}, told)
+            self._report_recovered({place for place in known if place[0] in stages}, told)
         self.away |= lost
         self.away |= {(line.stage, line.table): _GOES_ON for line in lines if _is_mended_elsewhere(line)}
         if lost:
             time.sleep(1)
         return not lost and not any(line.error is not None and line.error.retry for line in lines)
 
-    def _tell_of_what_is_back(self, known: Collection[tuple[str, str]], told: Collection[tuple[str, str]]) -> None:
+    def _report_recovered(self, known: Collection[tuple[str, str]], told: Collection[tuple[str, str]]) -> None:
         """Of what had stopped and is not told of now; of a source that stopped its tables say nothing."""
         for stage, name in sorted(known):
             if (stage, name) not in told and (stage, name.partition("/")[0]) in told:
                 continue
             how = self.away.pop((stage, name))
             if (stage, name) not in told:
-                self.report(Line(stage, name, how=how))
+                self.report(ReportLine(stage, name, how=how))
 
 
-def _is_mended_elsewhere(line: Line) -> bool:
+def _is_mended_elsewhere(line: ReportLine) -> bool:
     return isinstance(line.error, MENDED_ELSEWHERE)

@@ -21,21 +21,21 @@ from replicator import failpoints
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.jvm.failures import FAILURES
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
-from replicator.stages import engine, side_by_side, tuning
+from replicator.stages import engine_errors, parallel, tuning
 from replicator.stages.models import affected_rows, model_checks, refresh_plan
 from replicator.stages.models.model_parents import Parents
 from replicator.stages.models.refresh_plan import NOTHING, Keys, Task, Work
 from replicator.stages.models.warehouse import Warehouse
-from replicator.stages.tick import cut
-from replicator.stages.tick.cut import Standing
-from replicator.transforms import model as transform
-from replicator.transforms.columns.reshape import reshaped
+from replicator.stages.tick import transaction_cut
+from replicator.stages.tick.transaction_cut import CutState
+from replicator.transforms import model_diff as transform
+from replicator.transforms.columns.reshape import apply_evolution
 
-_SIDE_BY_SIDE = 2
+_PARALLEL_MODELS = 2
 
 
 @dataclass(frozen=True)
-class Built:
+class RefreshResult:
     """What became of one model: how (``action``: ``incremental``, ``full``, ``first build``) and why (``reason``), the
     ``rows`` that were computed, those of the table that were ``affected`` by what changed (None: all of them), what the
     merge did, seconds. ``warnings``: checks that rows break and that only warn. ``error``: it stopped, gold is as
@@ -53,16 +53,16 @@ class Built:
     warnings: tuple[str, ...] = ()
 
 
-def refresh(spark: SparkSession, models: Iterable[Model], at: Warehouse) -> list[Built]:
+def refresh(spark: SparkSession, models: Iterable[Model], at: Warehouse) -> list[RefreshResult]:
     """Bring models up to date, in the given (dependency) order. One report per model whose inputs moved.
 
     A model that cannot be built has its error in its report, and the others go on: **the caller must look**. Models
     that do not read each other are built side by side, since planning one keeps a single core busy.
     """
     models = list(models)
-    keys, built = keys_of(models), dict[str, Built | None]()
+    keys, built = keys_of(models), dict[str, RefreshResult | None]()
     for wave in waves(models):
-        reports = side_by_side.each(lambda model: _timed(spark, model, at, keys), wave, _SIDE_BY_SIDE, "gold")
+        reports = parallel.run_each(lambda model: _timed(spark, model, at, keys), wave, _PARALLEL_MODELS, "gold")
         built |= zip((model.name for model in wave), reports, strict=True)
     return [report for model in models if (report := built[model.name]) is not None]
 
@@ -90,78 +90,78 @@ def _longest_first(wave: Sequence[Model]) -> list[Model]:
     return sorted(wave, key=lambda model: -len(model.inputs))
 
 
-def _timed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Built | None:
+def _timed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> RefreshResult | None:
     started = time.monotonic()
     try:
         report = _refresh(spark, model, at, keys)
     except ReplicatorError as error:
-        report = Built(model.name, error=error)
+        report = RefreshResult(model.name, error=error)
     except FAILURES as error:
-        report = Built(model.name, error=engine.failure(error, model.name))
+        report = RefreshResult(model.name, error=engine_errors.to_table_error(error, model.name))
     return None if report is None else replace(report, seconds=time.monotonic() - started)
 
 
-def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Built | None:
-    shown = whole_sources(model, at)
-    with refresh_plan.planned(spark, model, at, keys) as task:
+def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> RefreshResult | None:
+    shown = load_source_cuts(model, at)
+    with refresh_plan.prepare(spark, model, at, keys) as task:
         if task.action == NOTHING or task.work is None:
             return None
         _refuse_moved(model, at, shown)
         if task.action == INCREMENTAL:
-            return _affected(model, at, task, task.work)
-        return _told(_whole(model, at, task.work), task)
+            return _refresh_affected(model, at, task, task.work)
+        return _with_action(_refresh_full(model, at, task.work), task)
 
 
-def _told(built: Built, task: Task) -> Built:
+def _with_action(built: RefreshResult, task: Task) -> RefreshResult:
     return replace(built, action=task.action, reason=task.reason.sentence)
 
 
-def whole_sources(model: Model, at: Warehouse) -> dict[str, Standing | None]:
-    """How the sources of a model's inputs stand (``stages/tick/cut.py``). Raises TableStopped and AtWork while silver
-    has a transaction of one in part.
+def load_source_cuts(model: Model, at: Warehouse) -> dict[str, CutState | None]:
+    """How the sources of a model's inputs stand (``stages/tick/transaction_cut.py``). Raises TableStopped and AtWork
+    while silver has a transaction of one in part.
     """
     sources = dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given)
-    return {source: cut.shown(at.control, at.lake, source) for source in sources}
+    return {source: transaction_cut.load_consistent(at.control, at.lake, source) for source in sources}
 
 
-def _refuse_moved(model: Model, at: Warehouse, shown: Mapping[str, Standing | None]) -> None:
+def _refuse_moved(model: Model, at: Warehouse, shown: Mapping[str, CutState | None]) -> None:
     """Versions of inputs that were read one after the other are of one moment only if silver stood still."""
-    now = whole_sources(model, at)
+    now = load_source_cuts(model, at)
     moved = next((source for source, stood in now.items() if stood != shown[source]), None)
     if moved is not None:
-        raise cut.at_work(moved, "it went on while its tables were looked at")
+        raise transaction_cut.at_work_error(moved, "it went on while its tables were looked at")
 
 
-def _whole(model: Model, at: Warehouse, work: Work) -> Built:
-    fresh = transform.complete(work.whole(), model.unknown_member)
+def _refresh_full(model: Model, at: Warehouse, work: Work) -> RefreshResult:
+    fresh = transform.with_unknown_member(work.whole(), model.unknown_member)
     growth = None if work.stored is None else _growth(model, work, work.stored, fresh)
     before = work.stored if work.stored is not None and _has_key(model, work.stored) else None
-    stored = None if before is None or growth is None else reshaped(before, growth)
-    with _differing(model, transform.compared(stored, fresh, model.key)) as difference:
+    stored = None if before is None or growth is None else apply_evolution(before, growth)
+    with _count_difference(model, transform.compare(stored, fresh, model.key)) as difference:
         return _commit(model, at, work, stored, difference, fresh if growth else None)
 
 
-def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
+def _refresh_affected(model: Model, at: Warehouse, task: Task, work: Work) -> RefreshResult:
     if work.stored is None or task.touched is None:
         nothing = work.whole().limit(0).withColumn("_op", F.lit("upsert"))
-        return _told(replace(_commit(model, at, work, work.stored, Difference(nothing)), affected=0), task)
-    _refuse(model, task.broken)
+        return _with_action(replace(_commit(model, at, work, work.stored, Difference(nothing)), affected=0), task)
+    _refuse_broken_keys(model, task.broken)
     with ExitStack() as kept:
         try:
-            both = kept.enter_context(affected_rows.beside(model, task, work, task.touched))
-            difference = kept.enter_context(_differing(model, both))
+            both = kept.enter_context(affected_rows.compare(model, task, work, task.touched))
+            difference = kept.enter_context(_count_difference(model, both))
         except FAILURES as error:
-            whole = refresh_plan.in_full(task, error)
+            whole = refresh_plan.fall_back_to_full(task, error)
         else:
             built = _commit(model, at, work, work.stored, difference)
-            return _told(replace(built, affected=task.affected), task)
-    return _told(_whole(model, at, work), whole)
+            return _with_action(replace(built, affected=task.affected), task)
+    return _with_action(_refresh_full(model, at, work), whole)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What is to be written (``rows``, see ``transforms/model.py``), of how many rows that were ``computed``; with
-    ``repeats`` it has rows that the table has as they are.
+    """What is to be written (``rows``, see ``transforms/model_diff.py``), of how many rows that were ``computed``;
+    with ``repeats`` it has rows that the table has as they are.
     """
 
     rows: DataFrame
@@ -172,18 +172,18 @@ class Difference:
 
 
 @contextmanager
-def _differing(model: Model, both: transform.Compared) -> Iterator[Difference]:
+def _count_difference(model: Model, both: transform.ModelDiff) -> Iterator[Difference]:
     """The difference, computed and counted in one job and kept for the time of the block. Raises ChecksFailed for keys
     that a model may not have.
     """
-    with tuning.tallied(both.rows, both.counts, both.differs) as (rows, counts):
-        _refuse(model, counts["broken"])
-        written = rows.drop(transform.NUMBER)
+    with tuning.persist_and_count(both.rows, both.counts, both.differs) as (rows, counts):
+        _refuse_broken_keys(model, counts["broken"])
+        written = rows.drop(transform.ROW_NUMBER)
         yield Difference(written, counts["upsert"], counts["delete"], counts["rows"], both.repeats)
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedModel:
     """All rows of a model as its inputs make them now: how many, what computing them took, and checks that they break
     and that only warn.
     """
@@ -197,25 +197,27 @@ class Computed:
 
 
 @contextmanager
-def computed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Iterator[Computed]:
+def compute_full(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Iterator[ComputedModel]:
     """A model in full, kept for the time of the block, whether or not an input moved, and held to its checks.
 
     Raises TableMissing, ConfigError, ChecksFailed; TableStopped and AtWork while transactions are half in silver.
     """
-    shown = whole_sources(model, at)
-    work = refresh_plan.work(spark, model, at, keys)
+    shown = load_source_cuts(model, at)
+    work = refresh_plan.load_work(spark, model, at, keys)
     _refuse_moved(model, at, shown)
-    with tuning.kept(transform.complete(work.whole(), model.unknown_member)) as fresh:
-        count, warnings = held(model, fresh, work.stored, work.parents)
-        yield Computed(model, at.table(model), fresh, count, work, warnings)
+    with tuning.persist(transform.with_unknown_member(work.whole(), model.unknown_member)) as fresh:
+        count, warnings = check_full(model, fresh, work.stored, work.parents)
+        yield ComputedModel(model, at.table(model), fresh, count, work, warnings)
 
 
-def held(model: Model, fresh: DataFrame, stored: DataFrame | None, parents: Parents) -> tuple[int, tuple[str, ...]]:
+def check_full(
+    model: Model, fresh: DataFrame, stored: DataFrame | None, parents: Parents
+) -> tuple[int, tuple[str, ...]]:
     """How many rows a model has that shall take the place of all that is ``stored``, and which of its checks they break
     that only warn. Raises ChecksFailed, for its key too, and ConfigError.
     """
-    count = _checked(fresh, model)
-    return count, model_checks.hold_whole(model, stored, fresh, count, parents)
+    count = _count_rows(fresh, model)
+    return count, model_checks.check_full(model, stored, fresh, count, parents)
 
 
 def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Progress], Applied]) -> Applied:
@@ -236,32 +238,32 @@ def _commit(
     stored: DataFrame | None,
     difference: Difference,
     grown: DataFrame | None = None,
-) -> Built:
+) -> RefreshResult:
     """The difference from all that is ``stored``, once it is held to the model's checks; ``grown``: all rows, where the
     table has other columns from now on.
     """
     held = (at.control.get(at.lake.inputs(model.name, work.before)) or {}).get("checks") if model.checks else None
     counts = {"upsert": difference.upserts, "delete": difference.deletes}
-    warnings = model_checks.hold(model, stored, difference.rows, counts, held, work.parents)
+    warnings = model_checks.check_difference(model, stored, difference.rows, counts, held, work.parents)
     put = partial(at.gold.put, difference.rows, repeats=difference.repeats)
     write = put if grown is None else partial(at.gold.replace, grown)
     applied = commit(model, at, work, write)
-    return Built(model.name, difference.computed, applied, warnings=warnings)
+    return RefreshResult(model.name, difference.computed, applied, warnings=warnings)
 
 
-def _checked(fresh: DataFrame, model: Model) -> int:
+def _count_rows(fresh: DataFrame, model: Model) -> int:
     """Rows; counted with the keys that are broken, in one job."""
-    counted = transform.keys(fresh, model.key).agg(
+    counted = transform.count_keys(fresh, model.key).agg(
         F.coalesce(F.sum("count"), F.lit(0)).alias("rows"),
         F.coalesce(F.sum(F.col("broken").cast("int")), F.lit(0)).alias("broken"),
     )
     row = counted.first()
     rows, broken = (0, 0) if row is None else (row["rows"], row["broken"])
-    _refuse(model, broken)
+    _refuse_broken_keys(model, broken)
     return int(rows)
 
 
-def _refuse(model: Model, broken: int) -> None:
+def _refuse_broken_keys(model: Model, broken: int) -> None:
     if broken:
         raise ChecksFailed(
             f"{broken} keys of {', '.join(model.key)} are NULL or occur more than once",
@@ -273,7 +275,7 @@ def _refuse(model: Model, broken: int) -> None:
 def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Evolution:
     """What the table needs to have the model's columns. Raises SchemaRefused for what it lost."""
     before, now = dict(stored.dtypes), dict(fresh.dtypes)
-    lost = transform.lost(before, now)
+    lost = transform.incompatible_columns(before, now)
     if lost:
         raise SchemaRefused(
             f"the model's table cannot follow its columns: {', '.join(lost)}",
@@ -281,8 +283,8 @@ def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Ev
             mend=f"`replicator rebuild {model.name}` builds it anew.",
         )
     if work.rekeyed and _has_key(model, stored):
-        _refuse_twins(model, stored)
-    return transform.growth(before, now)
+        _refuse_duplicate_keys(model, stored)
+    return transform.required_evolution(before, now)
 
 
 def _has_key(model: Model, stored: DataFrame) -> bool:
@@ -290,9 +292,9 @@ def _has_key(model: Model, stored: DataFrame) -> bool:
     return set(model.key) <= set(stored.columns)
 
 
-def _refuse_twins(model: Model, stored: DataFrame) -> None:
+def _refuse_duplicate_keys(model: Model, stored: DataFrame) -> None:
     """Rows of the table that a new key does not tell apart could not be merged into."""
-    if not transform.keys(stored, model.key).where("broken").isEmpty():
+    if not transform.count_keys(stored, model.key).where("broken").isEmpty():
         raise SchemaRefused(
             f"the model's key is now {', '.join(model.key)}, under which rows of its table are one or have a NULL",
             where=model.name,

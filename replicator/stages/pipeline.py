@@ -12,15 +12,15 @@ from replicator.errors import NO_LAKE, SHUT, AtWork, ReplicatorError, TableMissi
 from replicator.jvm.failures import FAILURES
 from replicator.protocols import Sink
 from replicator.spec import Model
-from replicator.stages import canonical, engine, gold, lines, publish, silver, twins
+from replicator.stages import canonical, engine_errors, gold, publish, run_report, silver, twins
 from replicator.stages.bronze import Ingestion
-from replicator.stages.canonical import Offer
-from replicator.stages.intake import bronze_stream, landing
-from replicator.stages.intake.bronze_stream import Stream
-from replicator.stages.intake.landing import Intake
-from replicator.stages.lines import CANONICAL, Line, Report
+from replicator.stages.canonical import FeedContext
+from replicator.stages.ingest import bronze_stream, landing
+from replicator.stages.ingest.bronze_stream import Stream
+from replicator.stages.ingest.landing import ObjectIngestion
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
+from replicator.stages.run_report import CANONICAL, Report, ReportLine
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Pipeline:
     """
 
     ingestions: tuple[Ingestion, ...]
-    intakes: tuple[Intake, ...]
+    intakes: tuple[ObjectIngestion, ...]
     refinements: tuple[Refinement, ...]
     warehouse: Warehouse
     models: tuple[Model, ...]
     sinks: Mapping[str, Sink]
-    offer: Offer | None = None
+    offer: FeedContext | None = None
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
@@ -45,16 +45,16 @@ def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], r
     if "bronze" in stages:
         for ingestion in pipeline.ingestions:
             started = time.monotonic()
-            rows, error = _ingested(spark, ingestion)
-            report(Line("bronze", ingestion.source, rows, rows, seconds=time.monotonic() - started, error=error))
+            rows, error = _ingest_kafka(spark, ingestion)
+            report(ReportLine("bronze", ingestion.source, rows, rows, seconds=time.monotonic() - started, error=error))
         for intake in pipeline.intakes:
-            report(taken(spark, intake, once=True))
-    refined(spark, pipeline, stages, report)
-    built(spark, pipeline, stages, report)
-    served(spark, pipeline, stages, report)
+            report(ingest_objects(spark, intake, once=True))
+    run_silver(spark, pipeline, stages, report)
+    run_gold(spark, pipeline, stages, report)
+    run_serving(spark, pipeline, stages, report)
 
 
-def refined(
+def run_silver(
     spark: SparkSession,
     pipeline: Pipeline,
     stages: Collection[str],
@@ -66,32 +66,32 @@ def refined(
     """
     if "silver" in stages:
         for refinement in pipeline.refinements:
-            error = _refined(spark, refinement, report, ends)
+            error = _refine_source(spark, refinement, report, ends)
             if error is None and "bronze" not in stages:
-                error = _unread(spark, refinement)
+                error = _missing_bronze(spark, refinement)
             if error is not None:
-                report(Line("silver", refinement.source.name, error=error))
+                report(ReportLine("silver", refinement.source.name, error=error))
 
 
-def _refined(
+def _refine_source(
     spark: SparkSession, refinement: Refinement, report: Report, ends: Callable[[], bool]
 ) -> ReplicatorError | None:
     """What kept silver from telling one table of a source from the others."""
     try:
-        for account in silver.refined(spark, refinement, ends):
-            report(lines.of_silver(account))
+        for account in silver.refine_pieces(spark, refinement, ends):
+            report(run_report.of_silver(account))
         for followed in twins.follow(spark, refinement):
-            report(lines.of_twin(followed))
+            report(run_report.of_twin(followed))
     except (*NO_LAKE, AtWork):
         raise
     except ReplicatorError as error:
         return error
     except FAILURES as error:
-        return engine.failure(error, refinement.source.name)
+        return engine_errors.to_table_error(error, refinement.source.name)
     return None
 
 
-def _unread(spark: SparkSession, refinement: Refinement) -> ReplicatorError | None:
+def _missing_bronze(spark: SparkSession, refinement: Refinement) -> ReplicatorError | None:
     """Nothing new is no news where there is nothing at all: the lake may be the wrong one."""
     bronze = refinement.lake.bronze(refinement.source.name)
     if refinement.bronze.version(spark, bronze) is not None:
@@ -100,42 +100,42 @@ def _unread(spark: SparkSession, refinement: Refinement) -> ReplicatorError | No
     return TableMissing(f"there is no bronze of {refinement.source.name} yet", where=bronze.location, mend=mend)
 
 
-def built(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
+def run_gold(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
     """All models, if gold is among the stages."""
     if "gold" in stages:
         for model in gold.refresh(spark, pipeline.models, pipeline.warehouse):
-            report(lines.of_gold(model))
+            report(run_report.of_gold(model))
 
 
-def served(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
+def run_serving(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
     """What leaves the lake: a target that is out of reach keeps nothing from the others."""
     if "publish" in stages:
-        for line in all_published(spark, pipeline):
+        for line in publish_all(spark, pipeline):
             report(line)
     if CANONICAL in stages and pipeline.offer is not None:
         for sent in canonical.deliver(spark, pipeline.offer):
-            report(lines.of_canonical(sent))
+            report(run_report.of_canonical(sent))
 
 
-def all_published(spark: SparkSession, pipeline: Pipeline) -> Iterator[Line]:
+def publish_all(spark: SparkSession, pipeline: Pipeline) -> Iterator[ReportLine]:
     """The lines of all targets."""
     for name in pipeline.sinks:
-        yield from _published(spark, pipeline, name)
+        yield from _publish_connection(spark, pipeline, name)
 
 
-def _published(spark: SparkSession, pipeline: Pipeline, name: str) -> list[Line]:
+def _publish_connection(spark: SparkSession, pipeline: Pipeline, name: str) -> list[ReportLine]:
     """The lines of the models of one connection; its own where it is out of reach or lets nobody in, since none is
     published then.
     """
     mine = [model for model in pipeline.models if model.is_served_by(name)]
     gold, lake = pipeline.warehouse.gold, pipeline.warehouse.lake
     try:
-        return [lines.of_publish(done) for done in publish.publish(spark, mine, gold, lake, pipeline.sinks[name])]
+        return [run_report.of_publish(done) for done in publish.publish(spark, mine, gold, lake, pipeline.sinks[name])]
     except SHUT as error:
-        return [Line("publish", name, error=error)]
+        return [ReportLine("publish", name, error=error)]
 
 
-def _ingested(spark: SparkSession, ingestion: Ingestion) -> tuple[int, ReplicatorError | None]:
+def _ingest_kafka(spark: SparkSession, ingestion: Ingestion) -> tuple[int, ReplicatorError | None]:
     """Rows of one bounded stream and what stopped it. NO_LAKE is raised: nothing goes on without Kafka or the lake."""
     stream: Stream | None = None
     try:
@@ -148,13 +148,13 @@ def _ingested(spark: SparkSession, ingestion: Ingestion) -> tuple[int, Replicato
     return stream.rows, None
 
 
-def taken(spark: SparkSession, intake: Intake, *, once: bool) -> Line:
+def ingest_objects(spark: SparkSession, intake: ObjectIngestion, *, once: bool) -> ReportLine:
     """What came of the objects that are there. NO_LAKE is raised."""
     started = time.monotonic()
     rows, warnings = 0, dict[str, None]()
     error: ReplicatorError | None = None
     try:
-        for some in landing.take(spark, intake, once=once):
+        for some in landing.ingest(spark, intake, once=once):
             rows += some.rows
             warnings |= dict.fromkeys(some.warnings)
             error = some.error
@@ -163,4 +163,4 @@ def taken(spark: SparkSession, intake: Intake, *, once: bool) -> Line:
     except ReplicatorError as stopped:
         error = stopped
     seconds = time.monotonic() - started
-    return Line("bronze", intake.source, rows, rows, seconds=seconds, warnings=tuple(warnings), error=error)
+    return ReportLine("bronze", intake.source, rows, rows, seconds=seconds, warnings=tuple(warnings), error=error)

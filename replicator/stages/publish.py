@@ -16,10 +16,10 @@ from replicator.errors import ConfigError, LoginRefused, ReplicatorError, StaleW
 from replicator.jvm.failures import FAILURES
 from replicator.lake import Lake
 from replicator.protocols import Difference, Sink, TableFormat
-from replicator.spec import OWN_TABLES, Applied, Model, Progress, Table, waiting
-from replicator.stages import engine, tuning
-from replicator.stages.models import places
-from replicator.stages.models.places import Place
+from replicator.spec import OWN_TABLES, Applied, Model, Progress, Table, blocked_models
+from replicator.stages import engine_errors, tuning
+from replicator.stages.models import table_versions
+from replicator.stages.models.table_versions import VersionRef
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -40,7 +40,7 @@ _SEND_ALL = (
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishResult:
     """What became of one model: ``rows`` of its difference, what the target did with them, seconds of the whole batch.
 
     ``error`` says why this model was not published although it should have been; ``applied`` is None then.
@@ -62,7 +62,9 @@ class _Pending:
     warnings: tuple[str, ...] = ()
 
 
-def publish(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake, sink: Sink) -> list[Published]:
+def publish(
+    spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake, sink: Sink
+) -> list[PublishResult]:
     """Make the targets equal to gold. One report per model that had something new, in the given order.
 
     A model without target, or whose newest version is in the ledger, is left out. A model that cannot be
@@ -76,12 +78,12 @@ def publish(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lak
     applied: dict[str, Applied] = {}
     with ExitStack() as kept:
         for model in wanted:
-            found = _found(spark, model, (gold, lake.gold(model.name, model.key)), sink, kept)
+            found = _find_pending(spark, model, (gold, lake.gold(model.name, model.key)), sink, kept)
             if isinstance(found, ReplicatorError):
                 errors[model.name] = found
             elif found is not None:
                 pending[model.name] = found
-        for name, cause in waiting([each.difference.model for each in pending.values()], errors).items():
+        for name, cause in blocked_models([each.difference.model for each in pending.values()], errors).items():
             errors[name] = TargetRefused.waits(name, cause)
         pending = {name: each for name, each in pending.items() if name not in errors}
         try:
@@ -90,25 +92,25 @@ def publish(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lak
             applied |= error.applied
             errors |= error.refused or dict.fromkeys(pending, error)
     seconds = time.monotonic() - started
-    told = (_told(model.name, pending.get(model.name), applied, errors, seconds) for model in wanted)
+    told = (_to_result(model.name, pending.get(model.name), applied, errors, seconds) for model in wanted)
     return [published for published in told if published is not None]
 
 
-def _told(
+def _to_result(
     name: str,
     sent: _Pending | None,
     applied: Mapping[str, Applied],
     errors: Mapping[str, ReplicatorError],
     seconds: float,
-) -> Published | None:
+) -> PublishResult | None:
     """The report on a model; None where there was nothing to publish."""
     if sent is None:
-        return Published(name, 0, None, seconds, errors[name]) if name in errors else None
+        return PublishResult(name, 0, None, seconds, errors[name]) if name in errors else None
     warnings = sent.warnings if name in applied else ()
-    return Published(name, sent.rows, applied.get(name), seconds, errors.get(name), warnings)
+    return PublishResult(name, sent.rows, applied.get(name), seconds, errors.get(name), warnings)
 
 
-def _found(
+def _find_pending(
     spark: SparkSession, model: Model, place: tuple[TableFormat, Table], sink: Sink, kept: ExitStack
 ) -> _Pending | ReplicatorError | None:
     try:
@@ -118,7 +120,7 @@ def _found(
     except (ConfigError, TableMissing, StaleWriter, TargetRefused) as error:
         return error
     except FAILURES as error:
-        return engine.failure(error, model.name)
+        return engine_errors.to_table_error(error, model.name)
 
 
 def _pending(
@@ -126,7 +128,7 @@ def _pending(
 ) -> _Pending | None:
     """What the target lacks; None when it lacks nothing."""
     gold, table = place
-    here = places.now(spark, gold, table)
+    here = table_versions.current(spark, gold, table)
     identity, upto, commit = here
     if identity is None or upto is None:
         what, mend = f"gold table {model.name} does not exist yet.", "Run gold first."
@@ -140,41 +142,43 @@ def _pending(
     rows = gold.read(spark, table, upto)
     _refuse_missing_columns(model, rows)
     if recorded is None:
-        return _whole(model, rows, progress, size)
+        return _full_difference(model, rows, progress, size)
     if recorded.input != identity:
-        return replace(_whole(model, rows, progress, size), warnings=(_OTHER_TABLE,))
+        return replace(_full_difference(model, rows, progress, size), warnings=(_OTHER_TABLE,))
     if recorded.version > upto:
         what = (
             f"the ledger has version {recorded.version} of gold table {model.name}, which is at {upto}: it went back."
         )
         raise StaleWriter(what, where=table.location, mend=_SEND_ALL)
-    then = Place(recorded.input, recorded.version, recorded.commit)
-    keys = places.changed_keys(spark, gold, table, then, here)
+    then = VersionRef(recorded.input, recorded.version, recorded.commit)
+    keys = table_versions.changed_keys(spark, gold, table, then, here)
     if keys is None:
-        return _whole(model, rows, progress, size)
-    difference, count = _changed(model, rows, keys, size, kept)
+        return _full_difference(model, rows, progress, size)
+    difference, count = _keyed_difference(model, rows, keys, size, kept)
     return _Pending(Difference(model, difference, progress, since=recorded), count)
 
 
-def _whole(model: Model, rows: DataFrame, progress: Progress, size: int) -> _Pending:
+def _full_difference(model: Model, rows: DataFrame, progress: Progress, size: int) -> _Pending:
     upserts, count = rows.select(*_columns(model), F.lit("upsert").alias("_op")), rows.count()
-    return _Pending(Difference(model, _parted(upserts, count, size), progress, complete=True), count)
+    return _Pending(Difference(model, _repartition(upserts, count, size), progress, complete=True), count)
 
 
-def _changed(model: Model, rows: DataFrame, keys: DataFrame, size: int, kept: ExitStack) -> tuple[DataFrame, int]:
+def _keyed_difference(
+    model: Model, rows: DataFrame, keys: DataFrame, size: int, kept: ExitStack
+) -> tuple[DataFrame, int]:
     """Changed keys with their row: to upsert when gold has one, else to delete. One row per key, and how many."""
-    key = [names.spark(name) for name in model.key]
-    changed, tally = kept.enter_context(tuning.tallied(keys.select(*key), {"all": F.lit(True)}))
+    key = [names.quote_spark(name) for name in model.key]
+    changed, tally = kept.enter_context(tuning.persist_and_count(keys.select(*key), {"all": F.lit(True)}))
     count = tally["all"]
     present = rows.select(*_columns(model), F.lit("upsert").alias("_op"))
     joined = changed.join(present.join(changed, list(model.key), "left_semi"), list(model.key), "left")
     operation = F.coalesce(F.col("_op"), F.lit("delete")).alias("_op")
-    difference = _parted(joined.select(*_columns(model), operation), count, size)
+    difference = _repartition(joined.select(*_columns(model), operation), count, size)
     # an empty relation costs no Spark job, and the ledger still moves on
     return difference if count else difference.limit(0), count
 
 
-def _parted(rows: DataFrame, count: int, size: int) -> DataFrame:
+def _repartition(rows: DataFrame, count: int, size: int) -> DataFrame:
     """So many rows, of a table of so many bytes on disk, in as many tasks as the driver's memory wants."""
     by_size = min(count * 20 // _TASK_ROWS, ceil(size * _UNPACKED / _TASK_BYTES))
     tasks = max(ceil(count / _TASK_ROWS), by_size)
@@ -183,7 +187,7 @@ def _parted(rows: DataFrame, count: int, size: int) -> DataFrame:
 
 def _columns(model: Model) -> list[Column]:
     """The declared columns: those that start with ``_`` stay in gold."""
-    return [F.col(names.spark(column.name)) for column in model.columns]
+    return [F.col(names.quote_spark(column.name)) for column in model.columns]
 
 
 def _refuse_missing_columns(model: Model, rows: DataFrame) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from threading import Lock
 
-from replicator.debezium.alike import Templates
 from replicator.debezium.placeholder import Placeholder
+from replicator.debezium.template_matching import TemplateCache
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
 from replicator.spec import SourceSpec
-from replicator.stages.tick.reached import Reached
+from replicator.stages.tick.source_state import SourceState
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Refinement:
     dead_letter_share: float = 0.01
     tables_at_once: int = 3
     befores: bool = False
-    reached: Reached = field(default_factory=Reached, compare=False, repr=False)
-    templates: Templates = field(default_factory=Templates, compare=False, repr=False)
+    reached: SourceState = field(default_factory=SourceState, compare=False, repr=False)
+    templates: TemplateCache = field(default_factory=TemplateCache, compare=False, repr=False)
     turn: Lock = field(default_factory=Lock, compare=False, repr=False)
 
     @property

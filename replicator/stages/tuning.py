@@ -13,32 +13,32 @@ from replicator.jvm import gateway
 SMALL_BYTES = 32 << 20
 """Up to here, on disk, rows of tables are small work."""
 
-FEW_ROWS = 1 << 20
+SMALL_MODEL_BYTES = 1 << 20
 """Beyond so many bytes of them, the rows of what gold reads are worth compiling for (decision 0050)."""
 
-FEW_RECORDS, MANY_RECORDS = 8 << 20, 128 << 20
+SMALL_RECORD_BYTES, LARGE_RECORD_BYTES = 8 << 20, 128 << 20
 """Up to here, in bytes of bronze, records are small work and medium work: what is parsed costs more than what is read.
 Of larger work what is described is kept in columns, of which each table reads those that it needs, and what is lost
 of it with an executor is described again (decision 0065).
 """
 
-MOST_RECORDS = 256 << 20
+MAX_TICK_BYTES = 256 << 20
 """So many bytes of bronze are taken at once, some three million records, where they came by several commits: a backlog
 of any length needs the memory and the disk of one such piece (decision 0095).
 """
 
-FEW_OF_A_TOPIC = 2 << 20
+SMALL_TOPIC_BYTES = 2 << 20
 """Beyond so many bytes of each topic, on the average, records are worth compiling for (decision 0058)."""
 
-FEW_KEYS = 10_000
+MAX_BROADCAST_KEYS = 10_000
 """Of so many rows that changed their key, at most, each task may have the keys, to find what a table has under them."""
 
-SOME_RECORDS = 1 << 20
+PARALLEL_RECORD_BYTES = 1 << 20
 """From so many bytes of bronze on, some ten thousand records, all cores describe small work, too, by what the first
 records of each topic tell (decision 0060).
 """
 
-COMPILED_RECORDS = 4 << 20
+COMPILED_RECORD_BYTES = 4 << 20
 """From here on what is done with all records of small work is compiled: its plans are the same in each tick, to the
 letter, so that a driver that goes on compiles them once, and one that ends has lost nothing (decision 0061).
 """
@@ -91,20 +91,20 @@ def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) ->
 
 def session_for_models(spark: SparkSession, size: int) -> SparkSession:
     """The same for a model over ``size`` bytes of inputs, all of which it may have to read."""
-    fit = _SMALL if size <= FEW_ROWS else _MODELS if size <= SMALL_BYTES else {}
+    fit = _SMALL if size <= SMALL_MODEL_BYTES else _MODELS if size <= SMALL_BYTES else {}
     return _session(spark, fit, exact_names=False)
 
 
 def session_for_records(spark: SparkSession, size: int, topics: int) -> SparkSession:
     """The same for ``size`` bytes of bronze, of so many topics, that are to be decoded, with exact names."""
-    if size <= min(FEW_RECORDS, topics * FEW_OF_A_TOPIC):
-        return _session(spark, _COMPILED if size >= COMPILED_RECORDS else _SMALL, exact_names=True)
-    fit = _MEDIUM if size <= MANY_RECORDS else _MANY
+    if size <= min(SMALL_RECORD_BYTES, topics * SMALL_TOPIC_BYTES):
+        return _session(spark, _COMPILED if size >= COMPILED_RECORD_BYTES else _SMALL, exact_names=True)
+    fit = _MEDIUM if size <= LARGE_RECORD_BYTES else _MANY
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     return _session(spark, {**fit, _TASKS: str(tasks)}, exact_names=True)
 
 
-def divided(spark: SparkSession) -> None:
+def tune_for_tables(spark: SparkSession) -> None:
     """From now on the session is for a table's share of the records: of small work that is never worth compiling, and
     of other work the files of tables are not to be cut into as many tasks as those of bronze.
     """
@@ -129,23 +129,23 @@ def is_large(spark: SparkSession) -> bool:
     return _size(spark) in ("large", "many")
 
 
-def laid_out(rows: DataFrame, size: int) -> DataFrame:
+def repartition_records(rows: DataFrame, size: int) -> DataFrame:
     """Records of so many bytes of bronze as their session describes them best: few in one task, others on all cores,
     medium ones also where they come from one file.
     """
     spark = rows.sparkSession
     cores = spark.sparkContext.defaultParallelism
     if is_small(spark):
-        return rows.coalesce(cores if are_some(size) else 1)
+        return rows.coalesce(cores if is_worth_parallel(size) else 1)
     is_uneven = not is_large(spark) and rows.rdd.getNumPartitions() < cores
     return rows.repartition(cores, "offset") if is_uneven else rows
 
 
-def gathered(rows: DataFrame, size: int) -> DataFrame:
-    """Records that were :func:`laid_out`, described and kept: small ones in one task for all that follows, since no
-    table's part of them is worth a shuffle.
+def coalesce_records(rows: DataFrame, size: int) -> DataFrame:
+    """Records that were :func:`repartition_records`, described and kept: small ones in one task for all that follows,
+    since no table's part of them is worth a shuffle.
     """
-    return in_one_task(rows) if are_some(size) else rows
+    return in_one_task(rows) if is_worth_parallel(size) else rows
 
 
 def in_one_task(rows: DataFrame) -> DataFrame:
@@ -153,9 +153,9 @@ def in_one_task(rows: DataFrame) -> DataFrame:
     return rows.coalesce(1) if is_small(rows.sparkSession) else rows
 
 
-def are_some(size: int) -> bool:
+def is_worth_parallel(size: int) -> bool:
     """Whether so many bytes of bronze are worth more than the least that a job costs."""
-    return size >= SOME_RECORDS
+    return size >= PARALLEL_RECORD_BYTES
 
 
 def is_small(spark: SparkSession) -> bool:
@@ -168,7 +168,7 @@ def _size(spark: SparkSession) -> str:
 
 
 @contextmanager
-def kept(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
+def persist(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
     """Rows that several jobs read, computed once and kept for the time of the block. ``whole``: each of many who read
     them wants a part.
 
@@ -177,7 +177,7 @@ def kept(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
     tables are cached instead, in columns, and many records that are whole.
     """
     if not _is_cached(rows.sparkSession, whole=whole):
-        with gateway.checkpointed(rows, whole=whole) as kept_rows:
+        with gateway.local_checkpoint(rows, whole=whole) as kept_rows:
             yield kept_rows
         return
     cached = rows.persist()
@@ -188,7 +188,7 @@ def kept(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
 
 
 @contextmanager
-def together(kept_rows: DataFrame, others: DataFrame) -> Iterator[DataFrame]:
+def persist_union(kept_rows: DataFrame, others: DataFrame) -> Iterator[DataFrame]:
     """Rows that are kept, and others, for several to read. A union of unions is one to Spark, which forgets that one of
     them was cached.
     """
@@ -196,22 +196,22 @@ def together(kept_rows: DataFrame, others: DataFrame) -> Iterator[DataFrame]:
     if not _is_cached(both.sparkSession, whole=False):
         yield both
         return
-    with kept(both) as kept_both:
+    with persist(both) as kept_both:
         yield kept_both
 
 
 @contextmanager
-def tallied(
+def persist_and_count(
     rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None, *, whole: bool = False
 ) -> Iterator[tuple[DataFrame, dict[str, int]]]:
-    """:func:`kept`, and for how many of the rows each condition holds: counted while they are computed, which of cached
-    ones a job of its own does. Of all rows, where only some (``where``) are wanted.
+    """:func:`persist`, and for how many of the rows each condition holds: counted while they are computed, which of
+    cached ones a job of its own does. Of all rows, where only some (``where``) are wanted.
     """
     if not _is_cached(rows.sparkSession, whole=whole):
-        with gateway.counted(rows, conditions, where, whole=whole) as counted:
+        with gateway.checkpoint_and_count(rows, conditions, where, whole=whole) as counted:
             yield counted
         return
-    with kept(rows, whole=whole) as cached:
+    with persist(rows, whole=whole) as cached:
         counts = [F.count(F.when(condition, True)).alias(name) for name, condition in conditions.items()]
         told = cached.agg(*counts).collect()[0].asDict()
         yield cached if where is None else cached.where(where), told

@@ -19,15 +19,15 @@ from replicator import failpoints, names
 from replicator.errors import ReplicatorError
 from replicator.jvm.failures import FAILURES
 from replicator.spec import Declaration, Progress, Table
-from replicator.stages import engine, tuning
+from replicator.stages import engine_errors, tuning
 from replicator.stages.refinement import Refinement
-from replicator.transforms.columns import homes
+from replicator.transforms.columns import type_versions
 from replicator.transforms.columns.layout import Layout, key_of, stored_names
-from replicator.transforms.columns.reshape import OURS
+from replicator.transforms.columns.reshape import TRAILING_COLUMNS
 
 
 @dataclass(frozen=True)
-class Followed:
+class TwinResult:
     """What a copy took over: ``rows`` whose key had changed, and how many of them it wrote or removed; ``error`` says
     why it did not go on. ``seconds`` is wall time.
     """
@@ -39,28 +39,28 @@ class Followed:
     error: ReplicatorError | None = None
 
 
-def follow(spark: SparkSession, at: Refinement) -> Iterator[Followed]:
+def follow(spark: SparkSession, at: Refinement) -> Iterator[TwinResult]:
     """Make every declared twin of the source equal to its table. One report per twin that was behind; one that stops
     has its error there and the others go on.
     """
     for declared in at.source.tables:
         for format_ in declared.twins:
             started = time.monotonic()
-            found = _reported(spark, at, declared, at.lake.twin(at.source.name, declared.table, format_))
+            found = _follow_twin(spark, at, declared, at.lake.twin(at.source.name, declared.table, format_))
             if found is not None:
                 yield replace(found, seconds=time.monotonic() - started)
 
 
-def _reported(spark: SparkSession, at: Refinement, declared: Declaration, twin: Table) -> Followed | None:
+def _follow_twin(spark: SparkSession, at: Refinement, declared: Declaration, twin: Table) -> TwinResult | None:
     try:
-        return _followed(spark, at, declared, twin)
+        return _copy_changes(spark, at, declared, twin)
     except ReplicatorError as error:
-        return Followed(twin.name, error=error)
+        return TwinResult(twin.name, error=error)
     except FAILURES as error:
-        return Followed(twin.name, error=engine.failure(error, twin.name))
+        return TwinResult(twin.name, error=engine_errors.to_table_error(error, twin.name))
 
 
-def _followed(spark: SparkSession, at: Refinement, declared: Declaration, twin: Table) -> Followed | None:
+def _copy_changes(spark: SparkSession, at: Refinement, declared: Declaration, twin: Table) -> TwinResult | None:
     silver, table = at.silver, at.lake.silver(at.source.name, declared.table)
     identity, upto = silver.identity(spark, table), silver.version(spark, table)
     if identity is None or upto is None:
@@ -71,25 +71,25 @@ def _followed(spark: SparkSession, at: Refinement, declared: Declaration, twin: 
     spark = tuning.session_for(spark, silver.size(spark, table), exact_names=True)
     rows = silver.read(spark, table, upto)
     keys = key_of(rows.schema)
-    twin = _made_as(declared, twin, keys, rows.columns)
+    twin = _twin_table(declared, twin, keys, rows.columns)
     _evolve(spark, at, twin, rows.schema)
     changed = None if reached is None else silver.changed_keys(spark, replace(table, keys=keys), reached.version, upto)
     if changed is None and _has_other_columns(spark, at, twin, rows.schema):
         applied = silver.replace(rows, twin, Progress(identity, upto))
-        return Followed(twin.name, applied.inserted, applied.written)
+        return TwinResult(twin.name, applied.inserted, applied.written)
     with ExitStack() as kept:
         if changed is None:
-            difference = kept.enter_context(tuning.kept(_everything(spark, at, twin, rows)))
+            difference = kept.enter_context(tuning.persist(_all_rows(spark, at, twin, rows)))
         else:
-            difference = kept.enter_context(tuning.kept(_those(changed, rows, keys)))
+            difference = kept.enter_context(tuning.persist(_changed_rows(changed, rows, keys)))
         count = difference.count()
         failpoints.hit("twins.compared")
         applied = silver.put(difference, twin, Progress(identity, upto))
         failpoints.hit("twins.followed")
-    return Followed(twin.name, count, applied.written)
+    return TwinResult(twin.name, count, applied.written)
 
 
-def _made_as(declared: Declaration, twin: Table, keys: tuple[str, ...], columns: Iterable[str]) -> Table:
+def _twin_table(declared: Declaration, twin: Table, keys: tuple[str, ...], columns: Iterable[str]) -> Table:
     parts = stored_names(declared.partition_by, columns)
     return replace(twin, keys=keys, partition_by=parts, merge_on_read=declared.merge_on_read)
 
@@ -99,7 +99,7 @@ def _evolve(spark: SparkSession, at: Refinement, twin: Table, wanted: StructType
     if at.silver.version(spark, twin) is None:
         return
     layout, own = Layout(_types(wanted), twin.keys), _types(at.silver.read(spark, twin).schema)
-    evolution = homes.following(own, layout) if homes.holds(layout, own) else None
+    evolution = type_versions.evolution_to_layout(own, layout) if type_versions.can_follow(layout, own) else None
     if evolution:
         at.silver.evolve(spark, twin, evolution)
 
@@ -113,10 +113,10 @@ def _has_other_columns(spark: SparkSession, at: Refinement, twin: Table, wanted:
 
 
 def _types(schema: StructType) -> dict[str, str]:
-    return {field.name: field.dataType.simpleString() for field in schema if field.name not in OURS}
+    return {field.name: field.dataType.simpleString() for field in schema if field.name not in TRAILING_COLUMNS}
 
 
-def _those(changed: DataFrame, rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+def _changed_rows(changed: DataFrame, rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     """Changed keys with their row, and deletes of those that the table has no more."""
     of_table = rows.withColumn("_op", F.lit("upsert"))
     joined = changed.join(of_table, list(keys), how="left")
@@ -124,7 +124,7 @@ def _those(changed: DataFrame, rows: DataFrame, keys: tuple[str, ...]) -> DataFr
     return joined.select(*_columns(rows), operation)
 
 
-def _everything(spark: SparkSession, at: Refinement, twin: Table, rows: DataFrame) -> DataFrame:
+def _all_rows(spark: SparkSession, at: Refinement, twin: Table, rows: DataFrame) -> DataFrame:
     """All rows, and deletes of keys that only the twin has: the table's commits do not tell what changed."""
     every = rows.withColumn("_op", F.lit("upsert"))
     if at.silver.version(spark, twin) is None:
@@ -134,4 +134,4 @@ def _everything(spark: SparkSession, at: Refinement, twin: Table, rows: DataFram
 
 
 def _columns(rows: DataFrame) -> list[str]:
-    return [names.spark(column) for column in rows.columns]
+    return [names.quote_spark(column) for column in rows.columns]

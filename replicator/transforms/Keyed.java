@@ -9,7 +9,7 @@ import org.apache.spark.sql.api.java.UDF3;
  * For which numbers of partitions Kafka's own producer would have put all records of a topic that this task has seen
  * where they are, by their keys: a bit for each number up to 63 (replicator/transforms/runs.py).
  *
- * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/compiled.py): no lambdas here, and casts by hand.
+ * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/java_udfs.py): no lambdas here, and casts by hand.
  */
 public final class Keyed implements UDF3 {
     private static final long serialVersionUID = 1L;

@@ -10,7 +10,7 @@ import org.apache.spark.sql.api.java.UDF9;
  * task are numbered; a number is followed by a bit for the greatest mark of its table so far, and one for the
  * first change that may fall.
  *
- * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/compiled.py): no lambdas here, and casts by hand.
+ * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/java_udfs.py): no lambdas here, and casts by hand.
  */
 public final class Runs implements UDF9 {
     private static final long serialVersionUID = 1L;
@@ -108,7 +108,7 @@ public final class Runs implements UDF9 {
         }
     }
 
-    /** Marks compare as transforms/reach.py says; of equal ones the later record's is greater. */
+    /** Marks compare as transforms/watermarks.py says; of equal ones the later record's is greater. */
     private static final class Mark {
         private final String place;
         private final Long minusTime;

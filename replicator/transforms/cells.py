@@ -1,8 +1,8 @@
 """The values of a row under short names, between what was parsed and the columns of a change.
 
 With ``reasons`` a value stands in ``_c<i>`` beside what is wrong with it; without, alone, and ``_s<i>`` is the sign by
-which it may be found doubtful (``debezium/doubts.py``). In a batch without a doubt, that is nearly all of them, the
-reasons are never asked for: they are most of what decoding plans and computes (decision 0057).
+which it may be found doubtful (``debezium/problem_precheck.py``). In a batch without a doubt, that is nearly all of
+them, the reasons are never asked for: they are most of what decoding plans and computes (decision 0057).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import lru_cache
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from replicator.debezium import doubts, quoted, texts, types, unavailable
+from replicator.debezium import field_text, problem_precheck, quoting, types, unavailable
 from replicator.debezium.decoding import Decoded
-from replicator.debezium.logical import GUESSED_DOUBLE, Logical
+from replicator.debezium.logical_types import GUESSED_DOUBLE, LogicalType
 from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.schema import Form
 from replicator.jvm import expressions
@@ -35,7 +35,7 @@ class Cells:
     def columns(self) -> dict[str, Column]:
         """All of them, over ROW and RAW."""
         raw = raw_columns(self.form)
-        cell = _explained if self.reasons else _signed
+        cell = _cell_with_reason if self.reasons else _cell_with_sign
         return {
             f"_{part}{at}": column
             for at, field in enumerate(self.form.fields)
@@ -57,8 +57,8 @@ class Cells:
     def doubt(self, at: int) -> Column:
         """Whether it may not fit, NULL counting as false: without ``reasons``."""
         logical = self.form.fields[at].logical
-        doubt = doubts.is_doubtful(logical, F.col(f"_c{at}"), F.col(f"_s{at}"))
-        return self._if_sent(at, doubt | F.col(f"_q{at}") if quoted.must_be(logical) else doubt)
+        doubt = problem_precheck.may_have_problem(logical, F.col(f"_c{at}"), F.col(f"_s{at}"))
+        return self._if_sent(at, doubt | F.col(f"_q{at}") if quoting.is_required(logical) else doubt)
 
     def _if_sent(self, at: int, told: Column) -> Column:
         return told if self.placeholder is None else F.when(~self.unsent(at), told)
@@ -70,13 +70,15 @@ def raw_columns(form: Form) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def of_key(source: str, name: str, logical: Logical) -> Column:
+def decode_key_column(source: str, name: str, logical: LogicalType) -> Column:
     """One column of a key in ``source``; a part that does not fit its type is NULL, and so the key cannot be read."""
     return _decoded(source, name, logical, is_raw=False).value
 
 
 @lru_cache(maxsize=4096)
-def _explained(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | None) -> dict[str, Column]:
+def _cell_with_reason(
+    name: str, logical: LogicalType, is_raw: bool, placeholder: Placeholder | None
+) -> dict[str, Column]:
     """``c`` STRUCT<value, problem, unsent>; built once, since a Column only names its inputs."""
     decoded = _decoded(ROW, name, logical, is_raw=is_raw)
     told = {"value": decoded.value, "problem": decoded.problem}
@@ -86,16 +88,20 @@ def _explained(name: str, logical: Logical, is_raw: bool, placeholder: Placehold
 
 
 @lru_cache(maxsize=4096)
-def _signed(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | None) -> dict[str, Column]:
+def _cell_with_sign(
+    name: str, logical: LogicalType, is_raw: bool, placeholder: Placeholder | None
+) -> dict[str, Column]:
     """``c`` the value, ``s`` its sign where it has one, ``u`` BOOLEAN whether it was not sent, ``q`` BOOLEAN whether it
     may lack its quotes, of those that must have them: where reasons are asked for it is read once more.
     """
     wire, read = _read(ROW, name, logical, is_raw=is_raw)
-    decoded = types.decode(logical, wire, texts.text_of(logical, wire, read))
+    decoded = types.decode(logical, wire, field_text.text_of(logical, wire, read))
     cell = {"c": decoded.value}
-    if quoted.must_be(logical):  # beside the value: what stands in a condition Spark computes wherever it is mentioned
-        cell["q"] = quoted.may_be_bare(logical, wire)
-    sign = doubts.sign(logical, texts.was_sent(logical, wire, read), decoded.problem)
+    if quoting.is_required(
+        logical
+    ):  # beside the value: what stands in a condition Spark computes wherever it is mentioned
+        cell["q"] = quoting.may_be_unquoted(logical, wire)
+    sign = problem_precheck.marker(logical, field_text.was_sent(logical, wire, read), decoded.problem)
     if sign is not None:
         cell["s"] = sign
     if placeholder is not None:
@@ -103,20 +109,22 @@ def _signed(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder 
     return cell
 
 
-def _decoded(source: str, name: str, logical: Logical, *, is_raw: bool) -> Decoded:
+def _decoded(source: str, name: str, logical: LogicalType, *, is_raw: bool) -> Decoded:
     wire, read = _read(source, name, logical, is_raw=is_raw)
-    asked = quoted.readings(logical) if quoted.must_be(logical) else {}
+    asked = quoting.probe_types(logical) if quoting.is_required(logical) else {}
     bare = {reading: F.col(f"{source}_{reading}").getField(name) for reading in asked}
-    return types.decode(logical, wire, texts.text_of(logical, wire, read), bare=bare)
+    return types.decode(logical, wire, field_text.text_of(logical, wire, read), bare=bare)
 
 
-def _is_unsent(name: str, logical: Logical, placeholder: Placeholder, *, is_raw: bool) -> Column:
-    return unavailable.is_unavailable(texts.text_of(logical, *_read(ROW, name, logical, is_raw=is_raw)), placeholder)
+def _is_unsent(name: str, logical: LogicalType, placeholder: Placeholder, *, is_raw: bool) -> Column:
+    return unavailable.is_unavailable(
+        field_text.text_of(logical, *_read(ROW, name, logical, is_raw=is_raw)), placeholder
+    )
 
 
-def _read(source: str, name: str, logical: Logical, *, is_raw: bool) -> tuple[Column, Column]:
+def _read(source: str, name: str, logical: LogicalType, *, is_raw: bool) -> tuple[Column, Column]:
     """A field as it was read with its wire type, and as text where it was. What is raw is a text (types.md Y15)."""
     if not is_raw:
         return F.col(source).getField(name), F.col(f"{source}_text").getField(name)
     raw = F.col(RAW)[F.lit(name)]
-    return (raw if texts.shows_itself(logical) else F.col(source).getField(name)), raw
+    return (raw if field_text.is_read_as_text(logical) else F.col(source).getField(name)), raw

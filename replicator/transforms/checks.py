@@ -17,7 +17,7 @@ RowRule = NotNull | AcceptedValues | Expression
 
 
 @dataclass(frozen=True)
-class Rows:
+class BuildRows:
     """What one build does to a model: rows that are ``written``, rows of before that they take the place of or that go
     (``gone``), and rows that it leaves as they are (``rest``). All have the model's columns.
     """
@@ -32,27 +32,27 @@ class Rows:
         return self.rest.unionByName(self.written)
 
     @staticmethod
-    def of(stored: DataFrame | None, difference: DataFrame, key: Sequence[str]) -> Rows:
-        """By the rows of before (None: there were none) and a difference (``transforms/model.py``)."""
+    def of(stored: DataFrame | None, difference: DataFrame, key: Sequence[str]) -> BuildRows:
+        """By the rows of before (None: there were none) and a difference (``transforms/model_diff.py``)."""
         written = difference.where(F.col("_op") == "upsert").drop("_op")
         if stored is None:
-            return Rows.at_rest(written)
-        keys, on = difference.select(*map(names.spark, key)), list(key)
-        return Rows(written, stored.join(keys, on, how="left_semi"), stored.join(keys, on, how="left_anti"))
+            return BuildRows.at_rest(written)
+        keys, on = difference.select(*map(names.quote_spark, key)), list(key)
+        return BuildRows(written, stored.join(keys, on, how="left_semi"), stored.join(keys, on, how="left_anti"))
 
     @staticmethod
-    def at_rest(rows: DataFrame) -> Rows:
+    def at_rest(rows: DataFrame) -> BuildRows:
         """Of a model that is looked at as if all of it had just been written."""
-        return Rows(rows, rows.limit(0), rows.limit(0))
+        return BuildRows(rows, rows.limit(0), rows.limit(0))
 
 
-def breaks(rule: RowRule, rows: DataFrame) -> Column:
+def is_violation(rule: RowRule, rows: DataFrame) -> Column:
     """Whether a row breaks a rule, never NULL; *rows* tell the columns' types. Raises what Spark says of the
     expression.
     """
     if isinstance(rule, Expression):
         return F.coalesce(~F.expr(rule.sql), F.lit(False))
-    column = F.col(names.spark(rule.column))
+    column = F.col(names.quote_spark(rule.column))
     if isinstance(rule, NotNull):
         return column.isNull()
     kind = rows.schema[rule.column].dataType
@@ -60,38 +60,38 @@ def breaks(rule: RowRule, rows: DataFrame) -> Column:
     return column.isNotNull() & _all(is_other)
 
 
-def broken(rule: RowRule | Unique | SemiAdditive, rows: Rows) -> DataFrame:
+def violations(rule: RowRule | Unique | SemiAdditive, rows: BuildRows) -> DataFrame:
     """The rows that break a rule, as far as the build may have brought it about."""
     if isinstance(rule, Unique):
-        return _twins(rule.columns, rows)
+        return _duplicates(rule.columns, rows)
     if isinstance(rule, SemiAdditive):
-        return _uneven(rule, rows)
-    return rows.written.where(breaks(rule, rows.written))
+        return _semi_additive_violations(rule, rows)
+    return rows.written.where(is_violation(rule, rows.written))
 
 
-def orphans(rule: Relationship, rows: Rows, parents: DataFrame, left: DataFrame | None = None) -> DataFrame:
+def orphans(rule: Relationship, rows: BuildRows, parents: DataFrame, left: DataFrame | None = None) -> DataFrame:
     """The rows whose parent is not among ``parents``: of those that are written, and of the others those that hold one
     of the values that ``left`` the parents (one column; None: none did).
     """
-    column = F.col(names.spark(rule.column))
+    column = F.col(names.quote_spark(rule.column))
     children = rows.written.where(column.isNotNull())
     if left is not None:
-        gone = left.select(F.col(names.spark(left.columns[0])).alias("__left"))
+        gone = left.select(F.col(names.quote_spark(left.columns[0])).alias("__left"))
         children = children.unionByName(rows.rest.join(gone, column == F.col("__left"), how="left_semi"))
-    known = parents.select(F.col(names.spark(rule.field)).alias("__parent"))
+    known = parents.select(F.col(names.quote_spark(rule.field)).alias("__parent"))
     return children.join(known, column == F.col("__parent"), how="left_anti")
 
 
-def _twins(columns: Sequence[str], rows: Rows) -> DataFrame:
-    on, quoted = list(columns), [names.spark(column) for column in columns]
+def _duplicates(columns: Sequence[str], rows: BuildRows) -> DataFrame:
+    on, quoted = list(columns), [names.quote_spark(column) for column in columns]
     near = rows.whole.join(rows.written.select(*quoted).distinct(), on, how="left_semi")
     repeated = near.groupBy(*quoted).agg(F.count("*").alias("__count")).where("__count > 1").select(*quoted)
     return near.join(repeated, on, how="left_semi")
 
 
-def _uneven(rule: SemiAdditive, rows: Rows) -> DataFrame:
+def _semi_additive_violations(rule: SemiAdditive, rows: BuildRows) -> DataFrame:
     """Balances without a place or a moment, two of one moment, and those behind a gap."""
-    by, over = [names.spark(column) for column in rule.by], F.col(names.spark(rule.over))
+    by, over = [names.quote_spark(column) for column in rule.by], F.col(names.quote_spark(rule.over))
     is_placed = _all([F.col(column).isNotNull() for column in by]) & over.isNotNull()
     touched = rows.written.select(*by).unionByName(rows.gone.select(*by)).distinct()
     near = rows.whole.where(is_placed).join(touched, list(rule.by), how="left_semi")

@@ -24,7 +24,7 @@ _PLAIN: Mapping[type[T.DataType], dict[str, Any]] = {
 }
 
 
-def event_schema(feed: Feed, key: T.StructType, image: T.StructType) -> dict[str, Any]:
+def build_json_schema(feed: Feed, key: T.StructType, image: T.StructType) -> dict[str, Any]:
     """What every event of this version of the feed holds; ``key`` and ``image`` as ``events.images`` has them.
 
     Columns may be NULL, since an expression or an unknown value can make them so; those of the key may not.

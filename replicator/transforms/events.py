@@ -18,17 +18,17 @@ from replicator import names
 from replicator.debezium.widening import widen
 from replicator.spec import Feed
 from replicator.transforms import merge
-from replicator.transforms.columns.layout import normal
-from replicator.transforms.history import on_calendar
-from replicator.transforms.in_json import told_keys
-from replicator.transforms.live import shown_name
+from replicator.transforms.columns.layout import normalize_type
+from replicator.transforms.history import to_timestamp
+from replicator.transforms.json_values import stringify_map_keys
+from replicator.transforms.live import source_spelling
 from replicator.transforms.merge import SYSTEM_COLUMNS
-from replicator.transforms.shown import JSON
+from replicator.transforms.user_view import JSON_OPTIONS
 
 CREATE, READ, UPDATE, DELETE = "create", "read", "update", "delete"
 """``read``: a row that was there when the feed began."""
 
-_HERE = "_replicator_"
+_PREFIX = "_replicator_"
 
 
 def images(stored: DataFrame, keys: Sequence[str], feed: Feed) -> DataFrame:
@@ -42,30 +42,30 @@ def images(stored: DataFrame, keys: Sequence[str], feed: Feed) -> DataFrame:
     is_silver = "_deleted" in stored.columns
     carried = [name for name in (*SYSTEM_COLUMNS, "_at") if is_silver and name in stored.columns]
     own = [field for field in stored.schema if field.name not in carried]
-    named = {field.name: shown_name(field) if is_silver else field.name for field in own}
-    system = [F.col(name).alias(f"{_HERE}{name}") for name in carried]
-    rows = stored.select(*[F.col(names.spark(at)).alias(name) for at, name in named.items()], *system)
+    named = {field.name: source_spelling(field) if is_silver else field.name for field in own}
+    system = [F.col(name).alias(f"{_PREFIX}{name}") for name in carried]
+    rows = stored.select(*[F.col(names.quote_spark(at)).alias(name) for at, name in named.items()], *system)
     shown = F.lit(True) if feed.where is None else F.coalesce(F.expr(feed.where), F.lit(False))
     nothing = F.lit(None).cast("string")
-    known = F.col(f"{_HERE}_column_seq") if is_silver else None
+    known = F.col(f"{_PREFIX}_column_seq") if is_silver else None
     return rows.select(
-        F.struct(*[_plain(rows, named[key], _name_of_key(named[key], feed)) for key in keys]).alias("key"),
-        F.when((~F.col(f"{_HERE}_deleted") & shown) if is_silver else shown, _image(rows, feed, is_silver)).alias(
+        F.struct(*[_key_column(rows, named[key], _name_of_key(named[key], feed)) for key in keys]).alias("key"),
+        F.when((~F.col(f"{_PREFIX}_deleted") & shown) if is_silver else shown, _image(rows, feed, is_silver)).alias(
             "image"
         ),
-        (F.col(f"{_HERE}_seq") if is_silver else nothing).alias("sequence"),
+        (F.col(f"{_PREFIX}_seq") if is_silver else nothing).alias("sequence"),
         (nothing if known is None else F.to_json(known)).alias("known"),
-        (F.col(f"{_HERE}_source_ts_ms") if is_silver else nothing.cast("bigint")).alias("time"),
+        (F.col(f"{_PREFIX}_source_ts_ms") if is_silver else nothing.cast("bigint")).alias("time"),
         (F.lit(True) if known is None else _is_complete(known)).alias("complete"),
-        *([F.col(f"{_HERE}_at").alias("at")] if "_at" in carried else []),
+        *([F.col(f"{_PREFIX}_at").alias("at")] if "_at" in carried else []),
     )
 
 
-def aligned(before: DataFrame, after: DataFrame) -> DataFrame:
+def align_columns(before: DataFrame, after: DataFrame) -> DataFrame:
     """An older version at rest with the columns that there are now: one that came later was NULL."""
     held = set(before.columns)
     columns = [
-        (F.col(names.spark(field.name)) if field.name in held else F.lit(None))
+        (F.col(names.quote_spark(field.name)) if field.name in held else F.lit(None))
         .cast(field.dataType)
         .alias(field.name, metadata=field.metadata)
         for field in after.schema
@@ -73,14 +73,14 @@ def aligned(before: DataFrame, after: DataFrame) -> DataFrame:
     return before.select(*columns)
 
 
-def retyped(before: DataFrame, after: DataFrame) -> list[str]:
+def incompatible_types(before: DataFrame, after: DataFrame) -> list[str]:
     """Columns of both whose type now does not hold each value of the type before: the name has gone to other values."""
     now = dict(after.dtypes)
     both = [(column, kind, now[column]) for column, kind in before.dtypes if column in now]
-    return [column for column, kind, other in both if normal(widen(kind, other) or "") != normal(other)]
+    return [column for column, kind, other in both if normalize_type(widen(kind, other) or "") != normalize_type(other)]
 
 
-def tells(feed: Feed, stored: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> bool:
+def depends_on(feed: Feed, stored: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> bool:
     """Whether events of the feed depend on one of these columns at rest."""
     if not feed.select or set(keys) & set(columns):
         return True
@@ -91,22 +91,22 @@ def tells(feed: Feed, stored: DataFrame, keys: Sequence[str], columns: Sequence[
     return False
 
 
-def changed(before: DataFrame, after: DataFrame) -> DataFrame:
+def from_images(before: DataFrame, after: DataFrame) -> DataFrame:
     """One row per key whose image is not the same on both sides: the columns of :func:`images` as they are after, with
     ``before``, ``after`` and ``op`` in place of ``image``. A key that is gone after has what it had before.
     """
     old = before.select(
-        F.to_json("key", JSON).alias("_text"), *[F.col(name).alias(f"_was_{name}") for name in before.columns]
+        F.to_json("key", JSON_OPTIONS).alias("_text"), *[F.col(name).alias(f"_was_{name}") for name in before.columns]
     )
-    both = after.withColumn("_text", F.to_json("key", JSON)).join(old, "_text", how="full")
+    both = after.withColumn("_text", F.to_json("key", JSON_OPTIONS)).join(old, "_text", how="full")
     told = [F.coalesce(name, f"_was_{name}").alias(name) for name in after.columns if name != "image"]
     was, is_ = F.col("_was_image"), F.col("image")
     op = F.when(was.isNull(), CREATE).when(is_.isNull(), DELETE).otherwise(UPDATE)
-    same = F.to_json(F.struct(was.alias("v")), JSON) == F.to_json(F.struct(is_.alias("v")), JSON)
+    same = F.to_json(F.struct(was.alias("v")), JSON_OPTIONS) == F.to_json(F.struct(is_.alias("v")), JSON_OPTIONS)
     return both.where(~same).select(*told, was.alias("before"), is_.alias("after"), op.alias("op"))
 
 
-def begun(rows: DataFrame) -> DataFrame:
+def from_snapshot(rows: DataFrame) -> DataFrame:
     """The same of rows that are there when a feed begins."""
     nothing = F.lit(None).cast(rows.schema["image"].dataType)
     told = [name for name in rows.columns if name != "image"]
@@ -114,7 +114,7 @@ def begun(rows: DataFrame) -> DataFrame:
     return seen.select(*told, nothing.alias("before"), F.col("image").alias("after"), F.lit(READ).alias("op"))
 
 
-def told(records: DataFrame) -> DataFrame:
+def from_records(records: DataFrame) -> DataFrame:
     """The same of single records: images with ``letter`` (Debezium's op), ``was`` (the image before) and ``had`` (the
     record tells it). A row that was never of the feed is no change of it; of one that may have been, others hear that
     it is gone.
@@ -132,11 +132,11 @@ def told(records: DataFrame) -> DataFrame:
     return seen.where(F.col("op").isNotNull())
 
 
-def events(changes: DataFrame, feed: Feed, identity: Column, place: Column, source: Column) -> DataFrame:
+def to_messages(changes: DataFrame, feed: Feed, identity: Column, place: Column, source: Column) -> DataFrame:
     """Changes as an ``Outlet`` takes them. ``identity`` is what makes an event the same one whenever it is sent, beside
     feed, version and key; ``place`` orders those of a key, ``source`` says where it comes from.
     """
-    key = F.to_json("key", JSON)
+    key = F.to_json("key", JSON_OPTIONS)
     told = changes.withColumn("_key", key).withColumn(
         "_id",
         F.substring(F.sha2(F.to_json(F.struct(F.lit(feed.name), F.lit(feed.version), key, identity)), 256), 1, 32),
@@ -146,7 +146,7 @@ def events(changes: DataFrame, feed: Feed, identity: Column, place: Column, sour
         F.lit(feed.name).alias("type"),
         F.lit(feed.version).alias("version"),
         "op",
-        on_calendar(F.col("time")).alias("time"),
+        to_timestamp(F.col("time")).alias("time"),
         "key",
         "before",
         "after",
@@ -155,7 +155,7 @@ def events(changes: DataFrame, feed: Feed, identity: Column, place: Column, sour
     )
     sent = told.select(
         F.col("_key").alias("key"),
-        F.to_json(value, JSON).alias("value"),
+        F.to_json(value, JSON_OPTIONS).alias("value"),
         _headers(feed, F.col("_id"), place).alias("headers"),
         F.concat(place, F.lit(" ")).alias("place"),
         "op",
@@ -187,16 +187,16 @@ def _headers(feed: Feed, identity: Column, place: Column) -> Column:
 def _image(rows: DataFrame, feed: Feed, is_silver: bool) -> Column:
     """What others see of a row: of gold without its own columns, which begin with ``_``."""
     wanted = dict(feed.select) or {
-        name: names.spark(name)
+        name: names.quote_spark(name)
         for name in rows.columns
-        if not (name.startswith(_HERE) if is_silver else name.startswith("_"))
+        if not (name.startswith(_PREFIX) if is_silver else name.startswith("_"))
     }
     kinds = rows.select(*[F.expr(text).alias(name) for name, text in wanted.items()]).schema
     return F.struct(*[_as_json(F.expr(text), kinds[name].dataType).alias(name) for name, text in wanted.items()])
 
 
-def _plain(rows: DataFrame, column: str, name: str) -> Column:
-    return _as_json(F.col(names.spark(column)), rows.schema[column].dataType).alias(name)
+def _key_column(rows: DataFrame, column: str, name: str) -> Column:
+    return _as_json(F.col(names.quote_spark(column)), rows.schema[column].dataType).alias(name)
 
 
 def _name_of_key(column: str, feed: Feed) -> str:
@@ -206,7 +206,7 @@ def _name_of_key(column: str, feed: Feed) -> str:
 
 def _as_json(value: Column, kind: T.DataType) -> Column:
     wanted = _of_json(kind)
-    return value if wanted == kind else told_keys(value, kind).cast(wanted)
+    return value if wanted == kind else stringify_map_keys(value, kind).cast(wanted)
 
 
 def _of_json(kind: T.DataType) -> T.DataType:

@@ -16,44 +16,50 @@ def fold(changes: DataFrame, keys: Sequence[str], unknown: Collection[str]) -> D
     """Decoded changes -> one silver-shaped row per key.
 
     Expects the table's columns, ``_seq``, ``_deleted``, ``_source_ts_ms`` and ``_unavailable ARRAY<STRING>``
-    (names of the columns that the change does not know; NULL or empty: it knows them all). ``unknown`` are the columns
-    that some change of the batch does not know (:func:`unknown`): where there is none, the newest change of a
-    key wins whole, which gives the same bytes (M6, P9).
+    (names of the columns that the change does not know; NULL or empty: it knows them all). ``unknown`` are the
+    columns that some change of the batch does not know (:func:`unknown_columns`): where there is none, the newest
+    change of a key wins whole, which gives the same bytes (M6, P9).
     """
     columns = [c for c in changes.columns if c not in (*merge.SYSTEM_COLUMNS, "_unavailable")]
     lacking = [column for column in columns if column in unknown and column not in keys]  # Kafka's key tells a row's
-    return _registers(changes, columns, keys, lacking) if lacking else _newest(changes, columns, keys)
+    return _fold_registers(changes, columns, keys, lacking) if lacking else _take_newest(changes, columns, keys)
 
 
-def unknown() -> Column:
+def unknown_columns() -> Column:
     """ARRAY<STRING>, of all changes of a batch: the columns that some change does not know."""
     return F.array_distinct(F.flatten(F.collect_set("_unavailable")))
 
 
-def _newest(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> DataFrame:
-    newest_first = Window.partitionBy(*map(names.spark, keys)).orderBy(F.col("_seq").desc())
+def _take_newest(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> DataFrame:
+    newest_first = Window.partitionBy(*map(names.quote_spark, keys)).orderBy(F.col("_seq").desc())
     ranked = changes.withColumn("_rank", F.row_number().over(newest_first))
-    registers = [cleared(column, keys).alias(column) for column in columns]
+    registers = [value_unless_deleted(column, keys).alias(column) for column in columns]
     nothing = F.lit(None).cast("map<string,string>").alias("_column_seq")
     return ranked.where(F.col("_rank") == 1).select(*registers, "_seq", "_deleted", nothing, "_source_ts_ms")
 
 
-def _registers(changes: DataFrame, columns: Sequence[str], keys: Sequence[str], lacking: Sequence[str]) -> DataFrame:
+def _fold_registers(
+    changes: DataFrame, columns: Sequence[str], keys: Sequence[str], lacking: Sequence[str]
+) -> DataFrame:
     """Each register takes the value at its greatest position; those that every change knows go together."""
     at = {column: f"@{index}" for index, column in enumerate(lacking)}  # no column can have such a name
     alike = [column for column in columns if column not in lacking and column not in keys]
     placed = changes.select(
-        *map(names.spark, keys),
-        *[cleared(column, keys).alias(column) for column in at],
-        *([F.struct(*[cleared(column, keys).alias(column) for column in alike]).alias("@row")] if alike else []),
+        *map(names.quote_spark, keys),
+        *[value_unless_deleted(column, keys).alias(column) for column in at],
+        *(
+            [F.struct(*[value_unless_deleted(column, keys).alias(column) for column in alike]).alias("@row")]
+            if alike
+            else []
+        ),
         "_seq",
         "_deleted",
         "_source_ts_ms",
         merge.default_position(F.col("_seq"), F.col("_deleted")).alias("@place"),
-        *[place(column).alias(at[column]) for column in at],
+        *[register_position(column).alias(at[column]) for column in at],
     )
-    folded = placed.groupBy(*map(names.spark, keys)).agg(
-        *[F.max_by(names.spark(column), at[column]).alias(column) for column in at],
+    folded = placed.groupBy(*map(names.quote_spark, keys)).agg(
+        *[F.max_by(names.quote_spark(column), at[column]).alias(column) for column in at],
         *[F.max(at[column]).alias(at[column]) for column in at],
         *([F.max_by("@row", "@place").alias("@row")] if alike else []),
         F.max("@place").alias("@place"),
@@ -63,7 +69,7 @@ def _registers(changes: DataFrame, columns: Sequence[str], keys: Sequence[str], 
     )
     values = {column: F.col("@row").getField(column).alias(column) for column in alike}
     return folded.select(
-        *[values.get(column, F.col(names.spark(column))) for column in columns],
+        *[values.get(column, F.col(names.quote_spark(column))) for column in columns],
         "_seq",
         "_deleted",
         _column_seq(at, alike).alias("_column_seq"),
@@ -74,17 +80,17 @@ def _registers(changes: DataFrame, columns: Sequence[str], keys: Sequence[str], 
 def _column_seq(at: Mapping[str, str], alike: Sequence[str]) -> Column:
     seq, deleted, rest = F.col("_seq"), F.col("_deleted"), F.col("@place")
     own = [expressions.struct({"key": F.lit(column), "value": F.col(place)}) for column, place in at.items()]
-    others = F.when(rest != merge.default_position(seq, deleted), merge.all_at(alike, rest))
-    return merge.differing(F.concat(F.array(*own), F.coalesce(others, merge.nowhere())), seq, deleted)
+    others = F.when(rest != merge.default_position(seq, deleted), merge.same_position(alike, rest))
+    return merge.non_default_positions(F.concat(F.array(*own), F.coalesce(others, merge.no_positions())), seq, deleted)
 
 
-def cleared(column: str, keys: Sequence[str]) -> Column:
+def value_unless_deleted(column: str, keys: Sequence[str]) -> Column:
     """A deleted row keeps its key and nothing else (M1)."""
-    value = F.col(names.spark(column))
+    value = F.col(names.quote_spark(column))
     return value if column in keys else F.when(~F.col("_deleted"), value)
 
 
-def place(column: str) -> Column:
+def register_position(column: str) -> Column:
     """A register's position in one change: its ``_seq``, ``_seq-`` under a delete, or '' where it is not known."""
     unknown = F.coalesce(F.array_contains("_unavailable", column), F.lit(False)) & ~F.col("_deleted")
     return F.when(unknown, F.lit("")).otherwise(merge.default_position(F.col("_seq"), F.col("_deleted")))

@@ -24,13 +24,13 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.debezium import position
-from replicator.transforms import merge, shown
+from replicator.transforms import merge, user_view
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 COLUMNS = ("__START_AT", "__END_AT", "__START_TIME", "__END_TIME")
 """What a history table has between the source's columns and SYSTEM_COLUMNS. The first two are Spark AUTO CDC's."""
 
-KEY = shown.START
+KEY = user_view.START_AT
 """What tells the rows of one source key apart."""
 
 Truncates = Mapping[str, int | None]
@@ -38,7 +38,7 @@ Truncates = Mapping[str, int | None]
 
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _MOMENT = "STRUCT<at: STRING, ms: BIGINT>"
-_WAS = (
+_STORED_TYPE = (
     "STRUCT<start: STRING, end: STRING, end_time: TIMESTAMP, seq: STRING, places: ARRAY<STRUCT<c: STRING, p: STRING>>>"
 )
 
@@ -51,7 +51,7 @@ def states(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     is_partial = ~F.col("_deleted") & (F.size(unsent) > 0)
 
     def value(column: str) -> Column:
-        own = F.col(names.spark(column))
+        own = F.col(names.quote_spark(column))
         return (own if column in keys else F.when(~F.col("_deleted"), own)).alias(column)
 
     return changes.select(
@@ -79,32 +79,32 @@ def difference(
     reach which the table does not know yet. ``partial``: some row or change has a ``_column_seq``. ``by_record``: two
     records of one place are two changes, as where time orders them and ties (Q9).
     """
-    rows = _together(stored, changed)
+    rows = _union_stored(stored, changed)
     placed = rows.withColumn("_place", F.col("_seq") if by_record else _place())
-    steps = (_joined if partial else _newest)(placed, keys, truncates)
-    return _differing(_intervals(steps, keys, truncates))
+    steps = (_steps_of_registers if partial else _steps_of_whole_rows)(placed, keys, truncates)
+    return _changed_rows(_intervals(steps, keys, truncates))
 
 
-def holds() -> Column:
+def is_interval() -> Column:
     """Whether a row of a history table is an interval."""
     return F.col("__END_AT").isNull() | (F.col("__END_AT") > F.col("__START_AT"))
 
 
-def _together(stored: DataFrame | None, changed: DataFrame) -> DataFrame:
+def _union_stored(stored: DataFrame | None, changed: DataFrame) -> DataFrame:
     """Both as steps to be joined: ``_was`` is what the table says of a row now, NULL for a change."""
-    fresh = changed.select("*", F.col("_seq").alias("__START_AT"), F.lit(None).cast(_WAS).alias("_was"))
+    fresh = changed.select("*", F.col("_seq").alias("__START_AT"), F.lit(None).cast(_STORED_TYPE).alias("_was"))
     if stored is None:
         return fresh
-    was = F.struct("__START_AT", "__END_AT", "__END_TIME", "_seq", F.map_entries("_column_seq")).cast(_WAS)
+    was = F.struct("__START_AT", "__END_AT", "__END_TIME", "_seq", F.map_entries("_column_seq")).cast(_STORED_TYPE)
     present = [c for c in stored.columns if c not in COLUMNS]
-    known = stored.select(*map(names.spark, present), "__START_AT", was.alias("_was"))
+    known = stored.select(*map(names.quote_spark, present), "__START_AT", was.alias("_was"))
     return known.unionByName(fresh, allowMissingColumns=True)
 
 
 def _place() -> Column:
     """Records of one place are one change, delivered again; without positions each is a change of its own (Q8)."""
     seq = F.col("_seq")
-    return F.when(position.is_by_offset(seq), seq).otherwise(position.place(seq))
+    return F.when(position.is_by_offset(seq), seq).otherwise(position.without_offset(seq))
 
 
 def _registers(rows: DataFrame, keys: Sequence[str]) -> list[str]:
@@ -113,11 +113,11 @@ def _registers(rows: DataFrame, keys: Sequence[str]) -> list[str]:
 
 
 def _of_place(keys: Sequence[str]) -> WindowSpec:
-    return Window.partitionBy(*map(names.spark, keys), "_place")
+    return Window.partitionBy(*map(names.quote_spark, keys), "_place")
 
 
 def _of_key(keys: Sequence[str], order: Column) -> WindowSpec:
-    return Window.partitionBy(*map(names.spark, keys)).orderBy(order)
+    return Window.partitionBy(*map(names.quote_spark, keys)).orderBy(order)
 
 
 def _one_per_place(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -125,7 +125,7 @@ def _one_per_place(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     alike = _of_place(keys)
     newest_first = alike.orderBy(F.col("_seq").desc(), F.col("_was").isNull())
     ranked = rows.select(
-        *[F.col(names.spark(c)) for c in rows.columns if c not in ("__START_AT", "_was")],
+        *[F.col(names.quote_spark(c)) for c in rows.columns if c not in ("__START_AT", "_was")],
         F.min("__START_AT").over(alike).alias("__START_AT"),
         F.first("_was", ignorenulls=True).over(alike).alias("_was"),
         F.row_number().over(newest_first).alias("_rank"),
@@ -133,20 +133,20 @@ def _one_per_place(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     return ranked.where(F.col("_rank") == 1).drop("_rank")
 
 
-def _newest(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:  # noqa: ARG001 - as _joined
+def _steps_of_whole_rows(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:  # noqa: ARG001 - as _joined
     """Where every change is whole, its place has what its newest record says (M6)."""
     return _one_per_place(rows, keys)
 
 
-def _joined(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:
+def _steps_of_registers(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:
     """Each register takes the value at its greatest position up to the place; a truncate in between clears it (T2)."""
     at = {column: f"@{index}" for index, column in enumerate(_registers(rows, keys))}  # no column can have such a name
-    steps = _one_per_place(_so_far(rows, keys, at), keys)
+    steps = _one_per_place(_running_state(rows, keys, at), keys)
     steps = steps.withColumn("_cut", _last_before(F.col("_newest"), truncates))
     positions = {column: F.greatest(F.col(place), F.col("_cut")) for column, place in at.items()}
     return steps.select(
-        *map(names.spark, keys),
-        *[F.when(F.col(at[c]) == positions[c], F.col(names.spark(c))).alias(c) for c in at],
+        *map(names.quote_spark, keys),
+        *[F.when(F.col(at[c]) == positions[c], F.col(names.quote_spark(c))).alias(c) for c in at],
         F.col("_newest").alias("_seq"),
         "_deleted",
         merge.column_positions(positions, F.col("_newest"), F.col("_deleted")).alias("_column_seq"),
@@ -157,7 +157,7 @@ def _joined(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataF
     )
 
 
-def _so_far(rows: DataFrame, keys: Sequence[str], at: Mapping[str, str]) -> DataFrame:
+def _running_state(rows: DataFrame, keys: Sequence[str], at: Mapping[str, str]) -> DataFrame:
     """Each row with what those of its key up to its place come to: of a register the value at its greatest position,
     which stands in the column that ``at`` names.
     """
@@ -170,10 +170,10 @@ def _so_far(rows: DataFrame, keys: Sequence[str], at: Mapping[str, str]) -> Data
     is_stored = F.col("_was").isNotNull()
 
     def value(column: str) -> Column:
-        return F.max_by(names.spark(column), F.struct(at[column], is_stored)).over(so_far).alias(column)
+        return F.max_by(names.quote_spark(column), F.struct(at[column], is_stored)).over(so_far).alias(column)
 
     return placed.select(
-        *map(names.spark, keys),
+        *map(names.quote_spark, keys),
         *map(value, at),
         *[F.max(place).over(so_far).alias(place) for place in at.values()],
         "_seq",
@@ -186,7 +186,7 @@ def _so_far(rows: DataFrame, keys: Sequence[str], at: Mapping[str, str]) -> Data
     )
 
 
-def _moments(truncates: Truncates) -> Column:
+def _truncate_array(truncates: Truncates) -> Column:
     told = [{"at": at, "ms": ms} for at, ms in sorted(truncates.items())]
     return F.from_json(F.lit(json.dumps(told)), f"ARRAY<{_MOMENT}>")
 
@@ -195,14 +195,14 @@ def _last_before(seq: Column, truncates: Truncates) -> Column:
     """The position at which the last truncate below a change left every column; NULL: there is none."""
     if not truncates:
         return F.lit(None).cast("string")
-    below = F.filter(_moments(truncates), lambda each: each["at"] < seq)
+    below = F.filter(_truncate_array(truncates), lambda each: each["at"] < seq)
     return F.concat(F.array_max(below)["at"], F.lit("-"))
 
 
 def _first_after(seq: Column, truncates: Truncates) -> Column:
     if not truncates:
         return F.lit(None).cast(_MOMENT)
-    return F.array_min(F.filter(_moments(truncates), lambda each: each["at"] > seq))
+    return F.array_min(F.filter(_truncate_array(truncates), lambda each: each["at"] > seq))
 
 
 def _intervals(steps: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:
@@ -212,21 +212,21 @@ def _intervals(steps: DataFrame, keys: Sequence[str], truncates: Truncates) -> D
     image = F.struct(*compared, _unknown().alias("_unknown"))
     cut = steps.withColumn("_cut", _first_after(F.col("_seq"), truncates)).withColumn("_image", image)
     before = F.lag(F.struct("_deleted", "_cut", "_image")).over(_of_key(keys, F.col("_place")))
-    told = cut.withColumn("_before", before).withColumn("_goes_on", _goes_on()).drop("_before", "_image")
+    told = cut.withColumn("_before", before).withColumn("_goes_on", _repeats_previous()).drop("_before", "_image")
     later_first = _of_key(keys, F.col("_place").desc()).rowsBetween(Window.unboundedPreceding, -1)
     moment = F.struct(F.col("__START_AT").alias("at"), F.col("_source_ts_ms").alias("ms")).cast(_MOMENT)
     following = F.last(F.when(~F.col("_goes_on"), moment), ignorenulls=True).over(later_first)
     holds = ~F.col("_deleted") & ~F.col("_goes_on")
     ended = told.withColumn("_end", F.when(holds, F.least(following, F.col("_cut"))).otherwise(moment))
     return ended.select(
-        *[F.col(names.spark(c)) for c in told.columns if c not in ("_cut", "_goes_on", "_place")],
+        *[F.col(names.quote_spark(c)) for c in told.columns if c not in ("_cut", "_goes_on", "_place")],
         F.col("_end.at").alias("__END_AT"),
-        on_calendar(F.col("_source_ts_ms")).alias("__START_TIME"),
-        on_calendar(F.col("_end.ms")).alias("__END_TIME"),
+        to_timestamp(F.col("_source_ts_ms")).alias("__START_TIME"),
+        to_timestamp(F.col("_end.ms")).alias("__END_TIME"),
     )
 
 
-def _goes_on() -> Column:
+def _repeats_previous() -> Column:
     """Whether a step only repeats the row that was there: the same values, and nothing in between took it away."""
     was, cut = F.col("_before._deleted"), F.col("_before._cut.at")
     undisturbed = cut.isNull() | (cut > F.col("_seq"))
@@ -236,8 +236,8 @@ def _goes_on() -> Column:
 
 def _comparable(column: str, kind: str) -> Column:
     """Maps cannot be compared: their text can."""
-    value = F.col(names.spark(column))
-    return F.to_json(F.struct(value), shown.JSON) if "map<" in kind else value
+    value = F.col(names.quote_spark(column))
+    return F.to_json(F.struct(value), user_view.JSON_OPTIONS) if "map<" in kind else value
 
 
 def _unknown() -> Column:
@@ -246,17 +246,17 @@ def _unknown() -> Column:
     return F.coalesce(F.transform(entries, lambda each: each["key"]), F.array().cast("array<string>"))
 
 
-def on_calendar(ms: Column) -> Column:
+def to_timestamp(ms: Column) -> Column:
     """A time by a source's clock; NULL where no calendar can show it: an event may say any number."""
     return F.when(ms.between(_FIRST_MS, _LAST_MS), F.timestamp_millis(ms))
 
 
-def _differing(rows: DataFrame) -> DataFrame:
+def _changed_rows(rows: DataFrame) -> DataFrame:
     """Rows that are new or not as the table has them, and those whose interval begins elsewhere now."""
-    is_ = F.struct("__START_AT", "__END_AT", "__END_TIME", "_seq", F.map_entries("_column_seq")).cast(_WAS)
+    is_ = F.struct("__START_AT", "__END_AT", "__END_TIME", "_seq", F.map_entries("_column_seq")).cast(_STORED_TYPE)
     upsert = F.when(~F.col("_was").eqNullSafe(is_), F.struct(F.lit("upsert").alias("op"), F.col(KEY).alias("at")))
     moved = F.col("_was.start") != F.col(KEY)
     delete = F.when(moved, F.struct(F.lit("delete").alias("op"), F.col("_was.start").alias("at")))
-    others = [F.col(names.spark(c)) for c in rows.columns if c not in (KEY, "_was")]
+    others = [F.col(names.quote_spark(c)) for c in rows.columns if c not in (KEY, "_was")]
     each = rows.select(*others, F.explode(F.array_compact(F.array(upsert, delete))).alias("_each"))
     return each.select(*others, F.col("_each.at").alias(KEY), F.col("_each.op").alias("_op"))

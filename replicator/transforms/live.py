@@ -11,7 +11,7 @@ from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 
-def live(rows: DataFrame, *extra: str) -> DataFrame:
+def select_live(rows: DataFrame, *extra: str) -> DataFrame:
     """One row per live key: the source's columns in its spelling, and ``extra`` ones of ours (``_source_ts_ms``).
 
     Of a history one row per interval, with ``history.COLUMNS``. A table that is not silver (gold) comes back as it is.
@@ -19,14 +19,14 @@ def live(rows: DataFrame, *extra: str) -> DataFrame:
     if "_deleted" not in rows.columns:
         return rows
     columns = [
-        F.col(names.spark(field.name)).alias(shown_name(field))
+        F.col(names.quote_spark(field.name)).alias(source_spelling(field))
         for field in rows.schema
         if field.name not in SYSTEM_COLUMNS
     ]
-    is_shown = history.holds() if history.KEY in rows.columns else ~F.col("_deleted")
+    is_shown = history.is_interval() if history.KEY in rows.columns else ~F.col("_deleted")
     return rows.where(is_shown).select(*columns, *extra)
 
 
-def shown_name(field: StructField) -> str:
+def source_spelling(field: StructField) -> str:
     """The source's own spelling of a stored column."""
     return field.metadata.get("name") or names.decode(field.name)

@@ -22,12 +22,12 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.errors import SchemaRefused
 from replicator.jvm import expressions
-from replicator.transforms import shown
+from replicator.transforms import user_view
 
-SYSTEM_COLUMNS = shown.SYSTEM_COLUMNS
+SYSTEM_COLUMNS = user_view.SYSTEM_COLUMNS
 """What silver adds behind the source's columns, in this order."""
 
-_PLACED = "ARRAY<STRUCT<key: STRING, value: STRING>>"
+_POSITIONS_TYPE = "ARRAY<STRUCT<key: STRING, value: STRING>>"
 
 SYSTEM_DDL = "_seq STRING, _deleted BOOLEAN, _column_seq MAP<STRING,STRING>, _source_ts_ms BIGINT"
 
@@ -43,11 +43,11 @@ class Sides:
 
     def of_stored(self, column: str) -> Column:
         """A column of the stored row."""
-        return F.col(f"{self.stored}.{names.spark(column)}")
+        return F.col(f"{self.stored}.{names.quote_spark(column)}")
 
     def of_change(self, column: str) -> Column:
         """A column of the change."""
-        return F.col(f"{self.change}.{names.spark(column)}")
+        return F.col(f"{self.change}.{names.quote_spark(column)}")
 
     @property
     def both(self) -> tuple[Callable[[str], Column], Callable[[str], Column]]:
@@ -77,7 +77,7 @@ def is_newer(sides: Sides) -> Column:
     return sides.of_change("_seq") > sides.of_stored("_seq")
 
 
-def changes_something(sides: Sides) -> Column:
+def has_effect(sides: Sides) -> Column:
     """Whether the join differs from the stored row: a newer change, or an older one that fills an unknown column
     (E7).
     """
@@ -91,7 +91,7 @@ def changes_something(sides: Sides) -> Column:
     return is_newer(sides) | F.exists(gaps, filled)
 
 
-def joined(columns: Sequence[str], keys: Sequence[str], sides: Sides) -> dict[str, Column]:
+def merged_columns(columns: Sequence[str], keys: Sequence[str], sides: Sides) -> dict[str, Column]:
     """The joined row as expressions over both sides, for every column but the keys."""
     registers = data_columns(columns, keys)
     newer = is_newer(sides)
@@ -102,18 +102,18 @@ def joined(columns: Sequence[str], keys: Sequence[str], sides: Sides) -> dict[st
     }
     for column in ("_seq", "_deleted", "_source_ts_ms"):
         result[column] = F.when(newer, sides.of_change(column)).otherwise(sides.of_stored(column))
-    entries = _differing(registers, sides, result["_seq"], result["_deleted"])
+    entries = _merged_positions(registers, sides, result["_seq"], result["_deleted"])
     result["_column_seq"] = F.when(~whole, entries)
     return result
 
 
-def join_rows(stored: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+def merge_rows(stored: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Stored rows and changes, one row per key on each side -> the joined table. For formats without a MERGE."""
     sides = Sides()
     columns = stored.columns
     both = stored.alias(sides.stored).join(changes.alias(sides.change), same_key(keys, sides), how="full")
     only_stored, only_change = sides.of_change("_seq").isNull(), sides.of_stored("_seq").isNull()
-    result = joined(columns, keys, sides)
+    result = merged_columns(columns, keys, sides)
 
     def pick(column: str) -> Column:
         met = sides.of_stored(column) if column in keys else result[column]
@@ -136,47 +136,49 @@ def is_unknown(place: Column) -> Column:
 def column_positions(positions: Mapping[str, Column], seq: Column, deleted: Column) -> Column:
     """``_column_seq``: the positions that differ from the default; NULL if none does, and for deleted rows (M3)."""
     placed = [expressions.struct({"key": F.lit(column), "value": place}) for column, place in positions.items()]
-    return differing(F.array(*placed).cast(_PLACED), seq, deleted)
+    return non_default_positions(F.array(*placed).cast(_POSITIONS_TYPE), seq, deleted)
 
 
-def differing(placed: Column, seq: Column, deleted: Column) -> Column:
+def non_default_positions(placed: Column, seq: Column, deleted: Column) -> Column:
     """The same of columns with their positions, ``ARRAY<STRUCT<key, value>>``."""
     default = default_position(seq, deleted)
     entries = F.filter(placed, lambda each: each["value"] != default)
     return F.when(~deleted & (F.size(entries) > 0), F.map_from_entries(entries))
 
 
-def all_at(columns: Sequence[str], place: Column) -> Column:
+def same_position(columns: Sequence[str], place: Column) -> Column:
     """Columns that have one position. Their names are one literal, however many there are."""
-    return F.transform(expressions.texts(columns), lambda column: expressions.struct({"key": column, "value": place}))
+    return F.transform(
+        expressions.string_array(columns), lambda column: expressions.struct({"key": column, "value": place})
+    )
 
 
-def nowhere() -> Column:
+def no_positions() -> Column:
     """No columns, with no positions."""
-    return F.array().cast(_PLACED)
+    return F.array().cast(_POSITIONS_TYPE)
 
 
-def _place(of: Callable[[str], Column]) -> Column:
+def _row_position(of: Callable[[str], Column]) -> Column:
     """The position that one side has for every column without an entry."""
     return default_position(of("_seq"), of("_deleted"))
 
 
 def _wins(column: str, sides: Sides) -> Column:
-    change, stored = (F.coalesce(of("_column_seq")[F.lit(column)], _place(of)) for of in sides.both)
+    change, stored = (F.coalesce(of("_column_seq")[F.lit(column)], _row_position(of)) for of in sides.both)
     return change > stored
 
 
-def _differing(registers: Sequence[str], sides: Sides, seq: Column, deleted: Column) -> Column:
+def _merged_positions(registers: Sequence[str], sides: Sides, seq: Column, deleted: Column) -> Column:
     """Where a side has no entry for a column, it has its default: so few have another position than the row's that they
     are looked up by name, and a table of a thousand columns is planned as one of ten.
     """
     known = [F.coalesce(F.map_keys(of("_column_seq")), F.array().cast("array<string>")) for of in sides.both]
-    rest = F.greatest(*map(_place, sides.both))
-    every = expressions.texts(registers)
+    rest = F.greatest(*map(_row_position, sides.both))
+    every = expressions.string_array(registers)
     named = F.when(rest == default_position(seq, deleted), F.array_intersect(F.array_union(*known), every))
 
     def placed(column: Column) -> Column:
-        place = F.greatest(*[F.coalesce(of("_column_seq")[column], _place(of)) for of in sides.both])
+        place = F.greatest(*[F.coalesce(of("_column_seq")[column], _row_position(of)) for of in sides.both])
         return expressions.struct({"key": column, "value": place})
 
-    return differing(F.transform(F.coalesce(named, every), placed), seq, deleted)
+    return non_default_positions(F.transform(F.coalesce(named, every), placed), seq, deleted)

@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 
 from replicator import names
 
-MOST = 16
+MAX_SPANS = 16
 """Of one column."""
 
 Span = tuple[Any, Any]
@@ -43,14 +43,14 @@ def values(keys: Keys) -> DataFrame | None:
     """A row for each value of each column of each frame, with the numbers of frame and column; None where nothing is
     told of any. NULL is no value.
     """
-    told = [(frame, _told(frame, columns)) for frame, columns in keys]
+    told = [(frame, _rangeable_columns(frame, columns)) for frame, columns in keys]
     kinds = [_kind(frame, column) for frame, columns in told for column in columns]
     number = _LARGE_NUMBER if any(isinstance(kind, T.DecimalType) for kind in kinds) else _NUMBER
     frames = [_values(frame, columns, at, number) for at, (frame, columns) in enumerate(told) if columns]
     return reduce(DataFrame.unionByName, frames).where(F.col("value").isNotNull()) if frames else None
 
 
-def ends(of: DataFrame) -> DataFrame:
+def bounds(of: DataFrame) -> DataFrame:
     """The least and the greatest of the values of each column: ``frame``, ``column``, ``low``, ``high``."""
     return of.groupBy("frame", "column").agg(*_least_and_greatest())
 
@@ -60,28 +60,28 @@ def parts(of: DataFrame, known: Sequence[Row]) -> DataFrame:
     return of.groupBy("frame", "column", _part(known).alias("part")).agg(*_least_and_greatest())
 
 
-def told(keys: Keys, known: Sequence[Row]) -> Sequence[Spans]:
+def to_spans(keys: Keys, known: Sequence[Row]) -> Sequence[Spans]:
     """The spans of the columns of each frame, by the rows of its parts. A frame without a key has none."""
     return [
         {
             column: _spans(known, (at, number), _kind(frame, column))
-            for number, column in enumerate(_told(frame, columns))
+            for number, column in enumerate(_rangeable_columns(frame, columns))
         }
         for at, (frame, columns) in enumerate(keys)
     ]
 
 
-def within(rows: DataFrame, columns: Sequence[str], spans: Spans, keys: Sequence[str]) -> Column:
+def may_match(rows: DataFrame, columns: Sequence[str], spans: Spans, keys: Sequence[str]) -> Column:
     """Whether a row may have one of the keys: its ``columns`` compare with the ``keys``, by which spans are named."""
     conditions = [
-        _among(F.col(names.spark(column)), spans[key])
+        _among(F.col(names.quote_spark(column)), spans[key])
         for column, key in zip(columns, keys, strict=True)
-        if key in spans and _is_told(_kind(rows, column))
+        if key in spans and _is_rangeable(_kind(rows, column))
     ]
     return reduce(and_, conditions, F.lit(True))
 
 
-def meets(spans: Spans, least: Mapping[str, Any], greatest: Mapping[str, Any]) -> bool:
+def overlaps(spans: Spans, least: Mapping[str, Any], greatest: Mapping[str, Any]) -> bool:
     """Whether a file may have one of the keys, by the least and the greatest value of its columns; what is not told of
     it may be anything.
     """
@@ -92,15 +92,15 @@ def meets(spans: Spans, least: Mapping[str, Any], greatest: Mapping[str, Any]) -
     )
 
 
-def _told(frame: DataFrame, columns: Sequence[str]) -> list[str]:
-    return [column for column in columns if _is_told(_kind(frame, column))]
+def _rangeable_columns(frame: DataFrame, columns: Sequence[str]) -> list[str]:
+    return [column for column in columns if _is_rangeable(_kind(frame, column))]
 
 
 def _kind(rows: DataFrame, column: str) -> T.DataType:
     return rows.schema[column].dataType
 
 
-def _is_told(kind: T.DataType) -> bool:
+def _is_rangeable(kind: T.DataType) -> bool:
     return isinstance(kind, (*_WHOLE, T.DateType)) or (isinstance(kind, T.DecimalType) and kind.scale == 0)
 
 
@@ -115,7 +115,7 @@ def _values(rows: DataFrame, columns: Sequence[str], at: int, number: str) -> Da
 
 
 def _value(rows: DataFrame, column: str) -> Column:
-    value = F.col(names.spark(column))
+    value = F.col(names.quote_spark(column))
     return F.unix_date(value) if isinstance(_kind(rows, column), T.DateType) else value
 
 
@@ -149,7 +149,7 @@ def _spans(known: Sequence[Row], of: tuple[int, int], kind: T.DataType) -> list[
 def _joined(parts: Sequence[Span]) -> Iterator[Span]:
     """At most so many spans, apart where most lies between them."""
     gaps = sorted(((after[0] - before[1], at) for at, (before, after) in enumerate(pairwise(parts))), reverse=True)
-    cuts = sorted(at for gap, at in gaps[: MOST - 1] if gap > 1)
+    cuts = sorted(at for gap, at in gaps[: MAX_SPANS - 1] if gap > 1)
     for start, end in pairwise([-1, *cuts, len(parts) - 1] if parts else ()):
         yield parts[start + 1][0], parts[end][1]
 

@@ -1,4 +1,4 @@
-"""Rows and keys, parsed from the texts of records: by Spark's parser, or of many records by :class:`Told`."""
+"""Rows and keys, parsed from the texts of records: by Spark's parser, or of many records by :class:`MemberStruct`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.debezium import members, quoted, texts, types
-from replicator.debezium.decoding import AS_NAMED
-from replicator.debezium.logical import Field
+from replicator.debezium import field_text, json_members, quoting, types
+from replicator.debezium.decoding import FROM_JSON_OPTIONS
+from replicator.debezium.logical_types import Field
 from replicator.jvm import expressions
 
 
@@ -38,45 +38,51 @@ class Struct:
         """The fields that are more than a text as STRING, to see whether something was there: read where the parsed
         struct does not show it, or in every row. None: there are none.
         """
-        odd = {field.name: field.logical for field in self.fields if not texts.shows_itself(field.logical)}
+        odd = {field.name: field.logical for field in self.fields if not field_text.is_read_as_text(field.logical)}
         if not odd:
             return None
         read = self._read(dict.fromkeys(odd, "STRING"))
         if whole:
             return read
-        lacking = [texts.lacks_text(logical, F.col(self.name).getField(name)) for name, logical in odd.items()]
+        lacking = [field_text.needs_text(logical, F.col(self.name).getField(name)) for name, logical in odd.items()]
         return F.when(F.col(self.name).isNotNull() & expressions.any_of(lacking), read)
 
     def bare(self) -> dict[str, Column]:
-        """What must be quoted, as the readings of ``debezium/quoted.py`` find it, each under its own name; where none
+        """What must be quoted, as the readings of ``debezium/quoting.py`` find it, each under its own name; where none
         of it looks so, NULL.
         """
-        asked = {field.name: quoted.readings(field.logical) for field in self.fields if quoted.must_be(field.logical)}
+        asked = {
+            field.name: quoting.probe_types(field.logical)
+            for field in self.fields
+            if quoting.is_required(field.logical)
+        }
         found: dict[str, Column] = {}
         for reading in dict.fromkeys(each for readings in asked.values() for each in readings):
             kinds = {name: readings[reading] for name, readings in asked.items() if reading in readings}
-            doubts = [quoted.looks_so(reading, F.col(self.name).getField(name)) for name in kinds]
+            doubts = [quoting.is_worth_probing(reading, F.col(self.name).getField(name)) for name in kinds]
             found[f"{self.name}_{reading}"] = F.when(expressions.any_of(doubts), self._read(kinds))
         return found
 
     def _read(self, kinds: Mapping[str, str]) -> Column:
-        ddl = f"STRUCT<{', '.join(f'{names.spark(name)}: {kind}' for name, kind in kinds.items())}>"
+        ddl = f"STRUCT<{', '.join(f'{names.quote_spark(name)}: {kind}' for name, kind in kinds.items())}>"
         for step in reversed(self.path):
-            ddl = f"STRUCT<{names.spark(step)}: {ddl}>"
-        return reduce(lambda column, step: column[step], self.path, F.from_json(F.col(self.json), ddl, AS_NAMED))
+            ddl = f"STRUCT<{names.quote_spark(step)}: {ddl}>"
+        return reduce(
+            lambda column, step: column[step], self.path, F.from_json(F.col(self.json), ddl, FROM_JSON_OPTIONS)
+        )
 
 
 @dataclass(frozen=True)
-class Told(Struct):
-    """The same where ``debezium/members.py`` may tell the fields: the parser is asked for those that it does not, and
-    what is told needs no second look at its text, since a number is there or nothing is, and a text had its quotes.
+class MemberStruct(Struct):
+    """The same where ``debezium/json_members.py`` may tell the fields: the parser is asked for those that it does not,
+    and what is told needs no second look at its text, since a number is there or nothing is, and a text had its quotes.
     """
 
     @staticmethod
-    def where_it_can(struct: Struct) -> Struct:
+    def if_supported(struct: Struct) -> Struct:
         """The struct, told if its fields can be."""
-        can = members.can_be(struct.path, struct.kinds)
-        return Told(struct.name, struct.json, struct.path, struct.fields) if can else struct
+        can = json_members.is_supported(struct.path, struct.kinds)
+        return MemberStruct(struct.name, struct.json, struct.path, struct.fields) if can else struct
 
     @property
     def members(self) -> str:
@@ -90,12 +96,12 @@ class Told(Struct):
 
     def tell(self, records: DataFrame) -> Column:
         """What ``members`` is to be, of records with the text."""
-        return members.told(records, self.json, self.path, self.kinds).alias(self.members)
+        return json_members.extract(records, self.json, self.path, self.kinds).alias(self.members)
 
     def parsed(self) -> Column:
         """Every field in its wire type, of a record with its ``members``."""
         found = F.col(self.members)
-        return F.when(found.isNotNull(), members.struct(found, self.kinds)).otherwise(super().parsed())
+        return F.when(found.isNotNull(), json_members.to_struct(found, self.kinds)).otherwise(super().parsed())
 
     def text(self, *, whole: bool) -> Column | None:
         """As of any struct; NULL where it was told."""

@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import position
-from replicator.debezium.verdicts import TOMBSTONE
-from replicator.transforms import compaction
+from replicator.debezium.classification import TOMBSTONE
+from replicator.transforms import lone_tombstones
 
 
 @dataclass(frozen=True)
@@ -47,23 +47,23 @@ class TopicModes:
         known = [F.when(F.col("topic") == name, F.lit(table)) for name, table in told.items()]
         return F.coalesce(*known, F.lit(None).cast("string"))
 
-    def is_timed(self) -> Column:
+    def is_ordered_by_time(self) -> Column:
         """Whether time orders a record, and no position."""
         in_time = F.col("table").isin(*self.by_time) & ~F.col("topic").isin(*self.null_deletes)
         return F.coalesce(in_time, F.lit(False))
 
-    def is_strange(self) -> Column:
+    def has_unknown_shape(self) -> Column:
         """Whether an object has another shape than the records of its topic."""
         topic, unmarked = F.col("topic"), F.col("flat") & ~F.col("rewritten")
         return (topic.isin(*self.enveloped) & F.col("bare")) | (topic.isin(*self.marked) & unmarked)
 
 
-def read(records: DataFrame, modes: TopicModes) -> DataFrame:
+def apply_modes(records: DataFrame, modes: TopicModes) -> DataFrame:
     """Described records with ``rule``, ``reason``, ``op``, ``table``, ``position`` and ``is_snapshot`` as these say."""
-    deletes, carried, timed = modes.deletes(), modes.carried(), modes.is_timed()
+    deletes, carried, timed = modes.deletes(), modes.carried(), modes.is_ordered_by_time()
     without = F.col("topic").isin(*modes.by_offset) & ~timed
     place = (
-        F.when(timed, position.by_time(F.col("source_ts_ms")))
+        F.when(timed, position.from_timestamp(F.col("source_ts_ms")))
         .when(without, F.lit(position.LOWEST))
         .otherwise(F.col("position"))
     )
@@ -73,7 +73,7 @@ def read(records: DataFrame, modes: TopicModes) -> DataFrame:
     return records.select(
         *[column for column in records.columns if column not in replaced],
         F.when(~deletes, F.when(_is_lone(), TOMBSTONE).otherwise(F.col("rule"))).alias("rule"),
-        F.when(modes.is_strange() & is_change, "unknown_shape")
+        F.when(modes.has_unknown_shape() & is_change, "unknown_shape")
         .when(truncates & without & F.col("topic").isin(*modes.scattered), "truncate_unordered")
         .when(truncates & place.isNull(), "position_missing")
         .when(~deletes, F.col("reason"))
@@ -88,4 +88,4 @@ def read(records: DataFrame, modes: TopicModes) -> DataFrame:
 
 
 def _is_lone() -> Column:
-    return F.coalesce(F.col("rule") == compaction.LONE, F.lit(False))
+    return F.coalesce(F.col("rule") == lone_tombstones.LONE, F.lit(False))

@@ -19,7 +19,7 @@ def topic(source: str) -> str:
     return f"{source}.transaction"
 
 
-def tagged(described: DataFrame) -> DataFrame:
+def tag_changes(described: DataFrame) -> DataFrame:
     """Described records in their epochs -> ``topic, partition, offset, table``, ``_tx`` (its transaction), ``_nth``
     (the number of the event in it) and ``place`` (epoch and position), of those that say a transaction.
     """
@@ -34,7 +34,7 @@ def tagged(described: DataFrame) -> DataFrame:
     return changes.select("topic", "partition", "offset", "table", *named).where("_tx IS NOT NULL")
 
 
-def ends(records: DataFrame, counts: Column) -> DataFrame:
+def parse_ends(records: DataFrame, counts: Column) -> DataFrame:
     """Records of the transaction topic -> ``topic, partition, offset, _tx, ended BIGINT`` (epoch ms), ``table`` and
     ``expected``: one row per end and table of it for which ``counts``, a condition on ``table``, holds; both are NULL
     for a transaction without any. SQL Server and Oracle name the database before schema and table.
@@ -58,7 +58,7 @@ def ends(records: DataFrame, counts: Column) -> DataFrame:
     return named.drop("_count").withColumns(only)
 
 
-def bound(transactions: DataFrame) -> DataFrame:
+def incomplete_bound(transactions: DataFrame) -> DataFrame:
     """One row of what :func:`states` tells: the smallest ``place`` of a transaction that is not whole, and the smallest
     time (``ended``) of an end of which nothing else is here; NULL where there is none.
     """
@@ -66,8 +66,8 @@ def bound(transactions: DataFrame) -> DataFrame:
     return transactions.where("NOT whole").agg(F.min("place").alias("place"), unseen.alias("ended"))
 
 
-def waiting(transactions: DataFrame, place: str | None, ended: int | None) -> DataFrame:
-    """``_tx`` of those that must wait: in part here, or at or behind the :func:`bound`."""
+def select_waiting(transactions: DataFrame, place: str | None, ended: int | None) -> DataFrame:
+    """``_tx`` of those that must wait: in part here, or at or behind the :func:`incomplete_bound`."""
     waits = ~F.col("whole")
     for name, least in (("place", place), ("ended", ended)):
         if least is not None:
@@ -75,7 +75,7 @@ def waiting(transactions: DataFrame, place: str | None, ended: int | None) -> Da
     return transactions.where(waits).select("_tx")
 
 
-def first(changes: DataFrame, told: DataFrame, waits: DataFrame) -> DataFrame:
+def first_waiting(changes: DataFrame, told: DataFrame, waits: DataFrame) -> DataFrame:
     """``topic, partition, offset``: the first change or end of a transaction that waits, per partition that has one."""
     here, ended = (rows.select("topic", "partition", "offset", "_tx") for rows in (changes, told))
     held = here.unionByName(ended).join(waits, "_tx", "left_semi")
@@ -99,7 +99,7 @@ def states(changes: DataFrame, told: DataFrame) -> DataFrame:
     return found.withColumn("whole", F.col("is_told") & ~F.col("is_short"))
 
 
-def lacking(changes: DataFrame, told: DataFrame) -> DataFrame:
+def missing_tables(changes: DataFrame, told: DataFrame) -> DataFrame:
     """Tagged changes and ends -> one row per transaction: ``_tx, is_told BOOLEAN, tables ARRAY<STRING>`` (those with
     events still to come), ``place, ended`` as :func:`states` tells them.
     """

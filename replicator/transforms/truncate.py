@@ -12,7 +12,7 @@ from replicator.jvm import expressions
 from replicator.transforms.columns.layout import Layout
 
 
-def each(records: DataFrame) -> DataFrame:
+def select_truncates(records: DataFrame) -> DataFrame:
     """The truncates among ordered records that have a place: ``_seq`` and ``source_ts_ms``."""
     return records.where((F.col("op") == "t") & F.col("_seq").isNotNull()).select("_seq", "source_ts_ms")
 
@@ -22,14 +22,14 @@ def survivors(changes: DataFrame, mark: str) -> DataFrame:
     return changes.where(F.col("_seq") > mark)
 
 
-def cleared(rows: DataFrame, mark: str) -> DataFrame:
+def clear_unknown(rows: DataFrame, mark: str) -> DataFrame:
     """Folded rows above the truncate at ``mark``: what nobody knows of them went with it (T2)."""
-    places = F.transform_values("_column_seq", lambda _, place: place_cleared(place, F.lit(mark)))
+    places = F.transform_values("_column_seq", lambda _, place: clear_position(place, F.lit(mark)))
     own = {"_column_seq": places.alias("_column_seq")}
-    return rows.select(*[own.get(column, F.col(names.spark(column))) for column in rows.columns])
+    return rows.select(*[own.get(column, F.col(names.quote_spark(column))) for column in rows.columns])
 
 
-def place_cleared(place: Column, mark: Column) -> Column:
+def clear_position(place: Column, mark: Column) -> Column:
     """Where a value stands of a row above the truncate at ``mark``, which took it along if it is older; '' is below
     all.
     """
@@ -38,7 +38,7 @@ def place_cleared(place: Column, mark: Column) -> Column:
 
 def last_below(seq: Column, marks: Sequence[str]) -> Column:
     """The last of the truncates at ``marks`` below a change; '' where there is none."""
-    return F.coalesce(F.array_max(F.filter(expressions.texts(marks), lambda mark: mark < seq)), F.lit(""))
+    return F.coalesce(F.array_max(F.filter(expressions.string_array(marks), lambda mark: mark < seq)), F.lit(""))
 
 
 def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:
@@ -46,14 +46,14 @@ def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:
     columns.
     """
     reached = stored.where(((F.col("_seq") < mark) & ~F.col("_deleted")) | F.col("_column_seq").isNotNull())
-    return deleted(reached, layout, F.lit(mark))
+    return to_deletes(reached, layout, F.lit(mark))
 
 
-def deleted(rows: DataFrame, layout: Layout, seq: Column) -> DataFrame:
+def to_deletes(rows: DataFrame, layout: Layout, seq: Column) -> DataFrame:
     """A change for each of these rows of silver that deletes it at ``seq``."""
     return rows.select(
         *[
-            (F.col(names.spark(column)) if column in layout.keys else F.lit(None).cast(kind)).alias(column)
+            (F.col(names.quote_spark(column)) if column in layout.keys else F.lit(None).cast(kind)).alias(column)
             for column, kind in layout.types.items()
         ],
         seq.alias("_seq"),

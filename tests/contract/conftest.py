@@ -11,9 +11,9 @@ from uuid import uuid4
 import pytest
 from psycopg2 import sql
 
-from replicator.leases.file import FileRegister
-from replicator.leases.objects import S3Register
-from replicator.operate.lock import Terms
+from replicator.leases.file_register import FileRegister
+from replicator.leases.s3_register import S3Register
+from replicator.operate.lock import LeaseOptions
 from replicator.sinks.postgres import PostgresConnection, PostgresSink
 from tests.contract.lease_place import Place
 from tests.contract.serving import QUICK, Served
@@ -59,9 +59,9 @@ def s3() -> Iterator[S3Server]:
 @pytest.fixture(params=["disk", "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "disk":
-        return Place(str(tmp_path), Terms(), lambda path: FileRegister(Path(path)))
+        return Place(str(tmp_path), LeaseOptions(), lambda path: FileRegister(Path(path)))
     from tests.contract.s3_server import BUCKET
 
     server: S3Server = request.getfixturevalue("s3")
     root = f"s3a://{BUCKET}/{uuid4().hex}"
-    return Place(root, Terms(s3=server.keys), lambda path: S3Register(server.client, path))
+    return Place(root, LeaseOptions(s3=server.keys), lambda path: S3Register(server.client, path))

@@ -9,7 +9,7 @@ import time
 
 from replicator import failpoints
 from replicator.lake import Lake
-from replicator.operate.lock import Terms, exclusive
+from replicator.operate.lock import LeaseOptions, exclusive
 from tests.contract.s3_keys import keys
 
 STAGES = ("gold", "silver")
@@ -20,7 +20,7 @@ LENGTH = 8.0
 def main() -> None:
     point, endpoint, root = sys.argv[1:]
     failpoints.arm(failpoints.parse(f"{point}:kill:1"))
-    with exclusive(Lake(root), STAGES, Terms(LENGTH, s3=keys(endpoint) if endpoint else None)) as fence:
+    with exclusive(Lake(root), STAGES, LeaseOptions(LENGTH, s3=keys(endpoint) if endpoint else None)) as fence:
         sys.stdout.write(f"{fence.token.number}\n")
         sys.stdout.flush()
         time.sleep(LENGTH / 4 if point == "lease.renewed" else 0)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from replicator.leases.register import Register
-from replicator.operate.lock import Terms
+from replicator.operate.lock import LeaseOptions
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Place:
     """A lake on one kind of store."""
 
     root: str
-    terms: Terms
+    terms: LeaseOptions
     register: Callable[[str], Register]
 
     def at(self, name: str = "silver") -> Register:

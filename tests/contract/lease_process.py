@@ -11,24 +11,24 @@ import sys
 
 from replicator.errors import LakeBusy, LeaseLost
 from replicator.lake import Lake
-from replicator.leases.lease import elapsed
-from replicator.operate.lock import Terms, exclusive
+from replicator.leases.lease import seconds_since_boot
+from replicator.operate.lock import LeaseOptions, exclusive
 from tests.contract.s3_keys import keys
 
 
 def main() -> None:
     endpoint = sys.argv[1]
-    terms = Terms(1.2, s3=keys(endpoint) if endpoint else None)
+    terms = LeaseOptions(1.2, s3=keys(endpoint) if endpoint else None)
     tell("ready")
     while root := sys.stdin.readline().strip():
-        began = elapsed()
+        began = seconds_since_boot()
         try:
             with exclusive(Lake(root), ("silver",), terms) as fence:
                 tell(json.dumps({"is": "works", "token": fence.token.number}))
                 sys.stdin.readline()
                 fence.check()
         except LakeBusy:
-            tell(json.dumps({"is": "busy", "seconds": elapsed() - began}))
+            tell(json.dumps({"is": "busy", "seconds": seconds_since_boot() - began}))
         except LeaseLost as error:
             tell(f"LeaseLost {error}")
         else:

@@ -17,7 +17,7 @@ CARELESS = "careless"
 
 
 class _Handler(WSGIRequestHandler):
-    timeout = s3.SECONDS / 4  # one that is stopped amid its request would else hold up who waits for its lease
+    timeout = s3.TIMEOUT_SECONDS / 4  # one that is stopped amid its request would else hold up who waits for its lease
 
     def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002
         pass

@@ -23,9 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 from replicator import failpoints, settings
 from replicator.errors import LeaseLost
 from replicator.formats.delta import DeltaFormat
-from replicator.formats.fenced import FencedFormat
+from replicator.formats.fencing import FencedFormat
 from replicator.lake import Lake
-from replicator.operate.lock import Terms, exclusive
+from replicator.operate.lock import LeaseOptions, exclusive
 from replicator.protocols import Difference, Fence, Unfenced
 from replicator.session import session
 from replicator.sinks.postgres import PostgresConnection, PostgresSink
@@ -88,7 +88,7 @@ def main() -> None:
     told = json.loads(sys.argv[1])
     s3 = keys(told["endpoint"])
     with ExitStack() as held:
-        terms = Terms(told["seconds"], s3=s3)
+        terms = LeaseOptions(told["seconds"], s3=s3)
         fences = {root: held.enter_context(exclusive(Lake(root), STAGES, terms)) for root in told["roots"]}
         quick = {"spark.master": "local[1]", "spark.sql.shuffle.partitions": "1"}
         bare = settings.bare(told["roots"][0])

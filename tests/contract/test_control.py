@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replicator import failpoints
+from replicator.catalog.control_reader import StoredControlReader
 from replicator.catalog.store import Store
-from replicator.catalog.stored import StoredFacts
-from replicator.controlrow import known
+from replicator.controlrow import select_fields
 from replicator.errors import NoControlRow, Unreachable
 from replicator.failpoints import Killed, parse
 from replicator.formats import control as controls
@@ -57,7 +57,7 @@ def test_what_is_no_object_is_named(spark: SparkSession, tmp_path: Path, told: s
     path = tmp_path / "a.json"
     path.write_text(told)
     store = Store(str(tmp_path))
-    for facts in (JsonControl(spark), StoredFacts(store, store.files())):
+    for facts in (JsonControl(spark), StoredControlReader(store, store.files())):
         with pytest.raises(NoControlRow, match=r"no JSON object \[.*a\.json\]"):
             facts.get(str(path))
 
@@ -85,7 +85,7 @@ def test_what_a_row_lacks_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """Another version may have written it: a name that is asked for is not taken for something else's."""
     path, store = f"{tmp_path}/a.json", Store(str(tmp_path))
     JsonControl(spark).put(path, {"one": 1, "each": [{"two": 2}]})
-    for facts in (JsonControl(spark), StoredFacts(store, store.files())):
+    for facts in (JsonControl(spark), StoredControlReader(store, store.files())):
         row: Any = facts.get(path)
         assert row == {"one": 1, "each": [{"two": 2}]}
         assert row.get("other") is None
@@ -95,7 +95,7 @@ def test_what_a_row_lacks_is_named(spark: SparkSession, tmp_path: Path) -> None:
             row["each"][0]["name"]
         assert asdict(Noted("x", row)) == {"name": "x", "also": row}
         with pytest.raises(NoControlRow, match="has no 'name'"):
-            known(Noted, row)
+            select_fields(Noted, row)
 
 
 def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark: SparkSession, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark:
     JVM; the next write counts.
     """
     control, store = JsonControl(spark), Store(str(tmp_path))
-    facts = StoredFacts(store, store.files())
+    facts = StoredControlReader(store, store.files())
     for number, deaths in enumerate(product(("control.row_begun", "control.row_beside"), repeat=3)):
         path = f"{tmp_path}/kept/{number}.json"
         known: list[dict[str, int] | None] = [None]
@@ -134,13 +134,13 @@ def test_files_of_a_disk_are_listed_as_hadoop_lists_them(
     for name in ("a b", ".a b.crc", "_hidden", "k=ü %20/100%", "k=ü %20/deep/+#;", "../elsewhere/linked"):
         (tmp_path / "t" / name).write_text(name)
     (tmp_path / "t" / "link").symlink_to(tmp_path / "elsewhere")
-    on_disk = controls.files(spark, str(tmp_path / "t")), controls.usage(spark, f"file://{tmp_path}/t/")
+    on_disk = controls.list_files(spark, str(tmp_path / "t")), controls.usage(spark, f"file://{tmp_path}/t/")
     monkeypatch.setattr(controls, "_LOCAL", "nowhere:")
-    by_hadoop = controls.files(spark, str(tmp_path / "t")), controls.usage(spark, f"file://{tmp_path}/t/")
+    by_hadoop = controls.list_files(spark, str(tmp_path / "t")), controls.usage(spark, f"file://{tmp_path}/t/")
     assert [sorted(on_disk[0]), on_disk[1]] == [sorted(by_hadoop[0]), by_hadoop[1]]
     assert {path for path, _ in on_disk[0]} == {"a b", "_hidden", "k=ü %20/100%", "k=ü %20/deep/+#;", "link/linked"}
     with pytest.raises(Unreachable):
-        controls.files(spark, str(tmp_path / "not there"))
+        controls.list_files(spark, str(tmp_path / "not there"))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from replicator.jvm import gateway
 from replicator.jvm.failures import FAILURES
 from replicator.lake import Lake
 from replicator.spec import Progress, Table
-from replicator.stages import engine, tuning
+from replicator.stages import engine_errors, tuning
 from tests.builders import made
 
 pytestmark = pytest.mark.spark
@@ -49,7 +49,7 @@ def read_by(rows: DataFrame) -> str:
 
     Asked of the scan itself: a plan as text ends where the session at hand, which may be another one's, cuts it off.
     """
-    (scan,) = gateway.each(rows._jdf.queryExecution().executedPlan().collectLeaves())
+    (scan,) = gateway.iterate(rows._jdf.queryExecution().executedPlan().collectLeaves())
     return str(scan.relation().location().getClass().getSimpleName())
 
 
@@ -216,7 +216,7 @@ def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(spark
     for _ in range(2):
         with pytest.raises(FAILURES) as caught:
             DeltaFormat().progress(spark, table, "bronze")
-        stopped = engine.failure(caught.value, table.name)
+        stopped = engine_errors.to_table_error(caught.value, table.name)
         assert f"a commit of the table's log is cut off: {commit}" in stopped.what
         assert f"remove the folder {table.location}: the next run makes the table anew" in str(stopped.mend)
 
@@ -229,4 +229,7 @@ def test_a_first_commit_that_is_empty_is_told_with_its_file(spark: SparkSession,
     commit.touch()
     with pytest.raises(FAILURES) as caught:
         DeltaFormat().progress(spark, table, "bronze")
-    assert f"a commit of the table's log is cut off: {commit}" in engine.failure(caught.value, table.name).what
+    assert (
+        f"a commit of the table's log is cut off: {commit}"
+        in engine_errors.to_table_error(caught.value, table.name).what
+    )

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from replicator.errors import StaleWriter
 from replicator.formats import delta_commit
 from replicator.formats.delta import DeltaFormat
-from replicator.formats.delta_ways import Ways
+from replicator.formats.delta_merge_strategies import MergeThresholds
 from replicator.jvm import sparkline
 from replicator.spec import Progress, Table
 from tests import builders
@@ -55,7 +55,10 @@ def test_both_ways_leave_the_same_rows_feed_and_counts(
 ) -> None:
     """Updates with both images, inserts, deletes of all rows, of a row that is not there."""
     told: list[tuple[Any, ...]] = []
-    for way, format_ in {"anew": DeltaFormat(), "merged": DeltaFormat(Ways(rewritten_bytes=0, marked_files=0))}.items():
+    for way, format_ in {
+        "anew": DeltaFormat(),
+        "merged": DeltaFormat(MergeThresholds(rewritten_bytes=0, marked_files=0)),
+    }.items():
         table = made(spark, format_, str(tmp_path / way))
         applied = format_.put(changed(spark, *rows), table, Progress("model", 1))
         assert format_.progress(spark, table, "model") == Progress("model", 1)

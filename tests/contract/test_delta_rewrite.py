@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator.errors import StaleWriter
-from replicator.formats import delta_reach, delta_rewrite
+from replicator.formats import delta_data_skipping, delta_rewrite
 from replicator.formats.delta import DeltaFormat
-from replicator.formats.delta_merge import Merging
-from replicator.formats.delta_ways import Ways
+from replicator.formats.delta_merge import MergeSpec
+from replicator.formats.delta_merge_strategies import MergeThresholds
 from replicator.spec import Applied, Progress, Table
 from replicator.transforms import merge
 from tests.builders import in_files_of, made
@@ -78,8 +78,8 @@ def test_replaced_files_hold_what_a_merge_leaves(
     """
     session, told = in_files_of(spark.newSession(), 10), dict[str, list[Any]]()
     for way, (files, small, vectors) in WAYS.items():
-        monkeypatch.setattr(delta_reach, "_SMALL_FILES", small)
-        format_ = DeltaFormat(Ways(rewritten_bytes=0, marked_files=files))
+        monkeypatch.setattr(delta_data_skipping, "_SMALL_FILES", small)
+        format_ = DeltaFormat(MergeThresholds(rewritten_bytes=0, marked_files=files))
         table, told[way] = filled(session, format_, tmp_path / way, vectors=vectors), []
         for number, batch in enumerate(BATCHES, 1):
             applied = format_.put(rows(session, batch), table, Progress("model", number))
@@ -97,7 +97,7 @@ def test_replaced_files_hold_what_a_merge_leaves(
 
 def test_changed_rows_are_those_that_one_commit_wrote(spark: SparkSession, tmp_path: Path) -> None:
     """From the files of its feed, or new ones; of several commits, or under other columns, they are not told."""
-    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(Ways(rewritten_bytes=0))
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(MergeThresholds(rewritten_bytes=0))
     table = filled(session, format_, tmp_path / "t")
 
     def told(after: int, upto: int) -> dict[int, str] | None:
@@ -122,7 +122,7 @@ def test_deletion_vectors_are_asked_for_and_given_up(spark: SparkSession, tmp_pa
     """A table gets them with its next difference, makes no more once they are refused, and stays as it is where nothing
     is said; its keys that changed are those of the differences alone.
     """
-    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(Ways(rewritten_bytes=0))
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(MergeThresholds(rewritten_bytes=0))
     table = filled(session, format_, tmp_path / "t")
     marks: list[int] = []
     for number, wanted in enumerate((True, None, False, None), 1):
@@ -147,8 +147,8 @@ def test_only_files_that_hold_a_changed_row_are_written(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compared: int
 ) -> None:
     """A2, A3: a file goes on to hold a range of keys; what may hold none is not read, and new rows replace nothing."""
-    monkeypatch.setattr(delta_reach, "_COMPARED_KEYS", compared)
-    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(Ways(rewritten_bytes=0))
+    monkeypatch.setattr(delta_data_skipping, "_MAX_COMPARED_KEYS", compared)
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(MergeThresholds(rewritten_bytes=0))
     table = filled(session, format_, tmp_path / "t")
     ranges = {json.loads(each["stats"])["minValues"]["k"]: each["path"] for each in actions(table, 0)["add"]}
     assert sorted(ranges) == [0, 100, 200, 300]
@@ -168,8 +168,8 @@ def test_many_changes_are_not_sent_to_every_task(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither what they leave nor what they are counted as hangs on their number."""
-    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(Ways(rewritten_bytes=0))
-    monkeypatch.setattr(delta_reach, "NEAR_KEYS", 1)
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(MergeThresholds(rewritten_bytes=0))
+    monkeypatch.setattr(delta_data_skipping, "MAX_BROADCAST_KEYS", 1)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     table = filled(session, format_, tmp_path / "t")
     assert format_.put(rows(session, BATCHES[0]), table, Progress("model", 1)) == Applied(1, 1, 1, 1)
@@ -179,7 +179,7 @@ def test_many_changes_are_not_sent_to_every_task(
 
 def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path) -> None:
     """F-W2: whatever it changed, files are not replaced over it."""
-    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(Ways(rewritten_bytes=0))
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(MergeThresholds(rewritten_bytes=0))
     table = filled(session, format_, tmp_path / "t")
     log = format_._log(table)
     snapshot = log.snapshot(session)
@@ -189,9 +189,9 @@ def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path
     values = {column: sides.of_change(column) for column in ("k", "v.1")}
     late = rows(session, [(30, "late", "upsert")])
     with pytest.raises(StaleWriter):
-        delta_rewrite.merged(
+        delta_rewrite.execute(
             delta_rewrite.Target(table.location, snapshot, files),
-            Merging(late, ("k",), values, values, sides.of_change("_op") == "upsert"),
+            MergeSpec(late, ("k",), values, values, sides.of_change("_op") == "upsert"),
             Progress("other", 1),
         )
     assert format_.read(session, table).where("`v.1` = 'late'").isEmpty()

@@ -22,13 +22,13 @@ from pyspark.sql import functions as F
 
 from replicator.errors import LeaseLost
 from replicator.formats.delta import DeltaFormat
-from replicator.formats.delta_ways import Ways
-from replicator.formats.fenced import FencedFormat
+from replicator.formats.delta_merge_strategies import MergeThresholds
+from replicator.formats.fencing import FencedFormat
 from replicator.formats.hudi import HudiFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.leases.lease import elapsed
-from replicator.operate.lock import Terms, exclusive, shut_out
+from replicator.leases.lease import seconds_since_boot
+from replicator.operate.lock import LeaseOptions, break_lease, exclusive
 from replicator.protocols import UNFENCED, Fence
 from replicator.sinks.postgres import PostgresConnection, PostgresSink
 from replicator.spec import Evolution, Progress, Table, Token
@@ -56,7 +56,7 @@ class ShutOut:
     def check(self) -> None:
         self.looks += 1
         if self.looks == self.last:
-            shut_out(self.lake, "silver", Terms())
+            break_lease(self.lake, "silver", LeaseOptions())
             time.sleep(0.2)  # what was heard of the lease a tenth of its length ago is not asked for again
         self.inner.check()
 
@@ -65,15 +65,18 @@ class ShutOut:
 
     def losing(self, last: int, write: Callable[[], Any]) -> None:
         """Write under a lease that is lost at that look."""
-        with exclusive(self.lake, ("silver",), Terms(1.5)) as self.inner:
+        with exclusive(self.lake, ("silver",), LeaseOptions(1.5)) as self.inner:
             self.looks, self.last = 0, last
             write()
 
 
 FORMATS: dict[str, tuple[Callable[[Fence], Any], tuple[str, ...]]] = {
     "delta": (lambda fence: DeltaFormat(fence=fence), ("apply", "put", "append", "replace", "evolve", "maintain")),
-    "delta by MERGE": (lambda fence: DeltaFormat(Ways(rewritten_bytes=0, marked_files=0), fence=fence), ("apply",)),
-    "delta by marks": (lambda fence: DeltaFormat(Ways(rewritten_bytes=0), fence=fence), ("apply",)),
+    "delta by MERGE": (
+        lambda fence: DeltaFormat(MergeThresholds(rewritten_bytes=0, marked_files=0), fence=fence),
+        ("apply",),
+    ),
+    "delta by marks": (lambda fence: DeltaFormat(MergeThresholds(rewritten_bytes=0), fence=fence), ("apply",)),
     "memory": (lambda fence: MemoryFormat(fence=fence), ("apply", "put", "append", "replace", "evolve")),
     "hudi": (lambda fence: HudiFormat(fence=fence), ("apply", "maintain")),
 }
@@ -89,7 +92,7 @@ def test_a_format_asks_before_the_work_and_again_before_the_commit(
     make, writes = FORMATS[name]
     format_ = FencedFormat(make(fence), fence)
     table, first = Table("t", f"{tmp_path}/silver/s/t", ("k",)), states(exact, (1, "10"))
-    with exclusive(fence.lake, ("silver",), Terms()) as fence.inner:
+    with exclusive(fence.lake, ("silver",), LeaseOptions()) as fence.inner:
         format_.apply(first, table, Progress("bronze", 0))
         if name.startswith("delta"):
             assert _token_of(f"{table.location}/_delta_log/{0:020}.json") == {"lake": fence.token.lake, "number": 1}
@@ -150,9 +153,9 @@ def test_a_driver_that_slept_over_its_lease_commits_nothing(
             assert sleeper.stdout.readline() == "ready\n"
             for root in roots:
                 _until_stopped(sleeper.pid)
-                began = elapsed()
-                with exclusive(Lake(root), STAGES, Terms(LENGTH, s3=s3.keys)) as fence:
-                    assert elapsed() - began >= LENGTH
+                began = seconds_since_boot()
+                with exclusive(Lake(root), STAGES, LeaseOptions(LENGTH, s3=s3.keys)) as fence:
+                    assert seconds_since_boot() - began >= LENGTH
                     assert fence.token.number == 2
                     _take_over(here, root, fence)
                     if root == roots[0]:

@@ -19,7 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replicator.catalog.store import Store
-from replicator.catalog.tables import Listing
+from replicator.catalog.tables import LakeListing
 from replicator.formats import hudi_options
 from replicator.formats.hudi import HudiFormat
 from replicator.lake import Lake
@@ -138,7 +138,7 @@ def test_a_table_whose_properties_were_being_written_anew_is_there(
     crc = noted.with_name(".hoodie.properties.crc")
     crc.rename(crc.with_name(".hoodie.properties.backup.crc"))
     store = Store(str(tmp_path))
-    assert Listing(store, store.files(), Lake(str(tmp_path))).kind(str(tmp_path / "t")) == "hudi"
+    assert LakeListing(store, store.files(), Lake(str(tmp_path))).kind(str(tmp_path / "t")) == "hudi"
     world.goes_on(tmp_path / "t")
 
 

@@ -21,15 +21,15 @@ import pytest
 from replicator.cli import probes
 from replicator.errors import ConfigError, LakeBusy, LeaseLost, Unreachable
 from replicator.formats.control import MemoryControl
-from replicator.formats.fenced import FencedControl
+from replicator.formats.fencing import FencedControl
 from replicator.lake import Lake
-from replicator.leases import lease, record, token
-from replicator.leases.file import FileRegister
-from replicator.leases.holder import Holder, here, is_gone
-from replicator.leases.lease import Clock, Lease, take
+from replicator.leases import lease, lease_record, token
+from replicator.leases.file_register import FileRegister
+from replicator.leases.holder import Holder, has_ended, this_process
+from replicator.leases.lease import Clock, Lease, acquire
 from replicator.leases.register import Register
 from replicator.operate import lock
-from replicator.operate.lock import Terms, exclusive
+from replicator.operate.lock import LeaseOptions, exclusive
 from replicator.protocols import UNFENCED
 from tests.contract.lease_place import Place
 from tests.contract.s3_keys import keys
@@ -54,17 +54,17 @@ class Time:
 
 def away(host: str = "elsewhere") -> Holder:
     """A process of another machine: nobody here can know whether it lives."""
-    return replace(here(), host=host, machine=host)
+    return replace(this_process(), host=host, machine=host)
 
 
 def taken(place: Place, time_: Time, holder: Holder | None = None, **more: Any) -> Lease:
     """A lease of 30 seconds by that clock; its own thread, which goes by the real one, does nothing in a test."""
-    return take(place.at(), "silver", holder or away(), 30.0, clock=time_.clock(), **more)
+    return acquire(place.at(), "silver", holder or away(), 30.0, clock=time_.clock(), **more)
 
 
-def said(place: Place) -> record.Record:
+def said(place: Place) -> lease_record.LeaseRecord:
     stored = place.at().read()
-    return record.read(stored.text, "")
+    return lease_record.parse(stored.text, "")
 
 
 def test_an_object_changes_only_where_it_is_as_it_was_read(place: Place) -> None:
@@ -164,12 +164,12 @@ def test_a_clock_that_is_set_changes_nothing(place: Place, monkeypatch: pytest.M
 def test_a_holder_of_this_machine_that_has_ended_loses_it_at_once(place: Place) -> None:
     """Nobody waits for a process that was killed here, even if its number lives on in another."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        holder = replace(here(), pid=child.pid, started=_started(child.pid))
+        holder = replace(this_process(), pid=child.pid, started=_started(child.pid))
         first = taken(place, Time(), holder)
-        assert not is_gone(holder)
+        assert not has_ended(holder)
         child.kill()
-        _until(lambda: is_gone(holder))  # nobody has waited for it yet: a zombie
-    assert is_gone(replace(here(), started="1"))
+        _until(lambda: has_ended(holder))  # nobody has waited for it yet: a zombie
+    assert has_ended(replace(this_process(), started="1"))
     passed = Time()
     second = taken(place, passed)
     assert passed.seconds == 0
@@ -184,9 +184,9 @@ def test_a_holder_of_this_machine_that_nobody_may_see_keeps_it(
     noted = _started(os.getpid())
     monkeypatch.setattr("replicator.leases.holder._PROCESSES", tmp_path)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        ours, ended = replace(here(), started=noted), replace(here(), pid=child.pid, started=noted)
+        ours, ended = replace(this_process(), started=noted), replace(this_process(), pid=child.pid, started=noted)
         child.kill()
-    assert (is_gone(ours), is_gone(ended)) == (False, True)
+    assert (has_ended(ours), has_ended(ended)) == (False, True)
     first, passed = taken(place, Time(), ours), Time()
     second = taken(place, passed)
     assert passed.seconds >= 30
@@ -224,7 +224,7 @@ def test_who_is_beaten_to_a_free_lease_is_told_at_once(place: Place) -> None:
 
     passed = Time()
     with pytest.raises(LakeBusy, match="rival"):
-        take(Beaten(place.at()), "silver", away(), 30.0, clock=passed.clock())
+        acquire(Beaten(place.at()), "silver", away(), 30.0, clock=passed.clock())
     assert passed.seconds == 0
     rivals[0].release()
 
@@ -234,7 +234,7 @@ def test_a_store_that_does_not_answer_is_trusted_for_a_while(place: Place, caplo
     silent is told when that begins, and when it ends.
     """
     passed, register = Time(), _Moody(place.at())
-    held = take(register, "silver", away(), 30.0, clock=passed.clock())
+    held = acquire(register, "silver", away(), 30.0, clock=passed.clock())
     register.answers = False
     passed.seconds += 23
     held.check()
@@ -257,12 +257,12 @@ def test_a_store_that_does_not_answer_is_trusted_for_a_while(place: Place, caplo
 
 def test_a_lease_renews_itself_beside_the_work(place: Place) -> None:
     """Also where nobody asks for it: a second driver sees within an eighth of the length that the first one lives."""
-    held = take(place.at(), "silver", away(), 1.2)
+    held = acquire(place.at(), "silver", away(), 1.2)
     time.sleep(1.5)
-    began = lease.elapsed()
+    began = lease.seconds_since_boot()
     with pytest.raises(LakeBusy):
-        take(place.at(), "silver", away("third"), 1.2)
-    assert lease.elapsed() - began < 1.2
+        acquire(place.at(), "silver", away("third"), 1.2)
+    assert lease.seconds_since_boot() - began < 1.2
     held.release()
 
 
@@ -274,7 +274,7 @@ def test_tokens_only_grow(place: Place) -> None:
         with exclusive(lake, ("silver", "bronze"), place.terms) as fence:
             fence.check()
             tokens.append(fence.token)
-            assert [each.token for each in lock.standing(lake, ("bronze", "gold"), place.terms)] in ([0], [1])
+            assert [each.token for each in lock.read_leases(lake, ("bronze", "gold"), place.terms)] in ([0], [1])
     with ThreadPoolExecutor(4) as pool:
         tokens += pool.map(lambda _: token.draw(place.at("token")), range(8))
     assert sorted(each.number for each in tokens) == list(range(1, 11))
@@ -298,7 +298,7 @@ def test_a_silent_driver_of_several_stages_is_followed_after_one_length(place: P
     """Their leases were renewed by one process, and end together: who comes does not wait for each in turn."""
     for stage in ("bronze", "gold", "publish", "silver"):
         register = place.at(stage)
-        assert register.replace(record.Record(stage, away(), "2026-11-28", 1.0).text(), None) is not None
+        assert register.replace(lease_record.LeaseRecord(stage, away(), "2026-11-28", 1.0).text(), None) is not None
     began = time.monotonic()
     with exclusive(Lake(place.root), ("bronze", "gold", "publish", "silver"), place.terms):
         assert 1 <= time.monotonic() - began < 2
@@ -313,7 +313,7 @@ def test_who_was_shut_out_writes_no_more_and_is_told_at_the_end(place: Place) ->
         with exclusive(lake, ("silver",), brief) as fence:
             fenced = FencedControl(control, fence)
             fenced.put("a", {"v": 1})
-            assert lock.shut_out(lake, "silver", brief).holder.pid == here().pid
+            assert lock.break_lease(lake, "silver", brief).holder.pid == this_process().pid
             time.sleep(0.5)
             write: Callable[[], object]
             for write in (lambda: fenced.put("a", {"v": 2}), lambda: fenced.remove("a")):
@@ -323,12 +323,12 @@ def test_who_was_shut_out_writes_no_more_and_is_told_at_the_end(place: Place) ->
     with pytest.raises(LeaseLost, match="silver"):
         work()
     assert control.get("a") == {"v": 1}
-    assert lock.shut_out(lake, "silver", brief) is None
+    assert lock.break_lease(lake, "silver", brief) is None
 
 
 def test_a_store_without_conditions_keeps_no_lease(s3: S3Server) -> None:
     """Refused at the start, and nothing is left there (F-O3); who starts one driver only may do without."""
-    lake, terms = Lake(f"s3a://{CARELESS}/lake"), Terms(s3=s3.keys)
+    lake, terms = Lake(f"s3a://{CARELESS}/lake"), LeaseOptions(s3=s3.keys)
     told = r"in spite of If-None-Match.*lake\.lease: off"
     with pytest.raises(ConfigError, match=told), exclusive(lake, ("a",), terms):
         pytest.fail("two drivers could be here")
@@ -344,7 +344,7 @@ def test_a_store_without_conditions_keeps_no_lease(s3: S3Server) -> None:
 def test_leases_are_taken_from_a_store_that_often_does_not_answer(s3: S3Server) -> None:
     """Every fifth request is refused, cut off, or its answer lost; tokens are drawn once each all the same."""
     with S3Proxy(s3.endpoint, 0.2) as proxy:
-        lake, terms = Lake(f"s3a://{BUCKET}/{uuid4().hex}"), Terms(s3=keys(proxy.endpoint))
+        lake, terms = Lake(f"s3a://{BUCKET}/{uuid4().hex}"), LeaseOptions(s3=keys(proxy.endpoint))
         for number in range(1, 6):
             with exclusive(lake, ("gold", "silver"), terms) as fence:
                 fence.check()
@@ -364,10 +364,13 @@ def test_a_lake_without_a_place_for_leases_is_refused(s3: S3Server, tmp_path: Pa
         "s3a://none/lake": (ConfigError, "NoSuchBucket"),
     }
     for root, (kind, words) in refused.items():
-        with pytest.raises(kind, match=words), exclusive(Lake(root), ("a",), Terms(s3=s3.keys)):
+        with pytest.raises(kind, match=words), exclusive(Lake(root), ("a",), LeaseOptions(s3=s3.keys)):
             pytest.fail("nothing is held")
     away_ = s3.keys.model_copy(update={"endpoint": "http://127.0.0.1:9"})
-    with pytest.raises(Unreachable, match="does not answer"), exclusive(Lake("s3a://b/l"), ("a",), Terms(s3=away_)):
+    with (
+        pytest.raises(Unreachable, match="does not answer"),
+        exclusive(Lake("s3a://b/l"), ("a",), LeaseOptions(s3=away_)),
+    ):
         pytest.fail("nothing is held")
 
 
@@ -379,7 +382,10 @@ def test_who_has_no_credentials_is_told_so(s3: S3Server, monkeypatch: pytest.Mon
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     nobody = s3.keys.model_copy(update={"access_key": None, "secret_key": None})
-    with pytest.raises(ConfigError, match="no credentials"), exclusive(Lake("s3a://b/l"), ("a",), Terms(s3=nobody)):
+    with (
+        pytest.raises(ConfigError, match="no credentials"),
+        exclusive(Lake("s3a://b/l"), ("a",), LeaseOptions(s3=nobody)),
+    ):
         pytest.fail("nothing is held")
 
 
@@ -395,7 +401,7 @@ def test_what_is_no_text_is_no_lease(tmp_path: Path) -> None:
     register = FileRegister(tmp_path / "silver.json")
     (tmp_path / "silver.json").write_bytes(b"\xff\0\0")
     with pytest.raises(ConfigError, match=r"in the place of a lease is none \[.*silver\.json\]"):
-        take(register, "silver", away(), 30.0)
+        acquire(register, "silver", away(), 30.0)
 
 
 class _Moody:

@@ -11,7 +11,7 @@ import pytest
 
 from replicator.failpoints import POINTS
 from replicator.formats.control import MemoryControl
-from replicator.formats.fenced import FencedControl
+from replicator.formats.fencing import FencedControl
 from replicator.lake import Lake
 from replicator.operate.lock import exclusive
 from tests.contract.lease_death import STAGES

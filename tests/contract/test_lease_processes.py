@@ -16,7 +16,7 @@ import pytest
 
 from replicator.errors import LakeBusy, LeaseLost
 from replicator.lake import Lake
-from replicator.operate.lock import Terms, exclusive
+from replicator.operate.lock import LeaseOptions, exclusive
 from tests.cli import said
 from tests.contract.lease_place import Place
 from tests.contract.s3_server import BUCKET, S3Server
@@ -82,7 +82,7 @@ def test_the_command_line_finds_the_leases_of_a_lake_on_s3(s3: S3Server, tmp_pat
     at = ("--conf", str(tmp_path), "--env", "dev")
 
     def work() -> None:
-        with exclusive(Lake(lake), ("silver",), Terms(6.0, s3=s3.keys)):
+        with exclusive(Lake(lake), ("silver",), LeaseOptions(6.0, s3=s3.keys)):
             [held] = json.loads(said("lease", "show", *at, "--json"))
             assert (held["stage"], held["free"]) == ("silver", False)
             with pytest.raises(LakeBusy, match="silver of this lake"):

@@ -12,11 +12,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from replicator import brokers
-from replicator.debezium.spoken import Start
+from replicator.debezium.event_reader import StartingOffset
 from replicator.errors import LoginRefused, TargetRefused, Unreachable
 from replicator.jvm import gateway
 from replicator.sinks.kafka import KafkaOutlet
-from replicator.sinks.memory_outlet import MemoryOutlet, Sent
+from replicator.sinks.memory_outlet import MemoryOutlet, SentEvent
 from replicator.sources.consumer import Topic
 from replicator.sources.kafka import KafkaSource
 from tests.builders import made
@@ -34,12 +34,12 @@ class Place:
     topic: str
     servers: str = ""
 
-    def got(self) -> list[Sent]:
+    def got(self) -> list[SentEvent]:
         if isinstance(self.outlet, MemoryOutlet):
             return self.outlet.topics[self.topic]
         from tests.kafka import consumed
 
-        return [Sent(key, value, dict(headers)) for key, value, headers in consumed(self.servers, self.topic)]
+        return [SentEvent(key, value, dict(headers)) for key, value, headers in consumed(self.servers, self.topic)]
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.stack)])
@@ -68,7 +68,7 @@ def test_events_come_whole_and_those_of_a_key_in_their_order(spark: SparkSession
     assert [(each.value, each.headers) for each in got if each.key == "a"] == [
         ("é1", {"ce_id": b"\x00x"}), ("é2", {"ce_id": b"\x00x"}), ("é3", {"ce_id": b"\x00x"}), ("last", {}),
     ]  # fmt: skip
-    assert [each for each in got if each.key == "b"] == [Sent("b", None, {})]
+    assert [each for each in got if each.key == "b"] == [SentEvent("b", None, {})]
 
 
 def test_a_topic_that_is_not_there_is_named_and_not_made(spark: SparkSession, place: Place) -> None:
@@ -94,7 +94,7 @@ def test_a_login_that_kafka_refuses_is_configuration(spark: SparkSession, reques
     for ask in (
         lambda: KafkaOutlet(spark, servers, options).identity("any"),
         lambda: KafkaSource(servers, ".*", options).topic_ids(spark),
-        lambda: list(Topic("any", servers, options).records(gateway.of(spark), Start(), follow=False)),
+        lambda: list(Topic("any", servers, options).records(gateway.of(spark), StartingOffset(), follow=False)),
     ):
         with pytest.raises(LoginRefused, match=r"Kafka refuses its client: .*PLAIN") as caught:
             ask()
@@ -103,7 +103,7 @@ def test_a_login_that_kafka_refuses_is_configuration(spark: SparkSession, reques
     for odd in ({"security.protocol": "SSL", "ssl.truststore.location": "/no/such/file"}, {"security.protocol": "no"}):
         for ask in (
             lambda odd=odd: KafkaSource(servers, ".*", odd).topic_ids(spark),
-            lambda odd=odd: list(Topic("any", servers, odd).records(gateway.of(spark), Start(), follow=False)),
+            lambda odd=odd: list(Topic("any", servers, odd).records(gateway.of(spark), StartingOffset(), follow=False)),
         ):
             with pytest.raises(LoginRefused, match="Kafka's client does not start with its options: "):
                 ask()
@@ -123,7 +123,7 @@ def test_a_login_that_came_too_fast_is_worth_another_try(spark: SparkSession) ->
     answer.completeExceptionally(kinds.SaslAuthenticationException("[1a2b3c]: Too many connects"))
     with pytest.raises(Py4JJavaError) as caught:
         answer.get()
-    told = brokers.failed(caught.value, "b-1:9098")
+    told = brokers.client_error(caught.value, "b-1:9098")
     assert (type(told), told.exit_code) == (Unreachable, 3)
     assert "Kafka is busy: [1a2b3c]: Too many connects" in str(told)
 

@@ -23,6 +23,6 @@ def test_a_client_that_stops_amid_a_request_delays_others_by_less_than_an_attemp
     assert at.port is not None
     with socket.create_connection((at.hostname, at.port)) as stopped:
         stopped.sendall(said)
-        with closing(HTTPConnection(at.hostname, at.port, timeout=store.SECONDS)) as other:
+        with closing(HTTPConnection(at.hostname, at.port, timeout=store.TIMEOUT_SECONDS)) as other:
             other.request("GET", "/")
             assert other.getresponse().status == 200

@@ -233,7 +233,7 @@ def test_a_table_that_cannot_become_the_models_is_refused(postgres: Served, alte
     with closing(postgres.connection.open()) as session, session.cursor() as cursor:
         with pytest.raises(TargetRefused, match=told) as caught:
             ddl.prepare_target(cursor, of, complete=True)
-        assert ddl.lags(cursor, of)
+        assert ddl.needs_full_publish(cursor, of)
     assert caught.value.where == of.name
 
 

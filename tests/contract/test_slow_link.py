@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from replicator.errors import Unreachable
 from replicator.protocols import Difference
-from replicator.sinks.postgres import Backoff, PostgresSink, wakeful
+from replicator.sinks.postgres import Backoff, PostgresSink, keepalive
 from replicator.spec import Applied, Progress
 from tests.builders import made
 from tests.contract.commit_proxy import CommitProxy
@@ -106,7 +106,7 @@ def test_ctrl_c_ends_the_wait_for_the_server_and_what_it_works_on(postgres: Serv
     """A statement may run for an hour; who publishes next must not wait for the rest of it."""
     started, timer = time.monotonic(), Timer(1, os.kill, (os.getpid(), signal.SIGINT))
     with closing(postgres.connection.open()) as session, session.cursor() as cursor:
-        wakeful.expire(cursor, "1min")
+        keepalive.set_idle_timeouts(cursor, "1min")
         timer.start()
         with pytest.raises(KeyboardInterrupt):
             cursor.execute("SELECT pg_sleep(60)")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
-from replicator import settings, surveys
+from replicator import assemble_without_spark, settings
 from replicator.catalog.store import Store
 from replicator.cli import options
 from replicator.errors import StoreRefused
@@ -20,11 +20,11 @@ from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.operate import dead_letters, pause, status
-from replicator.operate.dead_letters import Choice
-from replicator.operate.status import Surroundings
-from replicator.operate.where import direct_letters
-from replicator.operate.where.direct import DirectSurvey, standings
-from replicator.operate.where.standing import Standing
+from replicator.operate.dead_letters import LetterFilter
+from replicator.operate.progress import arrow_letters
+from replicator.operate.progress.arrow_survey import ArrowSurvey, list_statuses
+from replicator.operate.progress.table_status import TableStatus
+from replicator.operate.status import StatusInputs
 from replicator.spec import Column, Declaration, Model, ModelColumn, SourceSpec
 from replicator.stages import gold, silver
 from replicator.stages.models.warehouse import Warehouse
@@ -92,7 +92,7 @@ def at(exact: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Refinem
     return made
 
 
-def same(found: list[Standing], others: list[Standing]) -> bool:
+def same(found: list[TableStatus], others: list[TableStatus]) -> bool:
     """But for the minutes between the two looks."""
     lags, other_lags = (
         [-1 if each.lag_seconds is None else each.lag_seconds for each in some] for some in (found, others)
@@ -105,14 +105,14 @@ def at_s3(root: str, s3: S3Server) -> Settings:
     return settings.bare(root).model_copy(update={"s3": s3.keys})
 
 
-def direct(root: str, store: Store) -> DirectSurvey:
-    return DirectSurvey(Lake(root), store, ("delta",), {}, (MODEL, UNBUILT), {})
+def direct(root: str, store: Store) -> ArrowSurvey:
+    return ArrowSurvey(Lake(root), store, ("delta",), {}, (MODEL, UNBUILT), {})
 
 
 def test_a_lake_is_told_of_in_the_same_words_without_spark(at: Refinement, exact: SparkSession, s3: S3Server) -> None:
     """Rows, positions, lags and states, of the lake on a disk and of a copy in an object store."""
-    around = Surroundings(at.lake, at.silver, at.control, {}, {}, (MODEL, UNBUILT), {}, {"s": at})
-    by_spark = status.standings(exact, around)
+    around = StatusInputs(at.lake, at.silver, at.control, {}, {}, (MODEL, UNBUILT), {}, {"s": at})
+    by_spark = status.list_statuses(exact, around)
     assert [(each.layer, each.table, each.rows, each.lag_events) for each in by_spark] == [
         ("bronze", "s", 23, None),
         ("dead_letters", "s", 1, None),
@@ -122,12 +122,12 @@ def test_a_lake_is_told_of_in_the_same_words_without_spark(at: Refinement, exact
         ("gold", "m", 4, 1),
         ("gold", "unbuilt", None, None),
     ]
-    assert same(standings(direct(at.lake.root, Store(at.lake.root))), by_spark)
+    assert same(list_statuses(direct(at.lake.root, Store(at.lake.root))), by_spark)
     for path in (each for each in Path(at.lake.root).rglob("*") if each.is_file()):
         key = f"lake/{path.relative_to(at.lake.root)}"
         s3.client.put_object(Bucket=BUCKET, Key=key, Body=path.read_bytes())
     root = f"s3a://{BUCKET}/lake"
-    assert same(standings(direct(root, options.store(at_s3(root, s3)))), by_spark)
+    assert same(list_statuses(direct(root, options.store(at_s3(root, s3)))), by_spark)
 
 
 def test_a_bucket_that_is_not_there_is_no_lake_without_tables(exact: SparkSession, s3: S3Server) -> None:
@@ -136,12 +136,12 @@ def test_a_bucket_that_is_not_there_is_no_lake_without_tables(exact: SparkSessio
         root = f"s3a://{bucket}/new"
         bare = at_s3(root, s3)
         known_store(exact, bare, bucket)
-        around = Surroundings(Lake(root), DeltaFormat(), JsonControl(exact), {}, {}, (), {}, {})
-        of = surveys.direct(bare, options.store(bare))
+        around = StatusInputs(Lake(root), DeltaFormat(), JsonControl(exact), {}, {}, (), {}, {})
+        of = assemble_without_spark.arrow_survey(bare, options.store(bare))
         looks = (
-            partial(standings, of),
-            partial(status.standings, exact, around),
-            partial(surveys.sources, bare, of),
+            partial(list_statuses, of),
+            partial(status.list_statuses, exact, around),
+            partial(assemble_without_spark.sources, bare, of),
         )
         for look in looks:
             with refused:
@@ -175,10 +175,10 @@ def test_rows_that_lack_a_value_are_told_until_a_record_has_it(exact: SparkSessi
             None,
         )
         silver.refine(exact, made)
-        by_spark = status.standings(
-            exact, Surroundings(made.lake, made.silver, made.control, {}, {}, (), {}, {"s": made})
+        by_spark = status.list_statuses(
+            exact, StatusInputs(made.lake, made.silver, made.control, {}, {}, (), {}, {"s": made})
         )
-        assert same(standings(replace(direct(made.lake.root, Store(made.lake.root)), models=())), by_spark)
+        assert same(list_statuses(replace(direct(made.lake.root, Store(made.lake.root)), models=())), by_spark)
         return [each.unknown for each in by_spark]
 
     known = [(1, "c", 1, "a"), (2, "u", 1, UNSENT), (3, "c", 2, None)]
@@ -197,19 +197,23 @@ def test_bronze_ends_where_spark_says(at: Refinement, exact: SparkSession) -> No
 def test_dead_letters_are_counted_as_spark_counts_them(at: Refinement, exact: SparkSession) -> None:
     """By table and reason, with their times; those that were dropped are none here."""
     of = direct(at.lake.root, Store(at.lake.root))
-    [count] = direct_letters.counts(of, "s", Choice())
-    assert [count] == dead_letters.counts(exact, at, Choice())
+    [count] = arrow_letters.counts(of, "s", LetterFilter())
+    assert [count] == dead_letters.counts(exact, at, LetterFilter())
     assert (count.table, count.reason, count.letters) == ("shop.orders", "key_missing", 1)
-    for choice, found in ((Choice("orders", "key_missing"), [count]), (Choice("orders", "x"), []), (Choice("ers"), [])):
-        assert direct_letters.counts(of, "s", choice) == dead_letters.counts(exact, at, choice) == found
-    assert direct_letters.counts(of, "s", Choice(), dropped=True) == []
+    for choice, found in (
+        (LetterFilter("orders", "key_missing"), [count]),
+        (LetterFilter("orders", "x"), []),
+        (LetterFilter("ers"), []),
+    ):
+        assert arrow_letters.counts(of, "s", choice) == dead_letters.counts(exact, at, choice) == found
+    assert arrow_letters.counts(of, "s", LetterFilter(), dropped=True) == []
 
 
 def test_paused_tables_are_told_as_spark_tells_them(at: Refinement, exact: SparkSession) -> None:
     """Those of silver, those that a topic has carried and those that are declared."""
     of = direct(at.lake.root, Store(at.lake.root))
-    found = pause.listed_of(of, at.source)
-    assert found == pause.listed(exact, [at])
+    found = pause.list_source_tables(of, at.source)
+    assert found == pause.list_tables(exact, [at])
     assert [(each.table, each.paused) for each in found] == [
         ("s/shop.orders", None),
         ("s/shop.parts ö", "2026-11-23T00:00:00+00:00"),

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from replicator.errors import SchemaRefused, TableMissing, VersionMissing
 from replicator.formats import hudi_options
 from replicator.formats.delta import DeltaFormat
-from replicator.formats.delta_ways import Ways
+from replicator.formats.delta_merge_strategies import MergeThresholds
 from replicator.formats.hudi import HudiFormat
 from replicator.formats.hudi_timeline import Timeline
 from replicator.formats.memory import MemoryFormat
@@ -42,7 +42,7 @@ class LargeDelta(DeltaFormat):
     """Delta as it treats large tables: rows are marked, and where there are no deletion vectors files are replaced."""
 
     def __init__(self) -> None:
-        super().__init__(Ways(rewritten_bytes=0))
+        super().__init__(MergeThresholds(rewritten_bytes=0))
 
 
 class Mixed(MixedFormat):
@@ -155,9 +155,9 @@ class World:
         key = {"name": "k", "key": 0}
         rows = [(1, upsert("10", 1, "X")), (2, upsert("10", 2, UNSENT))]
         if isinstance(self.format, LargeDelta):
-            single = gateway.beside(self.spark)
+            single = gateway.clone_session(self.spark)
             single.conf.set("spark.sql.shuffle.partitions", "1")
-            older = gateway.moved(self.fold([(1, upsert("05", 7, "W")), *rows[1:]]), single)
+            older = gateway.to_session(self.fold([(1, upsert("05", 7, "W")), *rows[1:]]), single)
             self.format.apply(older.withMetadata("k", key), table, Progress("bronze", 0))
         self.format.apply(self.fold(rows).withMetadata("k", key), table, Progress("bronze", 1))
         log = "".join(each.read_text() for each in Path(table.location, "_delta_log").glob("*.json"))
@@ -348,7 +348,7 @@ def test_what_commits_appended_is_found_by_partition(world: World) -> None:
     assert all(each.size > 0 for each in arrivals)
     assert {each.version for each in world.format.arrivals(world.spark, table, -1, 0)} == {0}
     assert world.format.arrivals(world.spark, table, 2, 2) == []
-    whole = world.format.whole_from(world.spark, table, 0, 2)
+    whole = world.format.append_only_since(world.spark, table, 0, 2)
     assert whole in (0, 2)
     assert [world.format.read(world.spark, table, version).count() for version in range(whole, 3)][-1] == 5
     for after, upto, expected in (

@@ -21,7 +21,7 @@ from replicator.stages import bronze, silver
 from replicator.stages.account import Account
 from replicator.stages.bronze import Ingestion
 from replicator.stages.refinement import Refinement
-from replicator.transforms.live import live
+from replicator.transforms.live import select_live
 
 Rows = dict[str, dict[tuple[Any, ...], dict[str, Any]]]
 
@@ -83,7 +83,7 @@ class Run:
 
     def shown(self, table: str) -> dict[tuple[Any, ...], dict[str, Any]]:
         """The live rows as users see them, by key."""
-        return self._by_key(table, live(self.read(table)))
+        return self._by_key(table, select_live(self.read(table)))
 
     def read(self, table: str) -> DataFrame:
         """A table of silver as it is at rest."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.operate.rebuild import EQUAL, How, rebuild
+from replicator.operate.rebuild import EQUAL, RebuildOptions, rebuild
 from replicator.spec import Column, Declaration, SourceSpec
 from tests.golden.run import Run
 from tests.golden.test_recordings import stream
@@ -59,7 +59,7 @@ def test_a_table_of_postgresql_in_delta_is_what_a_rebuild_makes(
         run.take(records[start:end])
     run.take([each | {"offset": each["offset"] + 1000} for each in records])
     assert shown(run, table) == [(1, "a"), (1, "a"), (2, "b")]
-    assert rebuild(exact, run.at, table, How()).verdict == EQUAL
+    assert rebuild(exact, run.at, table, RebuildOptions()).verdict == EQUAL
 
 
 @pytest.mark.parametrize(("file", "table", "live"), [

@@ -154,7 +154,7 @@ class World:
             else:
                 self.rows[name][key] = row
         schema = T.StructType([*self.fields(name), *_OURS, T.StructField("_op", T.StringType())])
-        silver.put(gateway.frame(spark, told, schema), table, Progress("bronze", self.writes))
+        silver.put(gateway.create_frame(spark, told, schema), table, Progress("bronze", self.writes))
 
     def _told(self, name: str, key: Key, row: Row | None, blank: Row, at: str) -> list[tuple[Any, ...]]:
         """The rows of silver, or of the history, that a change of a key makes."""
@@ -194,7 +194,7 @@ def live_rows(spark: SparkSession, world: World, name: str) -> DataFrame:
         states = world.states[name].items()
         rows = [[*[row.get(column) for column in own], start, end] for (_, start), (row, end) in states]
     schema = T.StructType([*world.fields(name), T.StructField("_source_ts_ms", T.LongType())])
-    return gateway.frame(spark, [(*row, world.batches) for row in rows], schema)
+    return gateway.create_frame(spark, [(*row, world.batches) for row in rows], schema)
 
 
 def _columns() -> list[str]:

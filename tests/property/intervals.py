@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
-from replicator.transforms.registers import State, join, state
+from replicator.transforms.row_state import State, from_change, merge_states
 
 COLUMNS = ("a", "b")
 DEAD = ("insert", "arrive", "truncate")
@@ -44,7 +44,7 @@ class Event:
 
     def told(self) -> State:
         """What it says about the row."""
-        return state(self.seq, COLUMNS, deleted=self.ends, unsent=("b",) if self.b is None else ())
+        return from_change(self.seq, COLUMNS, deleted=self.ends, unsent=("b",) if self.b is None else ())
 
 
 History = tuple[Event, ...]
@@ -115,9 +115,9 @@ class Steps:
         self.events[event.seq] = event
         own, place = event.told(), event.place
         before = max((at for at in self.states if at <= place), default=None)
-        self.states[place] = own if before is None else join(self.states[before], own)
+        self.states[place] = own if before is None else merge_states(self.states[before], own)
         for later in (at for at in self.states if at > place):
-            self.states[later] = join(self.states[later], own)
+            self.states[later] = merge_states(self.states[later], own)
         self.starts[place] = min(event.seq, self.starts.get(place, event.seq))
 
     def intervals(self) -> list[Interval]:
@@ -126,12 +126,12 @@ class Steps:
         return shown(steps, self.truncates, self.events)
 
     def _cleared(self, held: State) -> State:
-        return reduce(join, (gone(at) for at in self.truncates if at < held.seq), held)
+        return reduce(merge_states, (gone(at) for at in self.truncates if at < held.seq), held)
 
 
 def gone(seq: str) -> State:
     """What a truncate says."""
-    return state(seq, COLUMNS, deleted=True)
+    return from_change(seq, COLUMNS, deleted=True)
 
 
 def of_all(records: Iterable[Event]) -> list[Interval]:
@@ -144,7 +144,7 @@ def of_all(records: Iterable[Event]) -> list[Interval]:
         mine = [event.seq for event in events.values() if event.place == place]
         so_far = [event.told() for event in events.values() if event.place <= place]
         so_far += [gone(at) for at in truncates if at < max(mine)]
-        steps.append((min(mine), reduce(join, so_far)))
+        steps.append((min(mine), reduce(merge_states, so_far)))
     return shown(steps, truncates, events)
 
 

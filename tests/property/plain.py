@@ -1,6 +1,6 @@
 """Recorded events applied by the plain rule, with the order and the rule exchangeable: for controls that must fail.
 
-``replicator/transforms/registers.py`` joins; this reads envelopes of MariaDB and PostgreSQL whose columns are whole
+``replicator/transforms/row_state.py`` joins; this reads envelopes of MariaDB and PostgreSQL whose columns are whole
 numbers and texts. It knows neither key changes nor truncates, which no control needs.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from replicator.transforms.registers import State, join, state
+from replicator.transforms.row_state import State, from_change, merge_states
 from tests.builders import UNSENT
 
 Record = Mapping[str, Any]
@@ -39,13 +39,13 @@ class Rule:
 
     place: Place
     kept: Callable[[Sequence[Change]], Sequence[Change]] = lambda batch: batch
-    told: Callable[[Change, Sequence[str]], State] = lambda change, columns: state(
+    told: Callable[[Change, Sequence[str]], State] = lambda change, columns: from_change(
         change.seq,
         columns,
         deleted=change.row is None,
         unsent=[c for c in columns if (change.row or {}).get(c) == UNSENT],
     )
-    joined: Callable[[State, State], State] = join
+    joined: Callable[[State, State], State] = merge_states
     forgets_deletes: bool = False
 
 

@@ -15,11 +15,11 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import alike, envelope
+from replicator.debezium import envelope, template_matching
 from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.unavailable import is_unavailable
 from replicator.spec import Reading
-from replicator.transforms import changes
+from replicator.transforms import bronze_records
 from tests.builders import Record, bronze, exact_session, said_alike
 from tests.golden.cases import FOLDER, Case
 
@@ -58,10 +58,10 @@ def apart(records: Iterable[Record]) -> list[Record]:
     return [replace(each, offset=number) for number, each in enumerate(records)]
 
 
-def templates(described: DataFrame) -> list[alike.Known]:
+def templates(described: DataFrame) -> list[template_matching.KnownTemplate]:
     """What the records say of others that are written like them."""
-    learned = alike.Templates()
-    groups = [group.asDict() for group in changes.survey(described).collect()]
+    learned = template_matching.TemplateCache()
+    groups = [group.asDict() for group in bronze_records.survey(described).collect()]
     learned.learn(groups, PLACEHOLDER)
     return [each for topic in sorted({group["topic"] for group in groups}) for each in learned.of({topic})]
 
@@ -88,16 +88,16 @@ def _mutated(text: str, rng: random.Random) -> str:
     return f"{text[:start]}{rng.choice(PIECES)}{text[end:]}"
 
 
-def differing(records: DataFrame, known: list[alike.Known]) -> tuple[int, list[Any]]:
+def differing(records: DataFrame, known: list[template_matching.KnownTemplate]) -> tuple[int, list[Any]]:
     """How many records match a template, and those of which it says something else than the parsers. That a value may
     be the placeholder it says of each that is, and of some that only begin like it. Of the record's ``value`` it leaves
     the image that is yet to be read as it was, and nothing else; of names nothing.
     """
     told = said_alike(records, known, Reading().binlog).where(F.col("form").isNotNull())
-    parsed = envelope.read(records, Reading())
+    parsed = envelope.describe(records, Reading())
     both = told.alias("one").join(parsed.alias("other"), ["topic", "partition", "offset"])
     same = F.lit(True)
-    for name in (*envelope.SAID, "reason"):
+    for name in (*envelope.DESCRIPTION_COLUMNS, "reason"):
         if name not in ("held", "told", *NAMES):
             same = same & F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}"))
     lacks = left_out(F.col("other.value"), "before") | left_out(F.col("other.value"), "after")
@@ -139,7 +139,7 @@ def left_out(value: Column, image: str) -> Column:
 
 def test_a_template_says_what_the_parsers_say_of_every_recorded_event(spark: SparkSession, recorded: Path) -> None:
     own = bronze(exact_session(spark), apart([*recorded_records(recorded), *golden_records()])).localCheckpoint()
-    known = templates(envelope.read(own, Reading()))
+    known = templates(envelope.describe(own, Reading()))
     matched, wrong = differing(own, known)
     assert wrong == []
     assert matched > 0.5 * own.count()
@@ -151,7 +151,7 @@ def test_records_of_one_form_have_the_same_names(spark: SparkSession, recorded: 
     block = F.when(F.col("wrapped"), F.get_json_object("value", "$.schema"))
     shared = F.struct("flat", "wrapped", "key_wrapped", *NAMES, block.alias("block"))
     usable = F.col("rule").isNull() & F.col("reason").isNull()
-    said = envelope.read(own, Reading()).localCheckpoint()  # a filter would repeat it
+    said = envelope.describe(own, Reading()).localCheckpoint()  # a filter would repeat it
     told = said.where(usable).select("topic", "form", shared.alias("shared")).distinct()
     several = told.groupBy("topic", "form").agg(F.collect_list("shared").alias("shared")).where(F.size("shared") > 1)
     assert several.limit(3).collect() == []
@@ -163,7 +163,7 @@ def test_a_template_says_what_the_parsers_say_of_damaged_events_or_nothing(spark
     rng = random.Random(SEED)
     originals = golden_records()
     session = exact_session(spark)
-    known = templates(envelope.read(bronze(session, apart(originals)), Reading()))
+    known = templates(envelope.describe(bronze(session, apart(originals)), Reading()))
     mutants = apart(mutated(rng.choice(originals), rng) for _ in range(MUTANTS))
     matched, wrong = differing(bronze(session, mutants).localCheckpoint(), known)
     assert wrong == []

@@ -120,7 +120,7 @@ def test_incremental_gold_equals_gold_computed_anew(
     explode, one input twice, histories, a model over a model; rows that come, change, refer elsewhere, go, and come
     again; tables that are altered, emptied, built anew or replaced; refreshes that die.
     """
-    monkeypatch.setattr(refresh_plan, "where", partial(in_turn, turns=cycle([True, False, True])))
+    monkeypatch.setattr(refresh_plan, "find_spans", partial(in_turn, turns=cycle([True, False, True])))
     seed, batches = request.config.getoption("--gold-seed"), request.config.getoption("--gold-batches")
     played = play(small, seed, batches)
     with capsys.disabled():
@@ -134,7 +134,7 @@ def test_incremental_gold_equals_gold_computed_anew(
 
 def in_turn(work: Work, keys: Sequence[tuple[DataFrame, Sequence[str]]], turns: Iterator[bool]) -> Sequence[Spans]:
     """Every second time as for large work, which looks for keys only where they are."""
-    return key_spans.found(keys) if next(turns) else [{} for _ in keys]
+    return key_spans.find(keys) if next(turns) else [{} for _ in keys]
 
 
 @pytest.mark.parametrize("side", ["old", "new"])
@@ -142,7 +142,7 @@ def test_without_one_of_the_two_sides_a_difference_is_found(
     small: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, side: str
 ) -> None:
     """The worlds tell: with the rows of the table alone, or with the rows to come alone, gold goes wrong."""
-    touched = affected.touched
+    touched = affected.affected_rows
 
     def of_the_table(query: affected.Query, *more: Any) -> DataFrame:
         return touched(lambda inputs: query(inputs).limit(0), *more)
@@ -150,7 +150,7 @@ def test_without_one_of_the_two_sides_a_difference_is_found(
     if side == "old":
         monkeypatch.setattr(affected, "_old_side", lambda stored, _uses: stored.limit(0))
     else:
-        monkeypatch.setattr(affected, "touched", of_the_table)
+        monkeypatch.setattr(affected, "affected_rows", of_the_table)
     with pytest.raises(AssertionError):
         play(small, request.config.getoption("--gold-seed"), request.config.getoption("--gold-batches"), calm=True)
 
@@ -159,7 +159,9 @@ def test_where_a_span_of_keys_is_forgotten_a_difference_is_found(
     small: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worlds tell: keys that are looked for elsewhere are not found."""
-    monkeypatch.setattr(refresh_plan, "where", lambda _work, keys: list(map(without_the_first, key_spans.found(keys))))
+    monkeypatch.setattr(
+        refresh_plan, "find_spans", lambda _work, keys: list(map(without_the_first, key_spans.find(keys)))
+    )
     with pytest.raises(AssertionError):
         play(small, request.config.getoption("--gold-seed"), request.config.getoption("--gold-batches"), calm=True)
 

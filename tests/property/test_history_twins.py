@@ -62,7 +62,7 @@ class Kept:
     def intervals(self) -> dict[int, list[Interval]]:
         """By key, in their order."""
         found: dict[int, list[Interval]] = {}
-        rows = made(self.spark, self.rows.values(), self.schema).where(history.holds())
+        rows = made(self.spark, self.rows.values(), self.schema).where(history.is_interval())
         for row in rows.orderBy("__START_AT").collect():
             found.setdefault(row["k"], []).append((row["__START_AT"], row["__END_AT"], row["a"], row["b"]))
         return found
@@ -131,7 +131,7 @@ def test_columns_that_are_maps_or_added_later_are_compared_too(exact: SparkSessi
     rows = [(1, {"x": value}, seq, False, 1, None) for value, seq in zip("112", seqs, strict=True)]
     changed = history.states(made(exact, rows, ddl), ["k"])
     first = history.difference(None, changed, ["k"], {}, partial=False).localCheckpoint()
-    shown = first.where(history.holds()).orderBy("__START_AT")
+    shown = first.where(history.is_interval()).orderBy("__START_AT")
     assert [(row["__START_AT"], row["m"]) for row in shown.collect()] == [(seqs[0], {"x": "1"}), (seqs[2], {"x": "2"})]
     wider = made(
         exact, [(1, {"x": "2"}, 5, Event("insert", 4, 4).seq, False, 1, None)], ddl.replace("_seq", "n INT, _seq", 1)

@@ -1,6 +1,6 @@
 """Every legal history of one key up to six changes, delivered in every order (debezium.md M2 to M4, P1).
 
-The rule is ``transforms/registers.py``, the plain twin of the Column expressions of ``merge.py`` (compared in
+The rule is ``transforms/row_state.py``, the plain twin of the Column expressions of ``merge.py`` (compared in
 ``test_twins.py``). A register's position tells which change its value is from: positions say all there is to compare.
 """
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.transforms.registers import State, join, state
+from replicator.transforms.row_state import State, from_change, merge_states
 
 COLUMNS = ("a", "b")
 DEAD, ALIVE = ("insert", "arrive"), ("update", "partial", "delete")
@@ -44,10 +44,10 @@ def told(change: Change) -> State:
     """What one change says about the row."""
     kind, seq = change
     unsent = ("b",) if kind in ("arrive", "partial") else ()
-    return state(seq, COLUMNS, deleted=kind == "delete", unsent=unsent)
+    return from_change(seq, COLUMNS, deleted=kind == "delete", unsent=unsent)
 
 
-def delivered(history: History, joined: Join = join, tell: Callable[[Change], State] = told) -> Iterator[State]:
+def delivered(history: History, joined: Join = merge_states, tell: Callable[[Change], State] = told) -> Iterator[State]:
     """What the table holds after each order of delivery; common beginnings are joined once."""
     states = [tell(change) for change in history]
 
@@ -95,10 +95,10 @@ def test_joining_is_idempotent_commutative_and_associative() -> None:
     """M2, for all states that parts of short histories leave behind."""
     for history in (h for h in EVERY if len(h) <= 4):
         states = [told(change) for change in history]
-        assert all(join(one, one) == one for one in states)
-        assert all(join(one, two) == join(two, one) for one, two in permutations(states, 2))
+        assert all(merge_states(one, one) == one for one in states)
+        assert all(merge_states(one, two) == merge_states(two, one) for one, two in permutations(states, 2))
         for one, two, three in permutations(states, 3):
-            assert join(join(one, two), three) == join(one, join(two, three))
+            assert merge_states(merge_states(one, two), three) == merge_states(one, merge_states(two, three))
 
 
 @given(st.data())
@@ -112,7 +112,7 @@ def test_longer_histories_replayed_and_doubled_end_the_same(data: st.DataObject)
     order = data.draw(st.permutations([*history, *again]))
     held = told(order[0])
     for change in order[1:]:
-        held = join(held, told(change))
+        held = merge_states(held, told(change))
     assert shown(held) == at_source(history)
 
 

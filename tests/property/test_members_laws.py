@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium.logical import Field, Logical
-from replicator.transforms.structs import Struct, Told
+from replicator.debezium.logical_types import Field, LogicalType
+from replicator.transforms.structs import MemberStruct, Struct
 from tests.builders import exact_session
 
 pytestmark = pytest.mark.spark
@@ -19,7 +19,8 @@ pytestmark = pytest.mark.spark
 SEED = 20261129
 TEXTS = 6_000
 FIELDS = tuple(
-    Field(f"{kind} é", Logical(kind)) for kind in ("string", "boolean", "smallint", "int", "bigint", "float", "double")
+    Field(f"{kind} é", LogicalType(kind))
+    for kind in ("string", "boolean", "smallint", "int", "bigint", "float", "double")
 )
 VALUES = (
     *("null", "true", "false", "0", "-0", "1", "-1", "9999", "32768", "999999999", "2147483648", "01", "+1", "--1"),
@@ -70,7 +71,7 @@ def text_of(rng: random.Random) -> str:
     return text
 
 
-def differing(texts: Sequence[str], told: Told, spark: SparkSession) -> tuple[int, list[str]]:
+def differing(texts: Sequence[str], told: MemberStruct, spark: SparkSession) -> tuple[int, list[str]]:
     """How many were told, and those of which the parser reads something else."""
     parser = Struct(told.name, told.json, told.path, told.fields)
     rows = spark.createDataFrame([(text,) for text in texts], "value STRING").repartition(2)
@@ -108,8 +109,8 @@ def test_each_value_of_each_kind_is_told_as_it_is_read_or_not_at_all(spark: Spar
     assert told > len(FIELDS)  # null is told of each
 
 
-def told_of(path: tuple[str, ...], fields: Sequence[Field]) -> Told:
+def told_of(path: tuple[str, ...], fields: Sequence[Field]) -> MemberStruct:
     """What tells them, which these can be."""
-    found = Told.where_it_can(Struct("_row", "value", path, fields))
-    assert isinstance(found, Told)
+    found = MemberStruct.if_supported(Struct("_row", "value", path, fields))
+    assert isinstance(found, MemberStruct)
     return found

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from replicator.transforms.registers import State, join
+from replicator.transforms.row_state import State, merge_states
 from tests.builders import UNSENT
 from tests.golden.cases import cases
 from tests.property.plain import RIGHT, Change, Record, Row, Rule, applied, body, changes, in_commit_order
@@ -199,7 +199,7 @@ def last_delivered_wins(one: State, other: State) -> State:
 
 def deletes_are_forgotten(one: State, other: State) -> State:
     """The row is removed and nothing remembers when."""
-    return other if one.deleted else join(one, other)
+    return other if one.deleted else merge_states(one, other)
 
 
 def bare_of(change: HistoryChange) -> State:
@@ -218,14 +218,14 @@ WEAKER = {
     "the newest change wins whole": (newest_wins_whole, told),
     "the last delivered wins": (last_delivered_wins, told),
     "deletes are forgotten": (deletes_are_forgotten, told),
-    "bare '' under a delete": (join, bare_of),
+    "bare '' under a delete": (merge_states, bare_of),
 }
 
 
 def test_every_weaker_join_ends_wrong_in_some_delivery(capsys: pytest.CaptureFixture[str]) -> None:
     """P13, over all histories of up to four changes of one key; ours is right in each."""
     found = {name: wrong(joined, tell) for name, (joined, tell) in WEAKER.items()}
-    assert wrong(join) == 0
+    assert wrong(merge_states) == 0
     assert all(found.values()), found
     with capsys.disabled():
         told_of = ", ".join(f"{name}: {count}" for name, count in found.items())

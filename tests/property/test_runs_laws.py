@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import position
 from replicator.stages.tick import surveying
-from replicator.transforms import reach, runs
+from replicator.transforms import runs, watermarks
 
 pytestmark = pytest.mark.spark
 
@@ -114,14 +114,14 @@ def test_the_ends_of_runs_tell_what_an_order_of_all_records_does(
     """J4, with what stands below them, or leave a doubt: whatever order, pieces, redeliveries, ties, tombstones,
     snapshots, marks before them.
     """
-    monkeypatch.setattr(runs, "MOST", 1_000_000)
+    monkeypatch.setattr(runs, "MAX_RUNS", 1_000_000)
     rng = random.Random(SEED)
     worlds = [world(f"t{number}", rng) for number in range(WORLDS)]
     tasks = [[record for each in worlds for record in each[task]] for task in range(TASKS)]
     rows = exact.sparkContext.parallelize(tasks, TASKS).flatMap(list)
     places, known = exact.createDataFrame(rows, SCHEMA).cache(), F.col("before")
-    every, asked, stretched = by_topic(reach.reached(places, known).collect()), set[str](), set[str]()
-    reached, near = reach.reached, runs.near
+    every, asked, stretched = by_topic(watermarks.compute(places, known).collect()), set[str](), set[str]()
+    reached, near = watermarks.compute, runs.places_near
 
     def of_all(some: DataFrame, mark: Column) -> DataFrame:
         asked.update(row["topic"] for row in some.select("topic").distinct().collect())
@@ -131,9 +131,9 @@ def test_the_ends_of_runs_tell_what_an_order_of_all_records_does(
         stretched.update(topic for topic, _, _ in stretches)
         return near(all_of_them, ends, stretches)
 
-    monkeypatch.setattr(reach, "reached", of_all)
-    monkeypatch.setattr(runs, "near", of_stretches)
-    short = by_topic(surveying.by_runs(places, known, runs.of(places).collect()))
+    monkeypatch.setattr(watermarks, "compute", of_all)
+    monkeypatch.setattr(runs, "places_near", of_stretches)
+    short = by_topic(surveying.by_runs(places, known, runs.find_runs(places).collect()))
     assert short.keys() == every.keys()
     for topic, marks in every.items():
         assert told(short[topic]) == told(marks), topic

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from replicator.transforms import fold, merge
-from replicator.transforms.registers import State, join
+from replicator.transforms.row_state import State, merge_states
 from tests.builders import UNSENT, changes, delete, upsert
 from tests.property.test_laws import EVERY, History, told
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 
 def plain(history: History) -> State:
-    return reduce(join, map(told, history))
+    return reduce(merge_states, map(told, history))
 
 
 def rows_of(spark: SparkSession, histories: Iterable[tuple[int, History]]) -> DataFrame:
@@ -61,4 +61,4 @@ def test_merging_the_halves_of_a_history_is_joining_its_changes(exact: SparkSess
     old, new = (rows_of(exact, ((at, half[which]) for at, half in enumerate(halves))) for which in (0, 1))
     for stored, incoming in ((old, new), (new, old)):
         columns = [*stored.columns]
-        check(merge.join_rows(stored.localCheckpoint(), incoming.select(columns).localCheckpoint(), ["k"]).collect())
+        check(merge.merge_rows(stored.localCheckpoint(), incoming.select(columns).localCheckpoint(), ["k"]).collect())

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from replicator import failpoints
-from replicator.config.topicnames import topics
+from replicator.config.topicnames import topic_pattern
 from replicator.errors import (
     BronzeReplaced,
     CheckpointBehindTable,
@@ -25,12 +25,12 @@ from replicator.failpoints import POINTS, Killed
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.operate import new_checkpoint
-from replicator.operate.new_checkpoint import Stopped
+from replicator.operate.new_checkpoint import StoppedSource
 from replicator.protocols import UNFENCED
 from replicator.sources.kafka import KafkaSource
 from replicator.stages.bronze import Ingestion
 from replicator.stages.table import snapshots
-from replicator.stages.table.snapshots import Whole
+from replicator.stages.table.snapshots import FullSnapshot
 from tests.builders import envelope, wrapped
 from tests.cli import said
 from tests.kafka import create, produce
@@ -50,16 +50,16 @@ kafka: {{bootstrap_servers: "{broker}"}}
 class Kept(Shop):
     """The same, whose checkpoint is made anew."""
 
-    def stopped(self) -> Stopped:
+    def stopped(self) -> StoppedSource:
         """As another process has it."""
-        kafka = KafkaSource(self.broker, topics(self.name, ()))
+        kafka = KafkaSource(self.broker, topic_pattern(self.name, ()))
         at = Ingestion(self.name, kafka, DeltaFormat(), self.lake)
-        return Stopped(at, kafka, at.format, JsonControl(self.spark), UNFENCED)
+        return StoppedSource(at, kafka, at.format, JsonControl(self.spark), UNFENCED)
 
     def anew(self, *, accept_gap: bool = False, **told: int) -> dict[str, int]:
         """Where each table's topic starts; ``told`` moves some."""
         of = self.stopped()
-        plan = new_checkpoint.planned(self.spark, of, {(self.topic(table), 0): at for table, at in told.items()})
+        plan = new_checkpoint.build_plan(self.spark, of, {(self.topic(table), 0): at for table, at in told.items()})
         new_checkpoint.carry_out(self.spark, of, plan, accept_gap=accept_gap)
         return {each.topic.rpartition(".")[2]: each.start for each in plan.starts}
 
@@ -251,6 +251,6 @@ def test_the_command_shows_where_what_starts_and_status_tells_of_gaps(shop: Kept
     assert (gap["table"], gap["rows"]) == (f"{shop.topic('b')}/0", 2)
     assert gap["position"].startswith("offsets 3 to 4 were passed over at 20")
     assert "offsets 3 to 4" in said("status", *ours)
-    whole = Whole(1, {(shop.topic("b"), 0): 6}, {(shop.topic("b"), 0): 7})
+    whole = FullSnapshot(1, {(shop.topic("b"), 0): 6}, {(shop.topic("b"), 0): 7})
     snapshots.add(JsonControl(shop.spark), shop.lake.snapshots(shop.name), {"shop.b": whole})
     assert "gap" not in {each["layer"] for each in json.loads(said("status", "--json", *ours))}

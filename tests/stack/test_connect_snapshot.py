@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from infra.sources.classicmodels.load import log_in
 from replicator.connect.rest import Connect
 from replicator.errors import ConfigError
-from replicator.jvm.jvm_options import BRIEF
+from replicator.jvm.jvm_options import SHORT_LIVED
 from replicator.lake import Lake
 from tests.cli import said
 from tests.workload.drained import Source
@@ -168,7 +168,7 @@ def flags(sides: list[Side], endpoints: Any, tmp_path: Path) -> Iterator[tuple[s
         "lake": {"root": str(tmp_path / "lake"), "lease": "off"},
         "connect": {"url": endpoints.connect},
         "kafka": {"bootstrap_servers": endpoints.kafka},
-        "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": BRIEF},
+        "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": SHORT_LIVED},
     }
     (conf / "dev.yaml").write_text(yaml.safe_dump(dev), encoding="utf-8")
     for side in sides:

@@ -249,7 +249,7 @@ def test_a_key_without_effect_is_told_where_it_is_applied(world: World) -> None:
 @pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
 def test_the_plugins_take_every_template(endpoints: Any, file: Path) -> None:
     """Real plugins of all five databases, none of them reached: nothing but that is wrong, and they know every key."""
-    told = sourcefile.template(file).connector
+    told = sourcefile.load_declare_file(file).connector
     assert told is not None
     config = configuration(replace(told, host="127.0.0.1", port=9, password="${env:POSTGRES_SOURCE_PASSWORD}"))
     config["driver.loginTimeout"] = "1"  # SQL Server's goes on trying for half a minute

@@ -24,7 +24,7 @@ from infra.sources.classicmodels import load, rows
 from infra.sources.classicmodels.load import log_in
 from infra.truth import check_star
 from replicator.connect.rest import Connect
-from replicator.jvm.jvm_options import BRIEF
+from replicator.jvm.jvm_options import SHORT_LIVED
 from tests.cli import said
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
@@ -49,7 +49,7 @@ def source(endpoints: Any) -> Iterator[Any]:
 
 def variables(endpoints: Any, **more: str) -> dict[str, str]:
     """The environment of a user who has the stack running."""
-    own = {"PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": BRIEF}  # no driver lives for long here
+    own = {"PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": SHORT_LIVED}  # no driver lives for long here
     return {**os.environ, **endpoints.env(), **own, **more}
 
 

@@ -22,7 +22,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from infra.local import Stack
-from replicator.jvm.jvm_options import BRIEF
+from replicator.jvm.jvm_options import SHORT_LIVED
 from replicator.lake import Lake
 from tests.workload.drained import Source
 from tests.workload.generate import Workload, workload
@@ -149,7 +149,7 @@ def play(servers: Stack, request: pytest.FixtureRequest, tmp_path_factory: pytes
         sites = [opened.enter_context(closing(Site(endpoints, work))) for work in works]
         conf = folder / "conf"
         (conf / "sources").mkdir(parents=True)
-        (conf / "living.yaml").write_text(CONFIGURATION.format(lake=lake.root, kafka=endpoints.kafka, jvm=BRIEF))
+        (conf / "living.yaml").write_text(CONFIGURATION.format(lake=lake.root, kafka=endpoints.kafka, jvm=SHORT_LIVED))
         for site in sites:
             told = f"name: {site.name}\ninclude: [{', '.join(site.tables)}]\n"
             (conf / "sources" / f"{site.name}.yaml").write_text(told)

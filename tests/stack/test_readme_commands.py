@@ -30,7 +30,7 @@ from infra.truth import check_star
 from replicator import settings
 from replicator.jvm import class_archive, spark_home
 from replicator.jvm.java import java_home
-from replicator.jvm.jvm_options import BRIEF
+from replicator.jvm.jvm_options import SHORT_LIVED
 from tests import readme
 from tests.cli import said
 from tests.kafka import consumed, create
@@ -65,9 +65,9 @@ def shell(checkout: Path) -> Shell:
     """Runs commands in one bash that stops at the first failure; gives back what they printed."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "REPLICATOR_LAKE", "SPARK"))}
     # spark-submit starts its JVM before any configuration of ours is read
-    archive = class_archive.place(java_home(os.environ.get("JAVA_HOME")))
-    variables["SPARK_SUBMIT_OPTS"] = f"{BRIEF} {class_archive.options(BRIEF, archive)}"
-    variables["SPARK_HOME"] = str(spark_home.own())
+    archive = class_archive.archive_path(java_home(os.environ.get("JAVA_HOME")))
+    variables["SPARK_SUBMIT_OPTS"] = f"{SHORT_LIVED} {class_archive.java_options(SHORT_LIVED, archive)}"
+    variables["SPARK_HOME"] = str(spark_home.bundled())
 
     def run(commands: Sequence[str]) -> str:
         script = "set -eo pipefail\n" + "\n".join(commands) + "\n"

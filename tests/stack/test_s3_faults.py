@@ -28,7 +28,7 @@ from replicator import s3 as s3_client
 from replicator.config.settingkeys import S3Keys
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.transforms.live import live
+from replicator.transforms.live import select_live
 from tests.builders import envelope
 from tests.contract.s3_proxy import FAULTS, S3Proxy
 from tests.kafka import create, produce
@@ -183,7 +183,7 @@ def equal(spark: SparkSession, world: World, shop: Shop) -> None:
     at = DeltaFormat()
     places = [tuple(row) for row in at.read(spark, world.lake.bronze("busy")).select("partition", "offset").collect()]
     assert sorted(places) == [(0, offset) for offset in range(shop.sent)]
-    silver = live(at.read(spark, world.lake.silver("busy", TABLE))).collect()
+    silver = select_live(at.read(spark, world.lake.silver("busy", TABLE))).collect()
     assert {row["id"]: row.asDict() for row in silver} == shop.rows
     gold = at.read(spark, world.lake.gold("order_totals")).select("order_key", "customer", "total", "said").collect()
     assert sorted(map(tuple, gold)) == shop.served

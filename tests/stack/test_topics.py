@@ -11,16 +11,16 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.debezium.hiding import REDACTED
+from replicator.debezium.record_masking import REDACTED
 from replicator.errors import LoginRefused, Unreachable
 from replicator.formats.delta import DeltaFormat
-from replicator.jvm.jvm_options import BRIEF
+from replicator.jvm.jvm_options import SHORT_LIVED
 from replicator.lake import Lake
-from replicator.sources import ends
+from replicator.sources import librdkafka
 from replicator.sources.kafka import KafkaSource
 from replicator.stages.bronze import Ingestion
-from replicator.stages.intake.bronze_stream import ingest_stream
-from replicator.transforms.derived.hashed import digest
+from replicator.stages.ingest.bronze_stream import ingest_stream
+from replicator.transforms.table_transform.hashing import digest
 from tests.builders import envelope, wrapped
 from tests.cli import said
 from tests.kafka import consumed, create, produce
@@ -40,7 +40,7 @@ CONFIGURATION = f"""
 lake: {{{{root: {{lake}}, lease: off}}}}
 kafka: {{{{bootstrap_servers: "{{kafka}}"}}}}
 dead_letter: {{{{max_share: 1.0}}}}
-spark: {{{{spark.master: "local[2]", spark.driver.extraJavaOptions: {BRIEF}}}}}
+spark: {{{{spark.master: "local[2]", spark.driver.extraJavaOptions: {SHORT_LIVED}}}}}
 """
 FEED = """
 topic: {topic}
@@ -141,10 +141,10 @@ def test_topics_end_where_both_clients_say(spark: SparkSession, broker: str, con
     create(broker, f"{prefix}.three", partitions=3)
     produce(broker, f"{prefix}.three", [(str(number), "x") for number in range(20)])
     topics = f"{prefix}[.](three|{TOPIC})"
-    found = ends.end_offsets(broker, topics, {"security.protocol": "PLAINTEXT"})
+    found = librdkafka.end_offsets(broker, topics, {"security.protocol": "PLAINTEXT"})
     assert found == KafkaSource(broker, topics).end_offsets(spark)
     assert (len(found), sum(found.values())) == (4, 25)
-    assert ends.end_offsets(broker, "no such topic", {}) == {}
+    assert librdkafka.end_offsets(broker, "no such topic", {}) == {}
 
 
 def test_what_comes_is_followed(spark: SparkSession, broker: str, conf: Path) -> None:

@@ -12,14 +12,14 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from replicator import checkpoint, failpoints
-from replicator.config.topicnames import topics
+from replicator.config.topicnames import topic_pattern
 from replicator.errors import CheckpointBehindTable, OffsetsLost, TopicDeleted, TopicRecreated
 from replicator.failpoints import Killed
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.sources.kafka import KafkaSource
 from replicator.stages.bronze import Ingestion
-from replicator.stages.intake import bronze_stream
+from replicator.stages.ingest import bronze_stream
 from tests.kafka import create, produce
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
@@ -50,7 +50,7 @@ class Shop:
 
     def run(self, *tables: str) -> dict[str, int]:
         """A run over these tables, all without any; what bronze has then."""
-        pattern = topics(self.name, tuple(f"shop.{table}" for table in tables))
+        pattern = topic_pattern(self.name, tuple(f"shop.{table}" for table in tables))
         at = Ingestion(self.name, KafkaSource(self.broker, pattern), DeltaFormat(), self.lake)
         bronze_stream.ingest_stream(self.spark, at, once=True).finish()
         return self.held()
@@ -173,7 +173,7 @@ def test_records_of_a_transaction_that_was_taken_back_are_none(shop: Shop) -> No
     producer.produce(shop.topic("a"), key="k", value="{}")
     producer.flush(30)
     assert shop.run() == {"a": 4, "b": 3}
-    assert KafkaSource(shop.broker, topics(shop.name)).present(shop.spark).count() == 7
+    assert KafkaSource(shop.broker, topic_pattern(shop.name)).present(shop.spark).count() == 7
     producer.abort_transaction(30)
 
 
@@ -194,14 +194,14 @@ def test_a_batch_that_was_planned_with_other_topics_does_not_hold_the_run(shop: 
     shop.run("a", "b")
     shop.changed("b", 2)
     shop.run("a", "b")
-    batch = checkpoint.newest(shop.spark, shop.checkpoint)
+    batch = checkpoint.read_newest_batch(shop.spark, shop.checkpoint)
     assert batch is not None
     if is_taken:
         Path(shop.checkpoint, "commits", str(batch.number)).unlink()
         Path(shop.checkpoint, "commits", f".{batch.number}.crc").unlink(missing_ok=True)
     else:
         ends = {**batch.ends, shop.topic("b"): {"0": 7}}
-        checkpoint.go_on(shop.spark, shop.checkpoint, batch, ends)
+        checkpoint.append_empty_batch(shop.spark, shop.checkpoint, batch, ends)
         Path(shop.checkpoint, "commits", str(batch.number + 1)).unlink()
         Path(shop.checkpoint, "commits", f".{batch.number + 1}.crc").unlink(missing_ok=True)
     shop.changed("a", 1)

@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from infra.sources.classicmodels.load import log_in
 from replicator import assemble, settings
 from replicator.operate import epoch, verify
-from replicator.operate.verify import Look, Verdict
+from replicator.operate.verify import Verdict, VerifyOptions
 from replicator.settings import Settings
 from replicator.sinks.postgres import PostgresConnection
 from replicator.spec import Progress, SourceSpec, Table
@@ -138,8 +138,8 @@ class World:
         return settings.load(self.conf, "dev", {})
 
     @property
-    def checks(self) -> verify.Checks:
-        return assemble.checks(self.spark, self.settings, SourceSpec("", ""))
+    def checks(self) -> verify.VerifyInputs:
+        return assemble.verify_inputs(self.spark, self.settings, SourceSpec("", ""))
 
     def table(self, source: str) -> Table:
         name = {"pg": f"{self.schema}.Odd things", "maria": f"{self.schema}.things"}[source]
@@ -176,8 +176,8 @@ class World:
 
     def verdicts(self, layer: str, table: str | None = None, **look: Any) -> list[Verdict]:
         """Of every table, or of one."""
-        comparisons = verify.chosen(self.spark, self.checks, None if table is None else [table], [layer])
-        return list(verify.verify(self.spark, comparisons, Look(**look)))
+        comparisons = verify.selection(self.spark, self.checks, None if table is None else [table], [layer])
+        return list(verify.verify(self.spark, comparisons, VerifyOptions(**look)))
 
     def said(self, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
         """What the command tells as JSON."""
@@ -331,7 +331,7 @@ def test_a_database_sends_the_ranges_that_are_asked_for(world: World, many: str)
     low, high, last = KEYS[100], KEYS[220], KEYS[350]
     inside = [key for key in KEYS if low < key <= high or key > last]
     for source, table in (("pg", many), ("maria", many), ("maria", many.replace("many", "loose"))):
-        with world.checks.databases[source].glance() as glance:
+        with world.checks.databases[source].read_snapshot() as glance:
             held = {each.name: each for each in glance.columns(table)}
             code, at = glance.told(held["code"], T.StringType()), glance.told(held["at"], T.IntegerType())
             assert code is not None
@@ -397,8 +397,10 @@ def test_a_table_that_only_the_source_has_lacks_all_of_its_rows(
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
     world.run(f"CREATE TABLE {name} AS SELECT id FROM generate_series(1, {rows}) id")
     try:
-        known = verify.chosen(own.spark, own.checks, None, ["source"])
-        told = list(verify.verify(own.spark, [each for each in known if "Odd things" not in each.table], Look()))
+        known = verify.selection(own.spark, own.checks, None, ["source"])
+        told = list(
+            verify.verify(own.spark, [each for each in known if "Odd things" not in each.table], VerifyOptions())
+        )
     finally:
         world.run(f"DROP TABLE {name}")
     named = ["all rows: silver does not have the table"] if rows else []
@@ -602,7 +604,7 @@ def test_only_places_in_the_log_that_is_written_now_are_ahead_of_it(
     assert (told.extra, told.in_flight) == (0, 1)
     at = own.checks.warehouse
     bronze_of = next(each.bronze for each in own.checks.sources if each.source.name == "maria")
-    epoch.bump(own.spark, epoch.Place("maria", at.lake, bronze_of, at.control, at.silver), "restored", {})
+    epoch.bump(own.spark, epoch.LakeSource("maria", at.lake, bronze_of, at.control, at.silver), "restored", {})
     told = own.verdict("source", f"maria/{name}")
     assert (told.extra, told.in_flight) == (1, 0)
     own.feed("maria", name, [({"id": 2}, {"id": 2})], 1, file="binlog.999999")

@@ -21,8 +21,8 @@ from infra.sources.classicmodels.load import log_in
 from replicator import assemble, settings
 from replicator.connect.rest import Connect
 from replicator.stages import continuous, pipeline
-from replicator.stages.lines import Line
-from replicator.stages.tick import cut
+from replicator.stages.run_report import ReportLine
+from replicator.stages.tick import transaction_cut
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
@@ -113,7 +113,7 @@ def configured(home: Path, kafka: str) -> settings.Settings:
 
 
 @contextmanager
-def running(spark: SparkSession, made: pipeline.Pipeline, lines: list[Line]) -> Iterator[threading.Thread]:
+def running(spark: SparkSession, made: pipeline.Pipeline, lines: list[ReportLine]) -> Iterator[threading.Thread]:
     """A continuous run beside the test."""
     stop = threading.Event()
     stages = ("bronze", "silver", "gold")
@@ -145,14 +145,14 @@ def test_gold_shows_whole_orders_while_they_are_written(
     """
     writer.write(BEFORE)
     made = assemble.pipeline(spark, configured(tmp_path, endpoints.kafka))
-    at, waited, lines = made.warehouse, 0, list[Line]()
+    at, waited, lines = made.warehouse, 0, list[ReportLine]()
     until = time.monotonic() + PATIENCE_SECONDS
     with running(spark, made, lines) as thread:
         while (looks := versions(spark, made)) < LOOKS or not is_there(spark, made, sum(writer.lines.values())):
             assert thread.is_alive(), lines
             assert time.monotonic() < until, lines
             writer.write(writer.written + (looks < LOOKS))
-            stood = cut.load(at.control, at.lake, SOURCE)
+            stood = transaction_cut.load(at.control, at.lake, SOURCE)
             waited += stood is not None and bool(stood.cut.offsets)
             time.sleep(0.3)
     assert [str(line.error) for line in lines if line.error is not None] == []

@@ -18,8 +18,8 @@ from replicator.spec import Model
 from replicator.stages import silver
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick import cut
-from replicator.transforms.live import live
+from replicator.stages.tick import transaction_cut
+from replicator.transforms.live import select_live
 from tests import builders
 from tests.torture import people
 from tests.torture.origin import CUSTOMERS, ORDERS, PEOPLE, SALES, Row, Rows
@@ -43,7 +43,7 @@ def differences(spark: SparkSession, world: World) -> list[str]:
             found += _silver(spark, at, table, world)
             if at.source.declaration(table).twins:
                 twin = at.silver.read(spark, at.lake.twin(at.source.name, table, "hudi"))
-                found += _unlike(f"twin of {table}", _rows(live(twin)), _truth(world, table))
+                found += _unlike(f"twin of {table}", _rows(select_live(twin)), _truth(world, table))
     if world.postgres is not None:
         for model in made.models:
             found += _gold(spark, made, model, world)
@@ -62,7 +62,7 @@ def unlike_rebuilt(spark: SparkSession, world: World) -> list[str]:
             if at.source.declaration(table).has_history:
                 places.append(at.lake.history(at.source.name, table))
             for place in places:
-                kept, rebuilt = (live(each.silver.read(spark, place)) for each in (at, again))
+                kept, rebuilt = (select_live(each.silver.read(spark, place)) for each in (at, again))
                 found += _unlike(f"{place.name} rebuilt", _rows(rebuilt), _rows(kept))
     return found
 
@@ -72,14 +72,14 @@ def half_shown(spark: SparkSession, at: Refinement, states: Iterable[Rows]) -> l
     ``states`` tells (debezium.md H3).
     """
     try:
-        stood = cut.shown(at.control, at.lake, at.source.name)
+        stood = transaction_cut.load_consistent(at.control, at.lake, at.source.name)
     except (AtWork, TableStopped):  # nothing is built on it
         return []
     if stood is None:
         return []
     every = list(states)
     tables = {table: at.lake.silver(at.source.name, table) for table in every[0]}
-    found = {table: _known(live(at.silver.read(spark, place)).collect()) for table, place in tables.items()}
+    found = {table: _known(select_live(at.silver.read(spark, place)).collect()) for table, place in tables.items()}
     whole = ({table: _known(_at_rest(table, rows.values())) for table, rows in state.items()} for state in every)
     return [] if found in whole else [f"silver shows {found}, which was never so behind a transaction"]
 
@@ -119,7 +119,7 @@ def _letters(spark: SparkSession, at: Refinement, world: World) -> list[str]:
 def _silver(spark: SparkSession, at: Refinement, table: str, world: World) -> list[str]:
     """The source's rows, and progress that says that all of its topic is in."""
     place, bronze = at.lake.silver(at.source.name, table), at.lake.bronze(at.source.name)
-    found = _unlike(table, _rows(live(at.silver.read(spark, place))), _truth(world, table))
+    found = _unlike(table, _rows(select_live(at.silver.read(spark, place))), _truth(world, table))
     reached = at.silver.progress(spark, place, at.bronze.identity(spark, bronze) or "")
     arrivals = at.bronze.arrivals(spark, bronze, -1, at.bronze.version(spark, bronze) or 0) or []
     newest = max(each.version for each in arrivals if each.partition == (f"{at.source.name}.{table}",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from replicator.jvm.jvm_options import BRIEF
+from replicator.jvm.jvm_options import SHORT_LIVED
 from tests.torture import people
 
 _ENVIRONMENT = """
@@ -84,7 +84,7 @@ def sources(
         "torture.yaml": _ENVIRONMENT.format(
             lake=lake,
             kafka=kafka,
-            jvm=BRIEF,
+            jvm=SHORT_LIVED,
             formats="delta, hudi" if mixed else "delta",
             at_once=at_once,
             targets="" if postgres is None else _TARGET.format(postgres),

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.protocols import Held
+from replicator.protocols import StreamState
 from tests.torture.origin import Sent
 
 _RECORD = "topic STRING, offset BIGINT, key STRING, value STRING"
@@ -45,10 +45,10 @@ class FileStream:
         """An id per topic, always the same."""
         return {topic: f"id of {topic}" for topic in self.topics}
 
-    def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+    def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
         """All topics there are, always."""
 
-    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
         """Files stay."""
 
     def end_offsets(self, _: SparkSession) -> Mapping[tuple[str, int], int]:

@@ -261,7 +261,7 @@ def _options() -> argparse.Namespace:
 def _spark(formats: tuple[str, ...]) -> Any:
     """As tests have it: small and quick."""
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
-    quick |= {"spark.driver.extraJavaOptions": jvm_options.BRIEF}
+    quick |= {"spark.driver.extraJavaOptions": jvm_options.SHORT_LIVED}
     return session.session(settings.bare(None).model_copy(update={"spark": quick, "formats": formats}))
 
 

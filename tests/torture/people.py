@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-from replicator.transforms.derived.hashed import digest
+from replicator.transforms.table_transform.hashing import digest
 
 HASH_KEY = "the key of hashed columns"
 TOPIC = "cdm.people"

@@ -13,7 +13,7 @@ from replicator import failpoints
 from replicator.failpoints import POINTS, Killed
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
-from replicator.stages.tick.reached import Reached
+from replicator.stages.tick.source_state import SourceState
 from tests.golden.run import Run
 from tests.torture.compare import half_shown
 from tests.torture.origin import CUSTOMERS, ORDERS, Origin, Sent
@@ -35,7 +35,7 @@ def taken(run: Run, sent: list[Sent]) -> None:
 
 def ticked(run: Run, reaper: Reaper) -> str | None:
     """A new process makes a tick; where it died."""
-    at = replace(run.at, reached=Reached())
+    at = replace(run.at, reached=SourceState())
     try:
         with failpoints.watched(reaper):
             accounts = silver.refine(run.spark, at)

@@ -17,14 +17,14 @@ from pyspark.sql import functions as F
 from replicator import assemble, failpoints, settings
 from replicator.failpoints import Killed
 from replicator.operate import maintain, purge, rebuild_all
-from replicator.operate.rebuild import How, Rebuilt
+from replicator.operate.rebuild import RebuildOptions, RebuildResult
 from replicator.settings import Settings
 from replicator.sinks.memory_outlet import MemoryOutlet
 from replicator.spec import Progress
 from replicator.stages import pipeline
-from replicator.stages.lines import Line
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
+from replicator.stages.run_report import ReportLine
 from replicator.transforms import history
 from tests.kafka import consumed, create
 from tests.torture import people
@@ -56,7 +56,7 @@ class World:
     at_once: int = 3
     rebuilds: Sequence[str] = ("orders", "dim_buyers", "fact_sales")
     toll: Toll = field(default_factory=Toll)
-    rebuilt: list[Rebuilt] = field(default_factory=list)
+    rebuilt: list[RebuildResult] = field(default_factory=list)
     _grown: int = 0
 
     def __post_init__(self) -> None:
@@ -151,7 +151,7 @@ class World:
     ) -> str | None:
         """One run from start to end, or to its death; where it died."""
         reaper = Reaper(self.toll, due, recovering=recovering)
-        lines: list[Line] = []
+        lines: list[ReportLine] = []
         try:
             with failpoints.watched(reaper):
                 pipeline.run_once(spark, self.pipeline(spark), layers, lines.append)
@@ -168,16 +168,16 @@ class World:
 
     def _upkeep(self, spark: SparkSession) -> None:
         purge.purge(spark, self._shop(self.pipeline(spark)), ORDERS, LATER_MS)
-        keeper = assemble.keeper(self.settings)
+        keeper = assemble.lake_tables(self.settings)
         for wanted in ("shop.customers", "till.sales") if self.mixed else ("till.sales",):
-            chosen = maintain.chosen(keeper.tables(spark), wanted)
+            chosen = maintain.select_tables(keeper.tables(spark), wanted)
             done = list(maintain.maintain(spark, keeper.tables_of, chosen, 7 * 24 * 3600))
             assert [str(each.error) for each in done if each.error is not None] == []
 
     def _rebuild(self, spark: SparkSession) -> None:
         made = self.pipeline(spark)
-        what = rebuild_all.chosen(spark, made.refinements, made.models, self.rebuilds)
-        self.rebuilt = list(rebuild_all.carry_out(spark, what, made.warehouse, How()))
+        what = rebuild_all.resolve_selection(spark, made.refinements, made.models, self.rebuilds)
+        self.rebuilt = list(rebuild_all.carry_out(spark, what, made.warehouse, RebuildOptions()))
         assert [str(each.error) for each in self.rebuilt if each.error is not None] == []
 
     def driver(self, failpoint: str | None, *arguments: str) -> bool:

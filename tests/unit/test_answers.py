@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from replicator.catalog.texts import ArrowAnswer, column_texts, real
-from replicator.cli import rows
-from replicator.cli.options import Rows
+from replicator.catalog.arrow_texts import ArrowAnswer, column_texts, format_double
+from replicator.cli import result_writer
+from replicator.cli.options import RowFormat
 from replicator.errors import ConfigError
 
 NESTED = pa.struct([("x", pa.int32()), ("t", pa.timestamp("us", "UTC")), ("f", pa.float32())])
@@ -73,29 +73,29 @@ def test_a_value_is_written_as_spark_writes_it(kind: pa.DataType, value: Any, te
 )  # fmt: skip
 def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:
     """Plain between a thousandth and ten millions."""
-    assert real(value) == text
+    assert format_double(value) == text
 
 
 def test_a_table_ends_with_the_limit_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     """What was cut is told on stderr; what was not is not."""
-    rows.write(answer({"a": list(range(5))}), Rows.csv, 3)
+    result_writer.write(answer({"a": list(range(5))}), RowFormat.csv, 3)
     cut = capsys.readouterr()
     assert (cut.out, "the first 3 rows" in cut.err) == ("a\n0\n1\n2\n", True)
-    rows.write(answer({"a": list(range(5))}), Rows.csv, 5)
+    result_writer.write(answer({"a": list(range(5))}), RowFormat.csv, 5)
     assert capsys.readouterr() == ("a\n0\n1\n2\n3\n4\n", "")
 
 
 def test_csv_tells_null_from_no_text(capsys: pytest.CaptureFixture[str]) -> None:
     """An empty field is NULL; two columns may have one name."""
     table = pa.Table.from_arrays([pa.array([None, ""]), pa.array(['a"b', "c,d"])], names=["a", "a"])
-    rows.write(answer(table), Rows.csv, None)
+    result_writer.write(answer(table), RowFormat.csv, None)
     assert capsys.readouterr().out == 'a,a\n,"a""b"\n"","c,d"\n'
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_json_is_one_array(capsys: pytest.CaptureFixture[str], count: int) -> None:
     """Also of no rows."""
-    rows.write(answer({"a": pa.array(range(count), pa.int32())}), Rows.json, None)
+    result_writer.write(answer({"a": pa.array(range(count), pa.int32())}), RowFormat.json, None)
     assert json.loads(capsys.readouterr().out) == [{"a": index} for index in range(count)]
 
 
@@ -106,7 +106,7 @@ def test_parquet_keeps_the_types(
     """As many rows as asked for, across batches; whether there are more is told."""
     file = tmp_path / "t.parquet"
     table = pa.table({"a": pa.array([Decimal(index) for index in range(5)], pa.decimal128(10, 2))})
-    rows.write(answer(table), Rows.parquet, most, file)
+    result_writer.write(answer(table), RowFormat.parquet, most, file)
     assert parquet.read_table(file) == table.slice(0, count)
     assert ("there are more" in capsys.readouterr().err) == (count < 5)
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
@@ -116,7 +116,7 @@ def test_a_type_that_parquet_has_not_is_told(tmp_path: Path) -> None:
     """An interval is a mistake of the query, and no failure."""
     table = pa.table({"a": pa.array([pa.MonthDayNano([1, 2, 3])], pa.month_day_nano_interval())})
     with pytest.raises(ConfigError, match=r"Parquet has no such type.*CAST"):
-        rows.write(answer(table), Rows.parquet, None, tmp_path / "t.parquet")
+        result_writer.write(answer(table), RowFormat.parquet, None, tmp_path / "t.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,9 +130,9 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011 - the one above
-        rows.write(
+        result_writer.write(
             ArrowAnswer(pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), broken())),
-            Rows.csv,
+            RowFormat.csv,
             None,
             file,
         )
@@ -142,33 +142,33 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("form", "output", "chosen"),
     [
-        (None, None, Rows.table),
-        (None, "a.CSV", Rows.csv),
-        (None, "a.parquet", Rows.parquet),
-        (Rows.json, "a.txt", Rows.json),
+        (None, None, RowFormat.table),
+        (None, "a.CSV", RowFormat.csv),
+        (None, "a.parquet", RowFormat.parquet),
+        (RowFormat.json, "a.txt", RowFormat.json),
     ],
 )
-def test_the_suffix_of_a_file_tells_its_form(form: Rows | None, output: str | None, chosen: Rows) -> None:
+def test_the_suffix_of_a_file_tells_its_form(form: RowFormat | None, output: str | None, chosen: RowFormat) -> None:
     """Unless somebody says another; on stdout it is a table."""
-    assert rows.form_of(form, None if output is None else Path(output)) is chosen
+    assert result_writer.resolve_format(form, None if output is None else Path(output)) is chosen
 
 
-@pytest.mark.parametrize(("form", "output"), [(Rows.parquet, None), (None, "a.txt"), (Rows.table, "a.csv")])
-def test_a_form_that_does_not_go_there_is_refused(form: Rows | None, output: str | None) -> None:
+@pytest.mark.parametrize(("form", "output"), [(RowFormat.parquet, None), (None, "a.txt"), (RowFormat.table, "a.csv")])
+def test_a_form_that_does_not_go_there_is_refused(form: RowFormat | None, output: str | None) -> None:
     """Parquet is no text, and a table no file."""
     with pytest.raises(ConfigError):
-        rows.form_of(form, None if output is None else Path(output))
+        result_writer.resolve_format(form, None if output is None else Path(output))
 
 
-@pytest.mark.parametrize("form", [Rows.csv, Rows.parquet])
-def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path, form: Rows) -> None:
+@pytest.mark.parametrize("form", [RowFormat.csv, RowFormat.parquet])
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path, form: RowFormat) -> None:
     """A pipe, or a device such as /dev/null, stays what it is, and nobody is asked for rows."""
     pipe, link = tmp_path / "pipe", tmp_path / "stdout"
     os.mkfifo(pipe)
     link.symlink_to(pipe)
     for output in (pipe, link):
         with pytest.raises(ConfigError, match="a device or a pipe"):
-            rows.write(ArrowAnswer(_one_row()), form, None, output)
+            result_writer.write(ArrowAnswer(_one_row()), form, None, output)
     assert pipe.is_fifo()
     assert link.is_symlink()
     assert sorted(tmp_path.iterdir()) == [pipe, link]
@@ -180,7 +180,7 @@ def test_a_link_stays_one_and_what_it_leads_to_is_written(tmp_path: Path) -> Non
     link = tmp_path / "latest.csv"
     link.symlink_to(Path("kept/rows.csv"))
     for _ in range(2):
-        rows.write(ArrowAnswer(_one_row()), Rows.csv, None, link)
+        result_writer.write(ArrowAnswer(_one_row()), RowFormat.csv, None, link)
         assert link.is_symlink()
         assert (tmp_path / "kept/rows.csv").read_text(encoding="utf-8") == "a\n1\n"
     assert [each.name for each in (tmp_path / "kept").iterdir()] == ["rows.csv"]
@@ -190,14 +190,16 @@ def _one_row() -> pa.RecordBatchReader:
     return pa.table({"a": [1]}).to_reader()
 
 
-@pytest.mark.parametrize("form", [Rows.json, Rows.parquet])
-def test_columns_of_one_name_are_refused_where_names_count(tmp_path: Path, form: Rows) -> None:
+@pytest.mark.parametrize("form", [RowFormat.json, RowFormat.parquet])
+def test_columns_of_one_name_are_refused_where_names_count(tmp_path: Path, form: RowFormat) -> None:
     """One of them would be lost to whoever reads it."""
     with pytest.raises(ConfigError, match="two columns are called 'a'"):
-        rows.write(answer(pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"])), form, None, tmp_path / "t")
+        result_writer.write(
+            answer(pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"])), form, None, tmp_path / "t"
+        )
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """With its path, before anything is read."""
     with pytest.raises(ConfigError, match="cannot be written"):
-        rows.write(answer({"a": [1]}), Rows.csv, None, tmp_path / "no" / "t.csv")
+        result_writer.write(answer({"a": [1]}), RowFormat.csv, None, tmp_path / "no" / "t.csv")

@@ -13,10 +13,10 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import dead_letters, purge, retry
-from replicator.operate.dead_letters import Choice
+from replicator.operate.dead_letters import LetterFilter
 from replicator.operate.explain import explain
-from replicator.operate.rebuild import REPLACED, WRITTEN, How, rebuild
-from replicator.operate.row.history import find_table
+from replicator.operate.rebuild import REPLACED, WRITTEN, RebuildOptions, rebuild
+from replicator.operate.row.trace import find_table
 from replicator.sinks.memory import MemorySink
 from replicator.spec import (
     INCREMENTAL,
@@ -33,8 +33,8 @@ from replicator.stages import gold, silver
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.publish import publish
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick.reached import Reached
-from replicator.transforms.live import live
+from replicator.stages.tick.source_state import SourceState
+from replicator.transforms.live import select_live
 from tests.builders import Record, bronze, envelope, record
 from tests.unit.test_silver_stage import Silver
 
@@ -67,7 +67,7 @@ def read(offset: int, a: int, pos: int, clock: int, **more: Any) -> Record:
 
 def seen(log: Silver) -> list[Any]:
     """The rows that users see."""
-    return live(log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE))).collect()
+    return select_live(log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE))).collect()
 
 
 def rows(log: Silver) -> list[int]:
@@ -180,10 +180,10 @@ def test_a_table_of_which_no_record_has_a_key_names_both_ways_out(exact: Any, tm
     assert log.reasons() == {0: "key_missing", 1: "key_missing"}
     assert any("`keys`" in told and "`append_only: true`" in told for told in account.warnings)
     told = replace(log.at.source.tables[0], append_only=True)
-    log.at = replace(log.at, source=replace(log.at.source, tables=(told,)), reached=Reached())
+    log.at = replace(log.at, source=replace(log.at.source, tables=(told,)), reached=SourceState())
     silver.refine(log.spark, log.at)
     assert rows(log) == [1, 1]
-    retry.retry(log.spark, log.at, Choice())
+    retry.retry(log.spark, log.at, LetterFilter())
     assert (rows(log), log.reasons()) == ([1, 1], {})
 
 
@@ -292,7 +292,7 @@ def test_a_transform_changes_the_rows_and_not_what_tells_them_apart(exact: Any, 
     """Rows that are equal behind it are as many as before it."""
     log = log_of(exact, tmp_path, transform=Transform(where="a < 9", column_list=("b",), rename=(("b", "a"),)))
     log.take(sent(0, "c", 1, 10), sent(1, "c", 2, 10), sent(2, "c", 9, 20))
-    table = live(log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE)))
+    table = select_live(log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE)))
     assert [row["a"] for row in table.collect()] == ["x", "x"]
 
 
@@ -314,12 +314,12 @@ def test_another_declaration_names_both_ways_out_and_a_rebuild_is_one(exact: Any
     keyed = [replace(sent(at, "c", at, 10 + at), key=f'{{"a":{at}}}') for at in range(3)]
     log.take(*keyed[:2])
     other = replace(log.at.source.tables[0], append_only=not first)
-    log = Silver(exact, replace(log.at, source=replace(log.at.source, tables=(other,)), reached=Reached()))
+    log = Silver(exact, replace(log.at, source=replace(log.at.source, tables=(other,)), reached=SourceState()))
     log.at.bronze.append(bronze(exact, keyed[2:]), log.at.lake.bronze("s"), None)
     [account] = silver.refine(exact, log.at)
     assert "the key was" in str(account.error)
     assert "Declare `append_only` in conf/sources as it was" in str(account.error)
-    assert rebuild(exact, log.at, TABLE, How()).verdict == REPLACED
+    assert rebuild(exact, log.at, TABLE, RebuildOptions()).verdict == REPLACED
     assert rows(log) == [0, 1, 2]
 
 
@@ -332,13 +332,13 @@ def test_an_insert_that_comes_late_after_a_purge_is_a_letter_until_the_table_is_
     log = log_of(exact, tmp_path, purge_after=0)
 
     def letters() -> list[tuple[int, str]]:
-        return [(row["offset"], row["reason"]) for row in dead_letters.letters(exact, log.at).collect()]
+        return [(row["offset"], row["reason"]) for row in dead_letters.load_letters(exact, log.at).collect()]
 
     log.take(sent(0, "c", 1, 90))
     log.take(read(1, 1, 100, 1000), read(2, 2, 100, 1000), sent(3, "c", 3, 150))
     assert purge.purge(exact, log.at, TABLE, 0).purged == 1
     log.take(sent(4, "c", 4, 80), sent(5, "c", 3, 150), sent(6, "c", 1, 90))
     assert (rows(log), letters()) == ([1, 2, 3], [(4, "below_purge_horizon")])
-    assert rebuild(exact, log.at, TABLE, How()).verdict == WRITTEN
-    retry.retry(exact, log.at, Choice())
+    assert rebuild(exact, log.at, TABLE, RebuildOptions()).verdict == WRITTEN
+    retry.retry(exact, log.at, LetterFilter())
     assert (rows(log), letters()) == ([1, 2, 3, 4], [])

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from replicator.config import sourcefile
-from replicator.databases.readiness.finding import keyless, unsigned, with_declared
+from replicator.databases.readiness.finding import apply_declarations, no_primary_key, unsigned_bigint
 from replicator.errors import ConfigError
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages.table import gone
+from replicator.stages.table import missing_rows
 
 
 def declared(folder: Path, table: str, source: str = "name: shop\n") -> tuple[Declaration, ...]:
     file = folder / "declared.yaml"
     file.write_text(f"{source}tables:\n  shop.log: {{append_only: true{table}}}\n", encoding="utf-8")
-    return sourcefile.template(file).tables
+    return sourcefile.load_declare_file(file).tables
 
 
 def test_a_table_is_declared_append_only(tmp_path: Path) -> None:
@@ -55,9 +55,11 @@ def test_a_source_is_ready_where_its_file_says_what_was_found() -> None:
         Declaration("shop.keyed", (Column("n", "bigint", unsigned=True), Column("m", "bigint")), keys=("n", "m")),
         Declaration("shop.mute", keys=("n",)),
     )
-    mute = keyless("shop.mute", "shop.mute", also=", and: ALTER TABLE shop.mute REPLICA IDENTITY FULL;")
-    keyed = [keyless(f"shop.{name}", f"shop.{name}") for name in ("log", "keyed", "other")]
-    found = with_declared([*keyed, mute, unsigned("shop.keyed", "n"), unsigned("shop.keyed", "m")], declared)
+    mute = no_primary_key("shop.mute", "shop.mute", also=", and: ALTER TABLE shop.mute REPLICA IDENTITY FULL;")
+    keyed = [no_primary_key(f"shop.{name}", f"shop.{name}") for name in ("log", "keyed", "other")]
+    found = apply_declarations(
+        [*keyed, mute, unsigned_bigint("shop.keyed", "n"), unsigned_bigint("shop.keyed", "m")], declared
+    )
     assert [(each.level, each.table) for each in found] == [
         ("ok", "shop.log"), ("ok", "shop.keyed"), ("mend", "shop.other"),
         ("mend", "shop.mute"), ("ok", "shop.keyed"), ("advice", "shop.keyed"),
@@ -68,4 +70,4 @@ def test_a_source_is_ready_where_its_file_says_what_was_found() -> None:
 def test_a_snapshot_does_not_say_which_of_its_rows_are_gone() -> None:
     """D7: nothing is removed for want of being mentioned."""
     source = SourceSpec("shop", ".*", tables=(Declaration("shop.log", append_only=True),))
-    assert "append_only" in (gone.impossible(source, "shop.log") or "")
+    assert "append_only" in (missing_rows.find_obstacle(source, "shop.log") or "")

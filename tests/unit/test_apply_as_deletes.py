@@ -14,14 +14,14 @@ from pyspark.sql import functions as F
 
 from replicator.errors import TableStopped, TransformChanged
 from replicator.operate.explain import explain
-from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
-from replicator.operate.verify.moulded import moulded
+from replicator.operate.rebuild import EQUAL, WRITTEN, RebuildOptions, rebuild
+from replicator.operate.verify.source_transform import apply_transform
 from replicator.spec import Transform
 from replicator.stages import silver
-from replicator.stages.table import origins
-from replicator.transforms import merge, registers
-from replicator.transforms.derived import as_deletes, fitting, transformed
-from replicator.transforms.derived.as_deletes import NoCondition
+from replicator.stages.table import transform_origins
+from replicator.transforms import merge, row_state
+from replicator.transforms.table_transform import as_deletes, binding, execution
+from replicator.transforms.table_transform.as_deletes import InvalidCondition
 from tests.builders import UNSENT, Record, folded, made
 from tests.unit.test_transforms import _CHANGES, KEY, NAME, TOPIC, World
 
@@ -105,22 +105,24 @@ def change(key: int, kind: str, seq: str) -> tuple[Any, ...]:
     return (key, *values, seq, kind == "delete", int(seq), unsent, None, (TOPIC, None, 0, int(seq)))
 
 
-def left_behind(history: Mapping[str, str]) -> registers.State:
+def left_behind(history: Mapping[str, str]) -> row_state.State:
     """The plain twin of the merge, for which what ends a row is a delete."""
     columns = ("name", "email", "total")
     found = [
-        registers.state(seq, columns, deleted=kind in ("ends", "delete"), unsent=["total"] if kind == "partial" else [])
+        row_state.from_change(
+            seq, columns, deleted=kind in ("ends", "delete"), unsent=["total"] if kind == "partial" else []
+        )
         for seq, kind in history.items()
     ]
     state = found[0]
     for each in found[1:]:
-        state = registers.join(state, each)
+        state = row_state.merge_states(state, each)
     return state
 
 
 def test_the_merge_laws_hold_for_deletes_by_a_condition(exact: SparkSession) -> None:
     """M2, M4: each history of three changes ends alike in every order, one by one or together, the last one twice."""
-    wanted: dict[int, registers.State] = {}
+    wanted: dict[int, row_state.State] = {}
     batches: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
     for kinds in product(("whole", "partial", "ends", "delete"), repeat=3):
         history = dict(zip(("10", "20", "30"), kinds, strict=True))
@@ -134,17 +136,17 @@ def test_the_merge_laws_hold_for_deletes_by_a_condition(exact: SparkSession) -> 
     held = None
     for batch in batches:
         rows = made(exact, batch, _CHANGES)
-        making = fitting.fitted(Transform(as_deletes="name = 'gone'"), None, KEY, NAME, rows, ("id",))
-        fresh = transformed.filtered(transformed.made(rows, making)).drop("_reject", "_at")
+        making = binding.bind(Transform(as_deletes="name = 'gone'"), None, KEY, NAME, rows, ("id",))
+        fresh = execution.apply_filter(execution.transform_changes(rows, making)).drop("_reject", "_at")
         once = folded(fresh, making.keys_there)
-        held = once if held is None else merge.join_rows(held, once.select(held.columns), making.keys_there)
+        held = once if held is None else merge.merge_rows(held, once.select(held.columns), making.keys_there)
         held = held.localCheckpoint()
     assert held is not None
     found = {}
     for row in held.collect():
         default = f"{row['_seq']}-" if row["_deleted"] else row["_seq"]
         places = dict.fromkeys(("name", "email", "total"), default) | (row["_column_seq"] or {})
-        found[row["id"]] = registers.State(row["_seq"], row["_deleted"], places)
+        found[row["id"]] = row_state.State(row["_seq"], row["_deleted"], places)
         assert row["name"] == (None if row["_deleted"] else f"n{row['_seq']}")
         known = places["total"] if places["total"] and not places["total"].endswith("-") else None
         assert row["total"] == (None if known is None else int(known))
@@ -189,12 +191,12 @@ def test_a_row_may_be_deleted_or_brought_back_by_a_change_of_its_key(exact: Spar
 def test_what_cannot_be_asked_of_each_row_is_no_condition(exact: SparkSession, condition: str, sentence: str) -> None:
     """Of each change alone, true or false, by the source's columns, of whichever type they have been."""
     rows = made(exact, [], _CHANGES.replace("total INT", "email__v2 INT, total INT"))
-    with pytest.raises(NoCondition) as caught:
-        fitting.fitted(Transform(as_deletes=condition), None, KEY, NAME, rows, ("id",))
+    with pytest.raises(InvalidCondition) as caught:
+        binding.bind(Transform(as_deletes=condition), None, KEY, NAME, rows, ("id",))
     assert sentence in str(caught.value)
     columns = ("id", "name", "email", "email__v2", "total")
     for told in ("coalesce(email, email__v2) = 'x'", "email = 'x'"):
-        assert as_deletes.read_by(told, rows, columns) == {"email", "email__v2"}
+        assert as_deletes.columns_read(told, rows, columns) == {"email", "email__v2"}
 
 
 def test_another_condition_stops_the_table_until_it_is_rebuilt(exact: SparkSession, tmp_path: Path) -> None:
@@ -209,25 +211,27 @@ def test_another_condition_stops_the_table_until_it_is_rebuilt(exact: SparkSessi
     world.declare(ENDED)
     account = world.take(world.change("c", 3, 10))
     assert isinstance(account.error, TransformChanged)
-    done = rebuild(exact, world.at, NAME, How())
+    done = rebuild(exact, world.at, NAME, RebuildOptions())
     assert (done.verdict, set(names_of(world))) == (WRITTEN, {1, 3})
     world.applied(world.change("u", 1, 20, ssn="gone"))
     assert set(names_of(world)) == {3}
-    assert rebuild(exact, world.at, NAME, How(dry=True)).verdict == EQUAL
+    assert rebuild(exact, world.at, NAME, RebuildOptions(dry=True)).verdict == EQUAL
 
 
 def test_verify_leaves_out_what_the_condition_deletes(exact: SparkSession, tmp_path: Path) -> None:
     """The source's rows that satisfy it are none of silver's; a condition over what nobody can compare is refused."""
     world = World(exact, tmp_path, replace(ENDED, except_column_list=("ssn",)))
     world.applied(world.change("c", 1, 10), world.change("c", 2, 10), world.change("u", 2, 20, ssn="gone"))
-    origin = origins.stored(world.at, NAME, world.at.bronze.identity(exact, world.at.lake.bronze("s")) or "")
+    origin = transform_origins.load_by_name(
+        world.at, NAME, world.at.bronze.identity(exact, world.at.lake.bronze("s")) or ""
+    )
     assert origin is not None
     rows = made(exact, [(1, " Ann ", None), (2, " Ann ", "gone")], "id INT, name STRING, ssn STRING")
-    found = moulded(world.at, NAME, rows, origin.columns, {})
+    found = apply_transform(world.at, NAME, rows, origin.columns, {})
     assert [tuple(row) for row in found.rows.select("id", "name").collect()] == [(1, " Ann ")]
     assert names_of(world) == {1: " Ann "}
     with pytest.raises(TableStopped, match="apply_as_deletes, needs ssn, which cannot be compared"):
-        moulded(world.at, NAME, rows.drop("ssn"), origin.columns, {})
+        apply_transform(world.at, NAME, rows.drop("ssn"), origin.columns, {})
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from replicator.config import sourcefile, sqlwords
+from replicator.config import sourcefile, sqlexpressions
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, SourceSpec, Transform
-from replicator.stages.table import origins
+from replicator.stages.table import transform_origins
 
 PAGE = Path(__file__).parents[2] / "docs/tables.md"
 [BLOCK] = re.findall(r"```yaml\n(tables:\n  [^\n]*apply_as_deletes.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -20,7 +20,7 @@ def declared(folder: Path, text: str) -> SourceSpec:
     """A ``--declare`` file."""
     path = folder / "declare.yaml"
     path.write_text(text, encoding="utf-8")
-    return sourcefile.template(path, {"KEY": "a secret of the source"})
+    return sourcefile.load_declare_file(path, {"KEY": "a secret of the source"})
 
 
 def test_it_is_asked_before_the_steps_of_the_transform_that_it_stands_beside(tmp_path: Path) -> None:
@@ -107,11 +107,11 @@ def test_types_functions_and_fields_are_no_columns(tmp_path: Path, condition: st
 def test_names_are_told_from_texts_and_comments() -> None:
     """By the source's spelling, in back-quotes or without. What may be a column is none of the others by mistake."""
     sql = "a = 'b \\' c' AND `d` > \"e\" /* f */ OR first_x20_name IS NULL -- g"
-    assert sqlwords.mentioned(sql) == ["a", "AND", "d", "OR", "first name", "IS", "NULL"]
-    assert sqlwords.mentioned("a RLIKE r'\\' OR b = 'c'") == ["a", "RLIKE", "OR", "b"]
-    assert sqlwords.mentioned("as OR b") == ["as", "b"]
+    assert sqlexpressions.list_columns(sql) == ["a", "AND", "d", "OR", "first name", "IS", "NULL"]
+    assert sqlexpressions.list_columns("a RLIKE r'\\' OR b = 'c'") == ["a", "RLIKE", "OR", "b"]
+    assert sqlexpressions.list_columns("as OR b") == ["as", "b"]
     sql = "a -- (\r = 1 AND x.b.`c` = (d) OR `f.g` IN (h, 1.5 * i, cast(j AS k), l /* ) */ (m), *) OR '.' <> n"
-    words = set(sqlwords.mentioned(sql)) - {"AND", "OR", "AS"}
+    words = set(sqlexpressions.list_columns(sql)) - {"AND", "OR", "AS"}
     assert words == {"a", "x", "d", "f.g", "h", "i", "j", "m", "*", "n"}
 
 
@@ -119,7 +119,7 @@ def test_another_condition_is_another_transform_and_without_one_lakes_know_their
     """What made the rows of a lake is known by a hash that this option must not change."""
 
     def mark(transform: Transform | None) -> str | None:
-        return origins.mark(SourceSpec("s", ""), Declaration("a.b", transform=transform))
+        return transform_origins.fingerprint(SourceSpec("s", ""), Declaration("a.b", transform=transform))
 
     conditional = [Transform(as_deletes=sql) for sql in ("x = 1", "x = 2")]
     assert len({mark(each) for each in (None, Transform(), *conditional)}) == 4

@@ -6,13 +6,13 @@ from threading import Event
 
 import pytest
 
-from replicator.stages.side_by_side import Aside
+from replicator.stages.parallel import BackgroundTask
 
 
 def test_what_goes_on_is_not_waited_for_unless_one_wants_to() -> None:
     """Its result comes once; before anything was begun there is none."""
     go = Event()
-    with Aside[str]("test") as aside:
+    with BackgroundTask[str]("test") as aside:
         assert aside.taken(wait=True) is None
         aside.begin(lambda: str(go.wait(30)))
         assert aside.taken(wait=False) is None
@@ -30,7 +30,7 @@ def test_what_it_raised_is_raised_where_it_is_taken() -> None:
     def die() -> str:
         raise Dead
 
-    with Aside[str]("test") as aside:
+    with BackgroundTask[str]("test") as aside:
         aside.begin(die)
         with pytest.raises(Dead):
             aside.taken(wait=True)
@@ -46,7 +46,7 @@ def test_the_end_of_the_block_waits() -> None:
         done.append(1)
         return ""
 
-    with Aside[str]("test") as aside:
+    with BackgroundTask[str]("test") as aside:
         aside.begin(work)
         go.set()
     assert done == [1]

@@ -18,7 +18,7 @@ from replicator.catalog.athena_rows import arrow_type, batches
 from replicator.errors import ConfigError, ReplicatorError, Unreachable
 from tests.cli import said
 
-PLACE = athena.Place(region="us-east-1")
+PLACE = athena.AthenaSettings(region="us-east-1")
 RESULTS = "http://motoapi.amazonaws.com/moto-api/static/athena/query-results"
 
 
@@ -68,7 +68,7 @@ def test_a_query_is_asked_where_the_configuration_says(tmp_path: Path) -> None:
 @mock_aws
 def test_a_workgroup_that_there_is_not_is_a_mistake_of_configuration() -> None:
     """Exit 2: a retry changes nothing."""
-    place = athena.Place(region="us-east-1", workgroup="no")
+    place = athena.AthenaSettings(region="us-east-1", workgroup="no")
     with pytest.raises(ConfigError, match="WorkGroup does not exist"):
         athena.AthenaEngine(athena.client(place), place).ask("SELECT 1", None)
 
@@ -204,7 +204,7 @@ def test_what_aws_refuses_is_told_by_its_code(code: str, kind: type[ReplicatorEr
 
 def test_nobody_at_the_address_is_out_of_reach() -> None:
     """Exit 3; the address is named."""
-    place = athena.Place(region="us-east-1", endpoint="http://127.0.0.1:9")
+    place = athena.AthenaSettings(region="us-east-1", endpoint="http://127.0.0.1:9")
     with pytest.raises(Unreachable, match="does not answer") as raised:
         athena.AthenaEngine(athena.client(place), place).ask("SELECT 1", None)
     assert raised.value.where == "http://127.0.0.1:9"
@@ -213,7 +213,7 @@ def test_nobody_at_the_address_is_out_of_reach() -> None:
 def test_a_region_is_needed() -> None:
     """Neither the configuration nor AWS's own chain has one."""
     with pytest.raises(ConfigError, match="region"):
-        athena.client(athena.Place())
+        athena.client(athena.AthenaSettings())
 
 
 def test_a_profile_that_nobody_has_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

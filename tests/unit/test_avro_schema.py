@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from replicator.debezium.avro_columns import columns
 from replicator.debezium.avro_schema import avro_schema
 from replicator.debezium.connect_schema import row_fields
-from replicator.debezium.plainly import block
+from replicator.debezium.record_payload import schema_block
 from replicator.errors import ConfigError
 from replicator.jvm import gateway
 from tests.builders import record, wrapped
@@ -139,7 +139,7 @@ def blocks(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for file in sorted(folder.rglob("*.jsonl*")):
         with gzip.open(file, "rt") if file.suffix == ".gz" else file.open() as lines:
             for told in map(json.loads, lines):
-                found = block((told.get("payload") or "").encode())
+                found = schema_block((told.get("payload") or "").encode())
                 text = json.dumps(found)
                 if found is not None and text not in known:
                     known.add(text)

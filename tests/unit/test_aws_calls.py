@@ -15,16 +15,16 @@ from moto import mock_aws
 
 from replicator.aws import logs, secrets
 from replicator.aws.cluster import Cluster
-from replicator.aws.job import Job, serverless, steps
-from replicator.aws.packed import Packed
-from replicator.aws.place import Place
+from replicator.aws.job import Job, serverless_request, steps
+from replicator.aws.manifest import Manifest
+from replicator.aws.s3_folder import S3Folder
 from replicator.aws.serverless import Serverless
 from replicator.cli import job as entry
 from replicator.errors import ConfigError, ReplicatorError, Unreachable
 
 REGION = "us-east-1"
 ROLE = "arn:aws:iam::123456789012:role/replicator-bronze"
-PACKED = Packed("aws", {"x.whl": "a"})
+PACKED = Manifest("aws", {"x.whl": "a"})
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def application(aws: None) -> Serverless:
 
 
 @pytest.fixture
-def bucket(aws: None) -> Place:
+def bucket(aws: None) -> S3Folder:
     """Where packages are."""
     boto3.client("s3", REGION).create_bucket(Bucket="artifacts")
-    return Place("s3://artifacts/replicator", REGION)
+    return S3Folder("s3://artifacts/replicator", REGION)
 
 
 def jobs(*stages: Any) -> list[Job]:
@@ -72,7 +72,7 @@ def jobs(*stages: Any) -> list[Job]:
 def test_a_stage_becomes_a_job_run(application: Serverless) -> None:
     """Started in its role, found in the list and by its id; moto's succeed at once."""
     [job] = jobs("bronze")
-    request = serverless(job, application.application, ROLE, None, None)
+    request = serverless_request(job, application.application, ROLE, None, None)
     run = application.submit(request)
     found = application.run(run)
     assert (found.name, found.state, found.failed) == ("replicator bronze", "SUCCESS", False)
@@ -86,7 +86,7 @@ def test_a_stage_becomes_a_job_run(application: Serverless) -> None:
 def test_a_run_that_was_cancelled_has_failed(application: Serverless) -> None:
     """With its end."""
     [job] = jobs("bronze")
-    run = application.submit(serverless(job, application.application, ROLE, None, None))
+    run = application.submit(serverless_request(job, application.application, ROLE, None, None))
     boto3.client("emr-serverless", REGION).cancel_job_run(applicationId=application.application, jobRunId=run)
     found = application.run(run)
     assert (found.failed, found.ended is not None) == (found.state in ("CANCELLED", "FAILED"), found.failed)
@@ -128,7 +128,7 @@ def test_an_emr_that_is_busy_is_asked_again_later(application: Serverless) -> No
 @pytest.mark.parametrize(
     ("code", "status"), [("SlowDown", 503), ("InternalError", 500), ("502", 502), ("Throttling", 400), ("429", 429)]
 )
-def test_a_service_that_cannot_now_is_busy_whatever_its_code(bucket: Place, code: str, status: int) -> None:
+def test_a_service_that_cannot_now_is_busy_whatever_its_code(bucket: S3Folder, code: str, status: int) -> None:
     """Each service has words of its own, and a gateway before it none: the answer's status tells, too."""
     with Stubber(bucket._client) as stub:
         stub.add_client_error("put_object", code, "Please reduce your request rate.", status)
@@ -136,7 +136,7 @@ def test_a_service_that_cannot_now_is_busy_whatever_its_code(bucket: Place, code
             bucket.put("a", b"x")
 
 
-def test_what_a_service_has_not_got_is_no_matter_of_trying_again(bucket: Place) -> None:
+def test_what_a_service_has_not_got_is_no_matter_of_trying_again(bucket: S3Folder) -> None:
     """NotImplemented is 501."""
     with Stubber(bucket._client) as stub:
         stub.add_client_error("put_object", "NotImplemented", "not here", 501)
@@ -144,12 +144,12 @@ def test_what_a_service_has_not_got_is_no_matter_of_trying_again(bucket: Place) 
             bucket.put("a", b"x")
 
 
-def test_a_file_that_s3_refuses_is_told_as_bytes_are(bucket: Place, tmp_path: Path) -> None:
+def test_a_file_that_s3_refuses_is_told_as_bytes_are(bucket: S3Folder, tmp_path: Path) -> None:
     """As a mistake of ours, in S3's words, and a busy S3 as one: boto3 wraps what it is told of files."""
     file = tmp_path / "a.jar"
     file.write_bytes(b"jar")
     with pytest.raises(ConfigError, match="S3 refuses: NoSuchBucket"):
-        Place("s3://nowhere-at-all/x", REGION).put("a.jar", file)
+        S3Folder("s3://nowhere-at-all/x", REGION).put("a.jar", file)
     with Stubber(bucket._client) as stub:
         stub.add_client_error("put_object", "AccessDenied", "no", 403)
         with pytest.raises(ConfigError, match="S3 does not let us in: AccessDenied"):
@@ -193,30 +193,30 @@ def put(key: str, text: str) -> None:
 
 
 @pytest.fixture
-def written(aws: None) -> Place:
+def written(aws: None) -> S3Folder:
     """Where logs are."""
     boto3.client("s3", REGION).create_bucket(Bucket="emr-logs")
-    return Place("s3://emr-logs/emr", REGION)
+    return S3Folder("s3://emr-logs/emr", REGION)
 
 
-def test_the_log_of_a_job_run_is_its_drivers(written: Place) -> None:
+def test_the_log_of_a_job_run_is_its_drivers(written: S3Folder) -> None:
     """Unpacked; what is not there yet is told, and is no empty log."""
     log = Serverless("00f5", REGION).log("r1", "stdout")
     with pytest.raises(ReplicatorError, match="no log yet"):
-        logs.text(log, written)
+        logs.read_text(log, written)
     put("emr/applications/00f5/jobs/r1/SPARK_DRIVER/stdout.gz", "4 records\n")
-    assert logs.text(log, written) == "4 records\n"
+    assert logs.read_text(log, written) == "4 records\n"
 
 
-def test_the_log_of_a_step_is_that_of_the_application_behind_it(written: Place) -> None:
+def test_the_log_of_a_step_is_that_of_the_application_behind_it(written: S3Folder) -> None:
     """The step's own output names the application; its first container is the driver. Without one, that output."""
     log = Cluster("j-1", REGION).log("s-1", "stdout")
     put("emr/j-1/steps/s-1/stderr.gz", "cannot start\n")
-    assert logs.text(log, written) == "cannot start\n"
+    assert logs.read_text(log, written) == "cannot start\n"
     put("emr/j-1/steps/s-1/stderr.gz", "INFO Submitted application application_17_0042\n")
     for container, text in (("01_000001", "driver\n"), ("01_000002", "executor\n")):
         put(f"emr/j-1/containers/application_17_0042/container_17_0042_{container}/stdout.gz", text)
-    assert logs.text(log, written) == "driver\n"
+    assert logs.read_text(log, written) == "driver\n"
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def secret(aws: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_variables_of_a_job_are_read_from_secrets(secret: None) -> None:
     """As submit wrote them; several keys of one secret are one question."""
-    told = secrets.places("USER_NAME=replicator-publish:username;PASSWORD=replicator-publish:password")
+    told = secrets.parse("USER_NAME=replicator-publish:username;PASSWORD=replicator-publish:password")
     assert secrets.read(told) == {"USER_NAME": "publisher", "PASSWORD": "hunter2"}
 
 
@@ -241,7 +241,7 @@ def test_secrets_that_are_not_there_are_told_without_their_neighbours(secret: No
     with pytest.raises(ConfigError, match="ResourceNotFoundException"):
         secrets.read({"PASSWORD": "replicator-missing:password"})
     with pytest.raises(ConfigError, match="NAME=SECRET:KEY"):
-        secrets.places("PASSWORD")
+        secrets.parse("PASSWORD")
 
 
 def test_a_job_has_its_secrets_before_it_reads_its_configuration(

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from replicator import jars
 from replicator.aws import job, msk, runtime
 from replicator.aws.job import Job
-from replicator.aws.packed import Packed
+from replicator.aws.manifest import Manifest
 from replicator.config.awskeys import AwsKeys, JobKeys
-from replicator.config.kafka_options import allowed
+from replicator.config.kafka_options import validate
 from replicator.errors import ConfigError
 
 FILES = {
@@ -28,7 +28,7 @@ FILES = {
     "conf.tar.gz": "e",
     "dependencies.tar.gz": "f",
 }
-PACKED = Packed("aws", FILES)
+PACKED = Manifest("aws", FILES)
 PLACE = f"s3://artifacts/replicator/{PACKED.id}"
 BRONZE = Job("bronze", PACKED, PLACE)
 ROLE = "arn:aws:iam::123456789012:role/replicator-bronze"
@@ -45,19 +45,19 @@ def submitted(request: dict[str, Any]) -> dict[str, str]:
 
 def test_a_job_runs_with_the_runtimes_own_delta_and_hudi() -> None:
     """Its class path has EMR's JARs of the formats in use, and of ours only those that EMR has not."""
-    request = job.serverless(replace(BRONZE, formats=("delta", "hudi")), "00app", ROLE, None, None)
+    request = job.serverless_request(replace(BRONZE, formats=("delta", "hudi")), "00app", ROLE, None, None)
     assert submitted(request)["spark.jars"].split(",") == [
         "/usr/share/aws/delta/lib/delta-spark.jar",
         "/usr/share/aws/delta/lib/delta-storage.jar",
         "/usr/lib/hudi/hudi-spark-bundle.jar",
         f"{PLACE}/jars/org.postgresql_postgresql-42.7.14.jar",
     ]
-    assert "hudi" not in submitted(job.serverless(BRONZE, "00app", ROLE, None, None))["spark.jars"]
+    assert "hudi" not in submitted(job.serverless_request(BRONZE, "00app", ROLE, None, None))["spark.jars"]
 
 
 def test_what_emr_has_is_not_packed() -> None:
     """Neither Delta nor Hudi nor what s3a is made of; Kafka's reader, PostgreSQL's driver and MSK's login are."""
-    groups = {each.split(":")[0] for each in runtime.missing(jars.locked("3.5", ["hudi", "msk"]))}
+    groups = {each.split(":")[0] for each in runtime.missing_jars(jars.load_lock("3.5", ["hudi", "msk"]))}
     assert groups == {
         "org.apache.spark",
         "org.apache.kafka",
@@ -70,22 +70,24 @@ def test_what_emr_has_is_not_packed() -> None:
 @pytest.mark.parametrize("lock", [[], ["hudi"]], ids=["delta", "hudi"])
 def test_ours_beside_the_runtimes_are_refused(lock: list[str]) -> None:
     """Every file of our locks that is a Delta or a Hudi, by the name that the cache gives it."""
-    for coordinate in jars.locked("3.5", lock):
+    for coordinate in jars.load_lock("3.5", lock):
         group, artifact, version = coordinate.split(":")
         files = [f"/cache/{group}_{artifact}-{version}.jar", f"s3://bucket/{artifact}-{version}.jar"]
         for file in files:
             if group in ("io.delta", "org.apache.hudi"):
                 with pytest.raises(ConfigError, match="runtime's own"):
-                    runtime.refuse_ours(f"a.jar,{file}")
+                    runtime.refuse_duplicate_jars(f"a.jar,{file}")
             else:
-                runtime.refuse_ours(f"a.jar,{file}")
+                runtime.refuse_duplicate_jars(f"a.jar,{file}")
 
 
 def test_the_runtimes_own_are_let_in() -> None:
     """By the paths that EMR has, by the folders that they lead to, and by names with EMR's mark."""
-    runtime.refuse_ours(",".join([*runtime.jars(["hudi"]), "/usr/share/aws/delta/lib/delta-storage-s3-dynamodb.jar"]))
-    runtime.refuse_ours("/cache/delta-spark_2.12-3.3.0-amzn-0.jar,hudi-spark3-bundle_2.12-1.0.2-amzn-1.jar")
-    runtime.refuse_ours(
+    runtime.refuse_duplicate_jars(
+        ",".join([*runtime.jars(["hudi"]), "/usr/share/aws/delta/lib/delta-storage-s3-dynamodb.jar"])
+    )
+    runtime.refuse_duplicate_jars("/cache/delta-spark_2.12-3.3.0-amzn-0.jar,hudi-spark3-bundle_2.12-1.0.2-amzn-1.jar")
+    runtime.refuse_duplicate_jars(
         "file:/usr/share/aws/delta/lib/delta-spark_2.12-3.3.0.jar,file:///usr/lib/hudi/hudi-spark3-bundle_2.12-1.0.2.jar"
     )
 
@@ -98,7 +100,7 @@ def test_a_size_becomes_settings_and_the_users_settings_win() -> None:
         executors=7,
         spark={"spark.sql.shuffle.partitions": "8", "spark.jars": "s3://x/own.jar", "spark.driver.cores": "8"},
     )
-    told = job.settings(replace(BRONZE, keys=keys), "spark.yarn.appMasterEnv")
+    told = job.spark_settings(replace(BRONZE, keys=keys), "spark.yarn.appMasterEnv")
     assert (told["spark.driver.memory"], told["spark.driver.cores"], told["spark.executor.instances"]) == (
         "14g",
         "8",
@@ -112,14 +114,14 @@ def test_settings_that_bring_another_delta_are_refused() -> None:
     """Before anything is sent."""
     keys = JobKeys(spark={"spark.jars": "s3://x/delta-spark_2.12-3.3.3.jar"})
     with pytest.raises(ConfigError, match=r"delta-spark_2\.12-3\.3\.3\.jar"):
-        job.serverless(replace(BRONZE, keys=keys), "00app", ROLE, None, None)
+        job.serverless_request(replace(BRONZE, keys=keys), "00app", ROLE, None, None)
 
 
 def test_a_job_finds_its_packages_its_configuration_and_its_secrets() -> None:
     """By archives in its folder and by variables, of which none holds a secret."""
     keys = JobKeys(secrets={"WAREHOUSE_PASSWORD": "replicator-publish:password"})
     with_secrets = replace(BRONZE, keys=keys, region="eu-west-1")
-    told = submitted(job.serverless(with_secrets, "00app", ROLE, None, None))
+    told = submitted(job.serverless_request(with_secrets, "00app", ROLE, None, None))
     assert told["spark.archives"] == f"{PLACE}/dependencies.tar.gz#dependencies,{PLACE}/conf.tar.gz#conf"
     assert told["spark.submit.pyFiles"] == f"{PLACE}/lakehouse_replicator-0.1.0-py3-none-any.whl"
     driver = {key.rpartition(".")[2]: value for key, value in told.items() if ".driverEnv." in key}
@@ -136,7 +138,7 @@ def test_a_job_finds_its_packages_its_configuration_and_its_secrets() -> None:
 def test_only_what_would_fall_apart_is_quoted() -> None:
     """AWS splits the parameters into words; ``#`` stands in every list of archives and begins no comment."""
     keys = JobKeys(spark={"spark.driver.extraJavaOptions": "-Da=1 -Db=2"})
-    text = job.serverless(replace(BRONZE, keys=keys), "00app", ROLE, None, None)["jobDriver"]["sparkSubmit"][
+    text = job.serverless_request(replace(BRONZE, keys=keys), "00app", ROLE, None, None)["jobDriver"]["sparkSubmit"][
         "sparkSubmitParameters"
     ]
     assert f"--conf spark.archives={PLACE}/dependencies.tar.gz#dependencies," in text
@@ -145,8 +147,8 @@ def test_only_what_would_fall_apart_is_quoted() -> None:
 
 def test_once_ends_by_itself_and_continuous_does_not() -> None:
     """A batch has its minutes; a stream has none, and runs in the mode that EMR Serverless has for it."""
-    once = job.serverless(BRONZE, "00app", ROLE, None, None)
-    stays = job.serverless(replace(BRONZE, continuous=True), "00app", ROLE, None, None)
+    once = job.serverless_request(BRONZE, "00app", ROLE, None, None)
+    stays = job.serverless_request(replace(BRONZE, continuous=True), "00app", ROLE, None, None)
     told = [(one["mode"], one["executionTimeoutMinutes"]) for one in (once, stays)]
     assert told == [("BATCH", 60), ("STREAMING", 0)]
     flags = [one["jobDriver"]["sparkSubmit"]["entryPointArguments"] for one in (once, stays)]
@@ -155,7 +157,7 @@ def test_once_ends_by_itself_and_continuous_does_not() -> None:
 
 def test_a_request_has_the_shape_that_emr_serverless_takes() -> None:
     """Botocore's own model of the service checks it; logs go where the environment says."""
-    request = job.serverless(BRONZE, "00app", ROLE, "s3://logs/emr", "/replicator/jobs")
+    request = job.serverless_request(BRONZE, "00app", ROLE, "s3://logs/emr", "/replicator/jobs")
     client = boto3.client("emr-serverless", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
     answer = {
         "applicationId": "00app",
@@ -219,25 +221,25 @@ def test_a_stage_runs_in_one_place() -> None:
 
 def test_the_login_to_msk_is_one_that_a_source_may_have() -> None:
     """The four options are allowed by the list of those that change nothing of what is read."""
-    assert allowed(dict(msk.IAM)) == msk.IAM
-    assert msk.spark() == {f"kafka.{key}": value for key, value in msk.IAM.items()}
+    assert validate(dict(msk.IAM)) == msk.IAM
+    assert msk.spark_options() == {f"kafka.{key}": value for key, value in msk.IAM.items()}
 
 
 def test_a_secret_in_a_connector_is_refused() -> None:
     """Whoever may describe a connector reads its configuration."""
     with pytest.raises(ConfigError, match=r"database\.password"):
-        msk.connector({"database.password": "hunter2"})
+        msk.connector_config({"database.password": "hunter2"})
     reference = {"database.password": "${secretsmanager:replicator-debezium:password}"}
-    assert msk.connector(reference)["database.password"] == reference["database.password"]
+    assert msk.connector_config(reference)["database.password"] == reference["database.password"]
 
 
 def test_the_schema_history_logs_in_by_iam_too() -> None:
     """Its clients are not the worker's; its brokers have to be those of IAM's port."""
     history = "schema.history.internal.kafka.bootstrap.servers"
-    made = msk.connector({history: "b-1:9098,b-2:9098"})
+    made = msk.connector_config({history: "b-1:9098,b-2:9098"})
     assert made["schema.history.internal.producer.sasl.mechanism"] == "AWS_MSK_IAM"
     assert made["schema.history.internal.consumer.security.protocol"] == "SASL_SSL"
     with pytest.raises(ConfigError, match="9098"):
-        msk.connector({history: "b-1:9092"})
+        msk.connector_config({history: "b-1:9092"})
     with pytest.raises(ConfigError, match="9098"):
-        msk.ui("")
+        msk.kafka_ui_environment("")

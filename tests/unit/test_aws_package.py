@@ -13,8 +13,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from replicator.aws import archive, package, place
-from replicator.aws.packed import MANIFEST, Packed
+from replicator.aws import archive, package, s3_folder
+from replicator.aws.manifest import MANIFEST, Manifest
 from replicator.config import settingkeys, sourcekeys
 from replicator.errors import ConfigError, Unreachable
 
@@ -37,13 +37,13 @@ def pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
         (target / name).write_text(name, encoding="utf-8")
 
 
-def content(tmp_path: Path, **variables: str) -> package.Content:
+def content(tmp_path: Path, **variables: str) -> package.PackageInputs:
     jar = tmp_path / "org.postgresql_postgresql-42.7.14.jar"
     jar.write_bytes(b"jar")
-    return package.Content(ROOT, ROOT / "conf/aws", "aws", variables, [jar])
+    return package.PackageInputs(ROOT, ROOT / "conf/aws", "aws", variables, [jar])
 
 
-def build(tmp_path: Path, name: str = "out", **variables: str) -> tuple[Path, Packed]:
+def build(tmp_path: Path, name: str = "out", **variables: str) -> tuple[Path, Manifest]:
     to = tmp_path / name
     return to, package.build(content(tmp_path, **variables), to, pip, lambda _: None)
 
@@ -79,7 +79,7 @@ def test_an_archive_is_the_same_whenever_and_by_whomever_it_is_made(tmp_path: Pa
 def test_a_package_is_the_same_bytes_twice(tmp_path: Path) -> None:
     """And has wheel, jobs, configuration, packages, JARs and what starts a machine of a cluster."""
     (one, first), (two, second) = build(tmp_path, "one"), build(tmp_path, "two")
-    assert archive.sums(one) == archive.sums(two)
+    assert archive.checksums(one) == archive.checksums(two)
     assert first.id == second.id
     assert sorted(first.files) == [
         "bootstrap.sh",
@@ -103,7 +103,7 @@ def test_a_changed_file_is_another_package(tmp_path: Path) -> None:
 
 def test_variables_become_values_and_secrets_stay_references(tmp_path: Path) -> None:
     """A job has none of the variables of whoever packs; what sounds like a secret is not even looked at."""
-    asked = package.names(ROOT / "conf/aws", "aws")
+    asked = package.referenced_variables(ROOT / "conf/aws", "aws")
     assert {"LAKE", "KAFKA_BOOTSTRAP", "DATABASE_HOST"} <= asked
     assert not {"WAREHOUSE_PASSWORD", "DEBEZIUM_PASSWORD"} & asked
     to, _ = build(tmp_path, LAKE="s3a://mine/lake", KAFKA_BOOTSTRAP="b-1.x:9098,b-2.x:9098")
@@ -139,9 +139,9 @@ connector: {host: "${HOST}", password: "${env:K}", options: {database.ssl.keysto
 def test_a_variable_in_the_default_of_another_is_filled_in(tmp_path: Path) -> None:
     """It is asked for as any other, a secret as little, and where the outer one is known nothing of it is left."""
     (tmp_path / "aws.yaml").write_text("a: ${A:-${B:-b}}/x\npassword: ${C:-${D}}\n", encoding="utf-8")
-    assert package.names(tmp_path, "aws") == {"A", "B"}
+    assert package.referenced_variables(tmp_path, "aws") == {"A", "B"}
     for values, told in (({"A": "1"}, "1/x"), ({"B": "2"}, "${A:-2}/x"), ({}, "${A:-${B:-b}}/x")):
-        package.configuration(tmp_path, "aws", tmp_path / "conf.tar.gz", values)
+        package.pack_configuration(tmp_path, "aws", tmp_path / "conf.tar.gz", values)
         assert unpacked(tmp_path / "conf.tar.gz")["aws.yaml"] == f"a: {told}\npassword: ${{C:-${{D}}}}\n"
 
 
@@ -151,7 +151,7 @@ def test_a_variable_that_fills_a_secret_is_one_whatever_it_is_called(tmp_path: P
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(told, encoding="utf-8")
     plain = {"URL", "USER_NAME", "HOST", "B1", "B2", "REGION", "STACK", "PASSENGERS"}
-    assert package.names(tmp_path, "aws") == plain
+    assert package.referenced_variables(tmp_path, "aws") == plain
 
 
 def test_no_key_of_ours_for_a_secret_is_filled_in(tmp_path: Path) -> None:
@@ -164,12 +164,12 @@ def test_no_key_of_ours_for_a_secret_is_filled_in(tmp_path: Path) -> None:
     assert {"password", "hash_key", "secret_key"} <= keys
     told = "".join(f"{key}: ${{V{at}}}\n" for at, key in enumerate(keys))
     (tmp_path / "base.yaml").write_text(told, encoding="utf-8")
-    assert package.names(tmp_path, "aws") == set()
+    assert package.referenced_variables(tmp_path, "aws") == set()
 
 
 def test_other_environments_stay_at_home(tmp_path: Path) -> None:
     """local.yaml has passwords of throw-away databases, prod.yaml perhaps others."""
-    package.configuration(ROOT / "conf", "demo", tmp_path / "conf.tar.gz", {})
+    package.pack_configuration(ROOT / "conf", "demo", tmp_path / "conf.tar.gz", {})
     names = set(unpacked(tmp_path / "conf.tar.gz"))
     assert {"base.yaml", "demo.yaml", "sources/dbserver1.yaml", "models/fact_orders.sql"} <= names
     assert not {"local.yaml", "northwind/local.yaml"} & names
@@ -186,7 +186,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="something else"):
         package.build(content(tmp_path), tmp_path / "mine", pip, lambda _: None)
     with pytest.raises(ConfigError, match=r"pyproject\.toml"):
-        package.build(package.Content(tmp_path, tmp_path, "aws", {}, []), tmp_path / "new", pip, lambda _: None)
+        package.build(package.PackageInputs(tmp_path, tmp_path, "aws", {}, []), tmp_path / "new", pip, lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_what_a_package_that_broke_off_has_left_makes_room(tmp_path: Path) -> No
     (tmp_path / "out" / MANIFEST).unlink()
     to, packed = build(tmp_path, "link")
     assert to.is_symlink()
-    assert {*packed.files, MANIFEST} == set(archive.sums(tmp_path / "out"))
+    assert {*packed.files, MANIFEST} == set(archive.checksums(tmp_path / "out"))
     for name in ("file", MANIFEST):
         (tmp_path / name).write_text("", encoding="utf-8")
         with pytest.raises(ConfigError, match="something else"):
@@ -232,17 +232,17 @@ def test_what_a_package_that_broke_off_has_left_makes_room(tmp_path: Path) -> No
 def test_a_pip_that_fails_is_told_with_its_last_word() -> None:
     """A network that is not there is a matter of trying again."""
     with pytest.raises(Unreachable, match=r"pip failed: .*no-such-command"):
-        package.pip(["no-such-command"], {})
+        package.run_pip(["no-such-command"], {})
 
 
 def test_a_manifest_that_was_changed_is_refused(tmp_path: Path) -> None:
     """Its id is made of what it lists."""
     _, packed = build(tmp_path)
-    assert Packed.told(packed.text(), "x") == packed
+    assert Manifest.told(packed.text(), "x") == packed
     with pytest.raises(ConfigError, match="by hand"):
-        Packed.told(packed.text().replace("jobs/gold.py", "jobs/evil.py"), "x")
+        Manifest.told(packed.text().replace("jobs/gold.py", "jobs/evil.py"), "x")
     with pytest.raises(ConfigError, match="no manifest"):
-        Packed.told("[]", "x")
+        Manifest.told("[]", "x")
 
 
 def test_what_emr_runs_is_what_was_tested() -> None:
@@ -259,39 +259,39 @@ def test_what_emr_runs_is_what_was_tested() -> None:
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[place.Place]:
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[s3_folder.S3Folder]:
     """A place on S3 as moto keeps it."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws():
         boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="artifacts")
-        yield place.Place(ARTIFACTS, "us-east-1")
+        yield s3_folder.S3Folder(ARTIFACTS, "us-east-1")
 
 
-def test_a_package_goes_to_s3_and_is_the_current_one(bucket: place.Place, tmp_path: Path) -> None:
+def test_a_package_goes_to_s3_and_is_the_current_one(bucket: s3_folder.S3Folder, tmp_path: Path) -> None:
     """A second time nothing of it is sent; another one has a folder of its own, and both stay."""
     to, packed = build(tmp_path)
     sent: list[str] = []
-    assert place.upload(to, packed, bucket, sent.append) == f"{ARTIFACTS}/{packed.id}"
+    assert s3_folder.upload(to, packed, bucket, sent.append) == f"{ARTIFACTS}/{packed.id}"
     assert sent == [*sorted(packed.files), MANIFEST]
-    assert place.chosen(bucket, None) == (packed, f"{ARTIFACTS}/{packed.id}")
+    assert s3_folder.select_package(bucket, None) == (packed, f"{ARTIFACTS}/{packed.id}")
     sent.clear()
-    place.upload(to, packed, bucket, sent.append)
+    s3_folder.upload(to, packed, bucket, sent.append)
     assert sent == []
     other_folder, other = build(tmp_path, "other", LAKE="s3a://other/lake")
-    place.upload(other_folder, other, bucket, sent.append)
-    assert place.chosen(bucket, None)[0].id == other.id
-    assert place.chosen(bucket, packed.id)[0].id == packed.id
+    s3_folder.upload(other_folder, other, bucket, sent.append)
+    assert s3_folder.select_package(bucket, None)[0].id == other.id
+    assert s3_folder.select_package(bucket, packed.id)[0].id == packed.id
 
 
-def test_a_package_that_is_not_there_is_told(bucket: place.Place) -> None:
+def test_a_package_that_is_not_there_is_told(bucket: s3_folder.S3Folder) -> None:
     """With what to do about it."""
     for wanted in (None, "0123456789ab"):
         with pytest.raises(ConfigError, match="there is no package"):
-            place.chosen(bucket, wanted)
+            s3_folder.select_package(bucket, wanted)
 
 
-def test_half_an_upload_is_no_package(bucket: place.Place, tmp_path: Path) -> None:
+def test_half_an_upload_is_no_package(bucket: s3_folder.S3Folder, tmp_path: Path) -> None:
     """The manifest comes last: whoever dies before leaves the current package as it was, and may begin again."""
     to, packed = build(tmp_path)
 
@@ -300,8 +300,8 @@ def test_half_an_upload_is_no_package(bucket: place.Place, tmp_path: Path) -> No
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        place.upload(to, packed, bucket, die)
+        s3_folder.upload(to, packed, bucket, die)
     with pytest.raises(ConfigError, match="there is no package"):
-        place.chosen(bucket, packed.id)
-    place.upload(to, packed, bucket, lambda _: None)
-    assert place.chosen(bucket, None)[0] == packed
+        s3_folder.select_package(bucket, packed.id)
+    s3_folder.upload(to, packed, bucket, lambda _: None)
+    assert s3_folder.select_package(bucket, None)[0] == packed

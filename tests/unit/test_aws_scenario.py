@@ -11,7 +11,7 @@ import yaml
 
 from infra.templates import read
 from replicator import settings
-from replicator.aws import msk, sink
+from replicator.aws import msk, s3_sink
 from replicator.connect.configuration import configuration
 
 TEMPLATES = read.every()
@@ -117,15 +117,15 @@ def test_the_connector_of_the_template_is_the_one_that_render_prints() -> None:
     """That of the source's file, wherever it stands."""
     source = settings.load(ROOT / "conf/aws", "aws", {"DATABASE_HOST": "db.example"}).source("msk")
     assert source.connector is not None
-    assert rendered("Source") == msk.connector(configuration(source.connector))
+    assert rendered("Source") == msk.connector_config(configuration(source.connector))
 
 
 def test_the_sink_of_the_template_is_the_one_that_render_prints() -> None:
     """Divided by customer and order; closed after a minute or with 50 records."""
     source = settings.load(ROOT / "conf/aws", "aws", {}).source("msk")
     tables = {table.table: table.partition_by for table in source.tables}
-    made = sink.landing("msk", tables, "replicator-landing", "cdc-events", "ap-southeast-2")
-    assert rendered("Sink") == msk.connector(made)
+    made = s3_sink.connector_config("msk", tables, "replicator-landing", "cdc-events", "ap-southeast-2")
+    assert rendered("Sink") == msk.connector_config(made)
     assert "PARTITIONBY customer_id, order_id STOREAS `JSON`" in made["connect.s3.kcql"]
     assert made["connect.s3.kcql"].endswith("PROPERTIES('flush.interval'=60, 'flush.count'=50)")
 
@@ -133,13 +133,13 @@ def test_the_sink_of_the_template_is_the_one_that_render_prints() -> None:
 def test_the_worker_of_the_template_is_the_one_that_render_prints() -> None:
     """The same for converters and the provider of secrets."""
     text = read.text(of("connect", "Worker")["PropertiesFileContent"], KNOWN)
-    assert text == msk.properties(msk.worker("ap-southeast-2"))
+    assert text == msk.properties(msk.worker_config("ap-southeast-2"))
 
 
 def test_kafka_ui_of_the_template_is_the_one_that_render_prints() -> None:
     """Its environment, and the image that the local stack has; its port is the machine's own."""
     script = read.text(of("ui", "Machine")["UserData"], KNOWN)
-    assert msk.properties(msk.ui(KNOWN["BootstrapServers"])) in script
+    assert msk.properties(msk.kafka_ui_environment(KNOWN["BootstrapServers"])) in script
     assert "--publish 127.0.0.1:8080:8080" in script
     compose = yaml.safe_load((ROOT / "infra/compose.yaml").read_text(encoding="utf-8"))
     assert TEMPLATES["ui"]["Parameters"]["KafkaUiImage"]["Default"] == compose["services"]["kafka-ui"]["image"]

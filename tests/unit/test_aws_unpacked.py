@@ -27,7 +27,7 @@ from replicator.aws import job, package, runtime
 from replicator.config.awskeys import JobKeys
 from replicator.jvm import class_archive, spark_home
 from replicator.jvm.java import java_home
-from replicator.jvm.jvm_options import BRIEF
+from replicator.jvm.jvm_options import SHORT_LIVED
 from replicator.settings import cache_dir
 
 pytestmark = pytest.mark.spark
@@ -46,7 +46,7 @@ def pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
     taken from this environment, in the lock's version.
     """
     if arguments[0] == "wheel":
-        package.pip(["wheel", "--no-build-isolation", *arguments[1:]], variables)
+        package.run_pip(["wheel", "--no-build-isolation", *arguments[1:]], variables)
         return
     lock, target = (Path(arguments[arguments.index(flag) + 1]) for flag in ("--requirement", "--target"))
     for name, version in re.findall(r"^([\w.-]+)==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE):
@@ -90,9 +90,9 @@ class Machine:
                 archive.extractall(self.folder / name, filter="data")
 
     def _submit(self, words: Sequence[str], variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        home, java = spark_home.own(), java_home(os.environ.get("JAVA_HOME"))
-        archive = class_archive.options(BRIEF, class_archive.place(java))
-        own = {"SPARK_HOME": str(home), "JAVA_HOME": str(java), "SPARK_SUBMIT_OPTS": f"{BRIEF} {archive}"}
+        home, java = spark_home.bundled(), java_home(os.environ.get("JAVA_HOME"))
+        archive = class_archive.java_options(SHORT_LIVED, class_archive.archive_path(java))
+        own = {"SPARK_HOME": str(home), "JAVA_HOME": str(java), "SPARK_SUBMIT_OPTS": f"{SHORT_LIVED} {archive}"}
         own |= {"PATH": os.environ["PATH"], "HOME": str(self.root)}
         command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", *words]
         return subprocess.run(
@@ -122,8 +122,8 @@ def versioned(place: Path) -> Path:
 
 def delta() -> list[Path]:
     """Our JARs of Delta, in the cache."""
-    lock = jars.locked("3.5")
-    return jars.present({each: lock[each] for each in lock if each.startswith("io.delta:")}, cache_dir())
+    lock = jars.load_lock("3.5")
+    return jars.locate({each: lock[each] for each in lock if each.startswith("io.delta:")}, cache_dir())
 
 
 def landed(recorded: Path, folder: Path) -> list[str]:
@@ -156,9 +156,9 @@ def test_a_stage_runs_out_of_what_was_packed_with_the_runtimes_own_delta_alone(
         (tmp_path / "conf" / name).write_text(text, encoding="utf-8")
     lines = landed(recorded, tmp_path / "landed")
     values = {"LAKE": str(tmp_path / "lake"), "LANDED": str(tmp_path / "landed")}
-    theirs = jars.present(runtime.missing(jars.locked("3.5", ["hudi"])), cache_dir())
+    theirs = jars.locate(runtime.missing_jars(jars.load_lock("3.5", ["hudi"])), cache_dir())
     packed = package.build(
-        package.Content(ROOT, tmp_path / "conf", "emr", values, theirs), tmp_path / "s3", pip, lambda _: None
+        package.PackageInputs(ROOT, tmp_path / "conf", "emr", values, theirs), tmp_path / "s3", pip, lambda _: None
     )
     [wheel] = (tmp_path / "s3").glob("*.whl")
     ours = [each for each in (ROOT / "replicator").rglob("*.*") if each.suffix != ".pyc"]

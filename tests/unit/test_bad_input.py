@@ -147,14 +147,14 @@ def test_a_jvm_that_is_gone_is_told_in_one_sentence() -> None:
     script = (
         "import pyspark\n"
         "from replicator import session, settings\n"
-        "from replicator.cli import _told\n"
+        "from replicator.cli import _translate\n"
         "jvm = session.jvm(settings.bare(None))\n"
-        "assert _told(ConnectionRefusedError('of somebody else')) is None\n"
+        "assert _translate(ConnectionRefusedError('of somebody else')) is None\n"
         "pyspark.SparkContext._gateway.proc.kill()\n"
         "try:\n"
         "    jvm.java.lang.System.currentTimeMillis()\n"
         "except Exception as error:\n"
-        "    print(_told(error))\n"
+        "    print(_translate(error))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert re.fullmatch(r"the JVM of Spark has ended \[.*spark\.log\] Where .* give it more: .*\n", done.stdout), done

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.debezium import terms
+from replicator.debezium import seq_format
 from replicator.formats.delta import DeltaFormat
 from tests.builders import Record, record
 from tests.unit.test_order_stops import ORDERS, Silver, change
@@ -134,6 +134,6 @@ def test_rows_of_one_event_have_an_order_where_the_user_says_so(exact: SparkSess
 def test_a_place_is_told_in_the_terms_of_its_order() -> None:
     """What `explain` shows."""
     seq = f"0000{6:020x}{0:016x}{4:016x}"
-    assert terms.told(seq, "mariadb", "gtid") == "gtid sequence 6, offset 4"
+    assert seq_format.describe(seq, "mariadb", "gtid") == "gtid sequence 6, offset 4"
     seq = f"0000{1700000000000:020x}{0:016x}{4:016x}"
-    assert terms.told(seq, "mysql", "source.ts_ms") == "ts_ms 1700000000000, offset 4"
+    assert seq_format.describe(seq, "mysql", "source.ts_ms") == "ts_ms 1700000000000, offset 4"

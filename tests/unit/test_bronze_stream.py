@@ -16,12 +16,12 @@ from replicator.errors import ReplicatorError, Unreachable
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.protocols import Held
+from replicator.protocols import StreamState
 from replicator.stages.bronze import Ingestion
-from replicator.stages.intake import bronze_stream
-from replicator.stages.intake.bronze_batches import BatchWriter
-from replicator.stages.intake.bronze_held import Taken
-from replicator.stages.intake.pace import Pace
+from replicator.stages.ingest import bronze_stream
+from replicator.stages.ingest.batch_writer import BatchWriter
+from replicator.stages.ingest.bronze_state import BronzeTableState
+from replicator.stages.ingest.pace import Pace
 from tests.unit.test_bronze_rows import KAFKA
 
 PARTITIONS = 7
@@ -42,9 +42,9 @@ class Folder:
     def end_offsets(self, _: SparkSession) -> Mapping[tuple[str, int], int]:
         return {}
 
-    def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None: ...
+    def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None: ...
 
-    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: Held) -> None: ...
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None: ...
 
     def arrive(self, spark: SparkSession, first: int, count: int) -> None:
         rows: list[Any] = [("t", 0, first + number, None, b"k", b"{}", []) for number in range(count)]
@@ -117,7 +117,9 @@ def test_a_kafka_that_is_silent_is_told_with_its_address(tmp_path: Path) -> None
             return StreamingQueryException("org.apache.kafka.common.errors.TimeoutException: Timed out")
 
     at = Ingestion("s", Silent(tmp_path), MemoryFormat(), Lake("memory"))
-    stream = bronze_stream.Stream(at, cast("Any", Stopped()), BatchWriter(at, Pace()), Taken(cast("Any", None), at))
+    stream = bronze_stream.Stream(
+        at, cast("Any", Stopped()), BatchWriter(at, Pace()), BronzeTableState(cast("Any", None), at)
+    )
     with pytest.raises(Unreachable) as told:
         stream.check()
     assert told.value.where == "127.0.0.1:9092"

@@ -28,10 +28,10 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.sinks.memory_outlet import MemoryOutlet, Sent
+from replicator.sinks.memory_outlet import MemoryOutlet, SentEvent
 from replicator.spec import Declaration, Evolution, Feed, Progress, SourceSpec, Transform
 from replicator.stages import canonical, silver
-from replicator.stages.canonical import Delivered, Offer
+from replicator.stages.canonical import DeliveryResult, FeedContext
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import ordering
@@ -91,16 +91,16 @@ class World:
         """Records as Kafka has them, into bronze."""
         self.tables.append(bronze(self.spark, records), self.lake.bronze("s"), None)
 
-    def offer(self, *more: Feed) -> Offer:
+    def offer(self, *more: Feed) -> FeedContext:
         at, feeds = Warehouse(self.tables, self.tables, self.control, self.lake), (self.feed, *more)
         outlets = {feed.name: self.outlet for feed in feeds}
-        return Offer(feeds, outlets, {"dim_people": self.key}, {"s": self.source}, at)
+        return FeedContext(feeds, outlets, {"dim_people": self.key}, {"s": self.source}, at)
 
-    def deliver(self, *more: Feed) -> list[Delivered]:
+    def deliver(self, *more: Feed) -> list[DeliveryResult]:
         return canonical.deliver(self.spark, self.offer(*more))
 
     @property
-    def sent(self) -> list[Sent]:
+    def sent(self) -> list[SentEvent]:
         return self.outlet.topics[TOPIC]
 
     @property
@@ -371,7 +371,7 @@ def test_a_table_that_is_not_there_yet_is_told_with_what_makes_it(spark: SparkSe
     for name in ("dim_people", "s/shop.order", "s/crm.people"):
         world.feed = replace(OF_GOLD, table=name)
         with pytest.raises(TableMissing) as asked:
-            canonical.promised(spark, world.offer(), world.feed)
+            canonical.current_schema(spark, world.offer(), world.feed)
         assert str(asked.value) == str(stopped(world))
         told[name] = asked.value
     assert told["dim_people"].mend == "`replicator run` builds it, or says what stops its model."
@@ -518,7 +518,7 @@ def test_what_a_feed_has_sent_is_not_read_again(spark: SparkSession, monkeypatch
     world = World(exact_session(spark), replace(OF_GOLD, table="s/shop.orders", every_change=True))
     own, read, added = world.source, list[int](), MemoryFormat.added
     at = Warehouse(world.tables, world.tables, world.control, world.lake)
-    offer = Offer((world.feed,), {world.feed.name: world.outlet}, {}, {"s": world.source}, at)
+    offer = FeedContext((world.feed,), {world.feed.name: world.outlet}, {}, {"s": world.source}, at)
 
     def watched(self: MemoryFormat, spark: SparkSession, table: Any, after: Any, upto: int) -> Any:
         read.append(upto - min(after.values()))
@@ -558,8 +558,8 @@ def test_a_new_column_of_the_table_changes_no_event_by_itself(spark: SparkSessio
     """Rows that only got the column, or a wider type, are not told."""
     before = made(spark, [(1, "Ann"), (2, "Bob")], "id INT, name STRING")
     after = made(spark, [(1, "Ann", None), (2, "Bea", None)], "id BIGINT, name STRING, more STRING")
-    was, is_ = (events.images(side, ("id",), OF_GOLD) for side in (events.aligned(before, after), after))
-    [change] = events.changed(was, is_).collect()
+    was, is_ = (events.images(side, ("id",), OF_GOLD) for side in (events.align_columns(before, after), after))
+    [change] = events.from_images(was, is_).collect()
     assert (change["op"], change["before"]["name"], change["after"]["name"]) == ("update", "Bob", "Bea")
 
 
@@ -633,5 +633,5 @@ def test_two_keys_within_a_millisecond_are_two(spark: SparkSession) -> None:
         rows = ", ".join(f"(TIMESTAMP_NTZ'2024-03-31 02:30:00.00000{at}', {v})" for at, v in enumerate(values))
         return spark.sql(f"SELECT struct(at) AS key, struct(v) AS image FROM VALUES {rows} AS t (at, v)")
 
-    found = events.changed(images(1, 2), images(1, 3)).collect()
+    found = events.from_images(images(1, 2), images(1, 3)).collect()
     assert [(row["before"]["v"], row["after"]["v"], row["op"]) for row in found] == [(2, 3, events.UPDATE)]

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import types as T
 
 from replicator.catalog.columns import columns, hive_type, trino_type
-from replicator.debezium import type_words
+from replicator.debezium import type_names
 from replicator.errors import CatalogRefused
 from tests.catalogued import KINDS
 
@@ -44,7 +44,7 @@ def test_every_type_has_a_word_in_hive_and_in_trino(kind: T.DataType, hive: str,
 
 def test_every_type_of_silver_has_a_word_in_both() -> None:
     """Whatever Debezium's logical types become can be registered."""
-    plain = {kind for kind in type_words.PLAIN.values() if "<" not in kind}
+    plain = {kind for kind in type_names.SIMPLE_TYPES.values() if "<" not in kind}
     assert {"STRING", "TIMESTAMP_NTZ", "BINARY"} < plain <= set(KINDS)
     assert set(map(type, KINDS.values())) <= {type(kind) for kind, _, _ in TYPES}
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from replicator.catalog import presto_view
-from replicator.catalog.entries import HUDI_COLUMNS, Entry, Kind, LakeTable, entries, unread, url
+from replicator.catalog.entries import HUDI_COLUMNS, Entry, Kind, LakeTable, entries, unreadable_reason, url
 from replicator.errors import CatalogRefused
-from replicator.spec import Kept
+from replicator.spec import TableDetail
 from tests.catalogued import HUDI, schema, silver
 
 
@@ -50,7 +50,7 @@ def test_a_history_shows_its_intervals() -> None:
 def test_gold_is_the_table_itself() -> None:
     """With the words of its model."""
     words = {"k": "A key."}
-    table = LakeTable("m", "gold/m", "s3a://b/m", schema(k="STRING"), Kept("delta"), "One row per k.", words)
+    table = LakeTable("m", "gold/m", "s3a://b/m", schema(k="STRING"), TableDetail("delta"), "One row per k.", words)
     [entry] = entries(table, "lakehouse")
     assert (entry.name, entry.kind, entry.description) == ("m", Kind.delta, "One row per k.")
     assert entry.columns[0].comment == "A key."
@@ -131,12 +131,12 @@ def test_places_are_urls(root: str, known: str) -> None:
 def test_what_athena_may_not_read_is_said() -> None:
     """It knows S3 only, Delta up to reader version 3, and Hudi's tables up to version 6."""
     table = silver(id="INT")
-    assert unread(table) is None
-    assert unread(replace(table, location="/lake")) == "it reads S3 only"
-    assert unread(replace(table, kept=HUDI)) == "it knows Hudi up to protocol 6, and this is 9"
+    assert unreadable_reason(table) is None
+    assert unreadable_reason(replace(table, location="/lake")) == "it reads S3 only"
+    assert unreadable_reason(replace(table, kept=HUDI)) == "it knows Hudi up to protocol 6, and this is 9"
 
 
 def test_a_table_of_another_format_is_refused() -> None:
     """Athena reads Delta and Hudi."""
     with pytest.raises(CatalogRefused, match="does not read tables in memory"):
-        entries(silver(Kept("memory"), id="INT"), "lakehouse")
+        entries(silver(TableDetail("memory"), id="INT"), "lakehouse")

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.transforms.equality import canonical, checksum
-from replicator.transforms.equality.checksum import Sum
+from replicator.transforms.comparison import canonical, checksum
+from replicator.transforms.comparison.checksum import Sum
 from tests.builders import made
 
 NTZ = "TIMESTAMP_NTZ'2020-01-02 03:04:05.060000'"
@@ -48,7 +48,7 @@ VECTORS = [
 def test_values_have_one_text_each(exact: SparkSession) -> None:
     """P9: UTC microseconds, trimmed numbers, hex, NaN, -0.0, NULL and '', maps sorted, arrays in order."""
     rows = exact.sql("SELECT " + ", ".join(f"{sql} AS v{at}" for at, (sql, _) in enumerate(VECTORS)))
-    found = rows.select([each.alias(name) for name, each in canonical.of(rows, rows.columns).items()]).first()
+    found = rows.select([each.alias(name) for name, each in canonical.column_texts(rows, rows.columns).items()]).first()
     assert list(found or ()) == [text for _, text in VECTORS]
     elsewhere = exact.newSession()
     elsewhere.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
@@ -96,7 +96,7 @@ def by_hand(row: tuple[Any, ...]) -> str:
 
 
 def summed(rows: DataFrame, columns: Iterable[str] = ("name", "price", "at", "day")) -> dict[int, Sum]:
-    return checksum.by_bucket(checksum.sums(rows, ["k"], list(columns)).collect())
+    return checksum.to_sums(checksum.sums(rows, ["k"], list(columns)).collect())
 
 
 @pytest.mark.spark
@@ -113,9 +113,9 @@ def test_sums_see_every_change_and_no_order(exact: SparkSession) -> None:
     assert total == Sum(40, *halves)
     assert str(total) == "cabff86699195378aa2d3173cadaa111"
     ghost = rows.withColumn("name", F.when(F.col("k") == 7, "name  7").otherwise(F.col("name")))
-    assert len(checksum.unequal(whole, summed(ghost))) == 1
+    assert len(checksum.differing_buckets(whole, summed(ghost))) == 1
     twice = summed(rows.unionByName(rows.where("k IN (3)")).unionByName(rows.where("k = 3")))
-    assert len(checksum.unequal(whole, twice)) == 1
+    assert len(checksum.differing_buckets(whole, twice)) == 1
     assert sum(twice.values(), Sum()).rows == 42
     ddl = "k INT, a STRING, b STRING"
     values = [("ab", "c"), ("a", "bc"), ("", "abc"), (None, "abc"), ("abc", None), ("1:a", None)]

@@ -23,7 +23,7 @@ def test_an_archive_is_of_one_java(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "release").write_text(f'JAVA_VERSION="17.0.{len(name)}"')
-    places = {class_archive.place(tmp_path / name) for name in ("one", "other")}
+    places = {class_archive.archive_path(tmp_path / name) for name in ("one", "other")}
     assert len(places) == 2
     assert {each.suffix for each in places} == {".jsa"}
 
@@ -34,7 +34,7 @@ def test_an_archive_of_another_class_path_is_passed_over_in_silence(tmp_path: Pa
     made = java("-Xlog:cds=off", "-Xlog:cds+dynamic=off", f"-XX:ArchiveClassesAtExit={archive}", "-cp", str(tmp_path))
     assert made.returncode == 0
     assert archive.is_file()
-    given = java(*shlex.split(class_archive.options("", archive)), "-cp", str(tmp_path / "elsewhere.jar"))
+    given = java(*shlex.split(class_archive.java_options("", archive)), "-cp", str(tmp_path / "elsewhere.jar"))
     assert given.returncode == 0
     assert "archive" not in given.stdout + given.stderr
 
@@ -42,7 +42,7 @@ def test_an_archive_of_another_class_path_is_passed_over_in_silence(tmp_path: Pa
 @pytest.mark.spark
 def test_the_driver_of_the_tests_maps_it(spark: SparkSession) -> None:
     """``make jars`` has made it: the classes of Spark's SQL come from there."""
-    archive = class_archive.place(java_home())
+    archive = class_archive.archive_path(java_home())
     assert archive.is_file(), "make jars"
     jvm = spark.sparkContext._jvm
     arguments = list(jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments())

@@ -12,8 +12,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from replicator.aws import archive, place, sink
-from replicator.aws.packed import MANIFEST, Packed
+from replicator.aws import archive, s3_folder, s3_sink
+from replicator.aws.manifest import MANIFEST, Manifest
 from replicator.errors import ConfigError
 from tests import readme
 from tests.cli import said
@@ -31,7 +31,7 @@ def packed(tmp_path: Path) -> Path:
     for name in ("lakehouse_replicator-1-py3-none-any.whl", "jobs/bronze.py", "jars/postgresql.jar", "bootstrap.sh"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name, encoding="utf-8")
-    made = Packed("aws", archive.sums(folder))
+    made = Manifest("aws", archive.checksums(folder))
     (folder / MANIFEST).write_text(made.text(), encoding="utf-8")
     return folder
 
@@ -77,7 +77,7 @@ def test_a_dry_run_prints_the_exact_call_and_asks_nobody(stacks: pytest.MonkeyPa
     asked = call["arguments"]
     assert (asked["applicationId"], asked["executionRoleArn"]) == ("00f5abc", ROLE.format("silver"))
     submit = asked["jobDriver"]["sparkSubmit"]
-    made = Packed.told((packed / MANIFEST).read_text(encoding="utf-8"), "x")
+    made = Manifest.told((packed / MANIFEST).read_text(encoding="utf-8"), "x")
     assert submit["entryPoint"] == f"s3://replicator-artifacts/replicator/{made.id}/jobs/silver.py"
     assert "--conf spark.executor.memory=14g" in submit["sparkSubmitParameters"]
     assert "/usr/lib/hudi/hudi-spark-bundle.jar" in submit["sparkSubmitParameters"]
@@ -133,8 +133,8 @@ def test_a_stage_goes_to_emr_serverless_and_is_looked_at(account: pytest.MonkeyP
     client = boto3.client("emr-serverless", region_name=REGION)
     made = client.create_application(name="x", releaseLabel="emr-7.12.0", type="SPARK", clientToken="x")
     account.setenv("EMR_APPLICATION", made["applicationId"])
-    found = Packed.told((packed / MANIFEST).read_text(encoding="utf-8"), "x")
-    place.upload(packed, found, place.Place("s3://replicator-artifacts/replicator", REGION), lambda _: None)
+    found = Manifest.told((packed / MANIFEST).read_text(encoding="utf-8"), "x")
+    s3_folder.upload(packed, found, s3_folder.S3Folder("s3://replicator-artifacts/replicator", REGION), lambda _: None)
     run = said("aws", "submit", "gold", *AT).strip()
     assert client.get_job_run(applicationId=made["applicationId"], jobRunId=run)["jobRun"]["name"] == "replicator gold"
     [told] = json.loads(said("aws", "status", run, "--json", *AT))
@@ -195,8 +195,8 @@ def test_a_folder_without_a_package_is_refused_before_anybody_is_asked(
 
 def test_a_package_of_another_environment_is_refused(stacks: pytest.MonkeyPatch, packed: Path) -> None:
     """Its configuration is another one; and an environment that is not for EMR has no packages."""
-    files = Packed.told((packed / MANIFEST).read_text(encoding="utf-8"), "x").files
-    (packed / MANIFEST).write_text(Packed("prod", files).text(), encoding="utf-8")
+    files = Manifest.told((packed / MANIFEST).read_text(encoding="utf-8"), "x").files
+    (packed / MANIFEST).write_text(Manifest("prod", files).text(), encoding="utf-8")
     stacks.setenv("EMR_APPLICATION", "00f5abc")
     with pytest.raises(ConfigError, match="'prod'"):
         said("aws", "submit", "gold", "--dry-run", "--package", str(packed), *AT)
@@ -234,8 +234,8 @@ def test_render_prints_the_sink_of_a_source() -> None:
     assert made["topics"] == "msk.datalake.cdc_events"
     assert made["connect.s3.kcql"].startswith("INSERT INTO landing:cdc-events SELECT * FROM `msk.datalake.cdc_events`")
     with pytest.raises(ConfigError, match="names no table"):
-        sink.landing("msk", {}, "landing", "cdc-events", REGION)
-    several = sink.landing("shop", {"a.b": (), "a.c": ("id",)}, "landing", "p", REGION)
+        s3_sink.connector_config("msk", {}, "landing", "cdc-events", REGION)
+    several = s3_sink.connector_config("shop", {"a.b": (), "a.c": ("id",)}, "landing", "p", REGION)
     assert several["topics"] == "shop.a.b,shop.a.c"
     first, second = several["connect.s3.kcql"].split(";")
     assert ("PARTITIONBY" in first, "PARTITIONBY id" in second) == (False, True)

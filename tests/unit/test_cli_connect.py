@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 from replicator.cli import app
 from replicator.connect.configuration import CLASSES
-from replicator.connect.findings import Finding
+from replicator.connect.responses import ConnectorInfo
 from replicator.connect.rest import Connect
-from replicator.connect.told import Known
-from replicator.databases import logins
+from replicator.connect.validation import Finding
+from replicator.databases import connections
 from replicator.errors import ConfigError, ConnectorFailed, ReplicatorError, Unreachable
 from tests.cli import said
 from tests.stand_in_connect import running
@@ -91,7 +91,7 @@ def test_a_connector_that_fails_keeps_no_other_one_from_going_on(
         if name == "a":
             raise error
 
-    monkeypatch.setattr(Connect, "known", lambda _: {name: Known({}, None) for name in ("a", "b")})
+    monkeypatch.setattr(Connect, "known", lambda _: {name: ConnectorInfo({}, None) for name in ("a", "b")})
     monkeypatch.setattr(Connect, "resume", lambda _, name: told.append(name))
     monkeypatch.setattr(Connect, "wait_running", wait_running)
     flags = conf("http://127.0.0.1:1", shop={"connector": CONNECTOR})
@@ -130,7 +130,9 @@ def test_a_connector_that_does_not_end_keeps_no_other_one_from_being_deleted(
         if name == "a":
             raise error
 
-    monkeypatch.setattr(Connect, "known", lambda _: {name: Known({"slot.name": name}, None) for name in ("a", "b")})
+    monkeypatch.setattr(
+        Connect, "known", lambda _: {name: ConnectorInfo({"slot.name": name}, None) for name in ("a", "b")}
+    )
     monkeypatch.setattr(Connect, "delete", delete)
     done = CliRunner().invoke(app, ["connect", "delete", "a", "b", *conf("http://127.0.0.1:1")])
     assert (done.exit_code, told) == (3, ["a", "b"])
@@ -204,7 +206,7 @@ def test_a_database_that_cannot_be_asked_is_told_by_check(conf: Callable[..., tu
     with pytest.raises(Unreachable, match="mariadb does not answer"):
         said("connect", "check", "away", *flags, code=3)
     with pytest.raises(ConfigError, match=r"Oracle is asked with no-such, which is not installed.*pip install no-such"):
-        logins.client("no_such_module", "no-such", "Oracle")
+        connections.import_client("no_such_module", "no-such", "Oracle")
 
 
 def test_what_is_missing_is_known_at_the_end_of_a_snapshot_only(

@@ -13,7 +13,7 @@ import pytest
 
 from replicator.errors import ConfigError, LeaseLost
 from replicator.lake import Lake
-from replicator.operate.lock import Terms, exclusive
+from replicator.operate.lock import LeaseOptions, exclusive
 from tests.builders import envelope
 from tests.cli import said
 
@@ -27,7 +27,7 @@ def test_the_holder_of_a_stage_is_told_and_can_be_shut_out(tmp_path: Path) -> No
     assert said("lease", "break", "gold", "--lake", lake) == ""
 
     def work() -> None:
-        with exclusive(Lake(lake), ("silver",), Terms(2.0)):
+        with exclusive(Lake(lake), ("silver",), LeaseOptions(2.0)):
             [told] = json.loads(said("lease", "show", "--lake", lake, "--json"))
             assert (told["stage"], told["free"]) == ("silver", False)
             assert f"process {told['holder']['pid']} of" in said("lease", "show", "--lake", lake)
@@ -43,7 +43,7 @@ def test_the_holder_of_a_stage_is_told_and_can_be_shut_out(tmp_path: Path) -> No
 
 def test_a_second_run_says_soon_that_the_lake_is_busy(tmp_path: Path) -> None:
     """The real command, while another process of ours holds the lease: exit 3, in 10 seconds, before any JVM starts."""
-    with exclusive(Lake(str(tmp_path / "lake")), ("silver",), Terms()):
+    with exclusive(Lake(str(tmp_path / "lake")), ("silver",), LeaseOptions()):
         began = time.monotonic()
         code, out, told = _ended(_started(tmp_path))
         assert time.monotonic() - began < 10

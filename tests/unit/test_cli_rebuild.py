@@ -9,7 +9,7 @@ import pytest
 
 from replicator.cli import rebuild
 from replicator.errors import ConfigError
-from replicator.operate.rebuild import WRITTEN, Rebuilt
+from replicator.operate.rebuild import WRITTEN, RebuildResult
 from tests.cli import said
 
 
@@ -47,5 +47,5 @@ def test_a_checkpoint_is_of_a_source_that_reads_kafka_and_made_alone(
 )
 def test_where_deleted_rows_alone_differ_that_is_said(differ: dict[str, Any], dry: bool, word: str) -> None:
     """Nobody is shown another row, and nobody need look for the cause."""
-    told = rebuild._told(Rebuilt("s/a.b", verdict=WRITTEN, **differ), dry=dry)
+    told = rebuild._to_row(RebuildResult("s/a.b", verdict=WRITTEN, **differ), dry=dry)
     assert (told["done"], told["gone"], told["of_deleted"]) == (word, differ["gone"], differ["of_deleted"])

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from replicator.cli import app, captured, told
-from replicator.cli.notes import noted
+from replicator.cli import app, recorded_files, run_summary
+from replicator.cli.best_effort import write_best_effort
 from replicator.errors import ConfigError, Unreachable
 from tests.builders import envelope
 from tests.cli import said
@@ -26,7 +26,9 @@ tables:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "few"), [((10, 20), True), ((captured._FEW_BYTES, 1), False), ((captured._FEW_BYTES,), True)], ids=str
+    ("sizes", "few"),
+    [((10, 20), True), ((recorded_files._SMALL_BYTES, 1), False), ((recorded_files._SMALL_BYTES,), True)],
+    ids=str,
 )
 def test_a_few_captured_events_are_taken_by_a_jvm_that_compiles_quickly(
     tmp_path: Path, sizes: tuple[int, ...], few: bool
@@ -38,14 +40,14 @@ def test_a_few_captured_events_are_taken_by_a_jvm_that_compiles_quickly(
         with file.open("wb") as out:
             out.truncate(size)
         files.append(str(file))
-    assert captured._are_few(files) is few
+    assert recorded_files._is_small(files) is few
 
 
 def test_what_is_no_file_here_may_be_long(tmp_path: Path) -> None:
     """A pattern, a folder, an object: their size is not known before they are read."""
-    assert not captured._are_few([f"{tmp_path}/*.jsonl"])
-    assert not captured._are_few([str(tmp_path)])
-    assert not captured._are_few(["s3a://bucket/events.jsonl"])
+    assert not recorded_files._is_small([f"{tmp_path}/*.jsonl"])
+    assert not recorded_files._is_small([str(tmp_path)])
+    assert not recorded_files._is_small(["s3a://bucket/events.jsonl"])
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_a_lake_that_takes_no_note_of_a_run_holds_nothing_up(capsys: pytest.Capt
     def note() -> None:
         raise Unreachable("no space is left", where="lake/_replicator/runs/1.json")
 
-    noted(note, told._UNTOLD)
+    write_best_effort(note, run_summary._RUN_LOG_LOST)
     assert "will not show all of this run: Unreachable: no space is left" in capsys.readouterr().err
 
 

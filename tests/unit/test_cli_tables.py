@@ -15,10 +15,10 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import pause
-from replicator.operate.lock import Terms, alone
+from replicator.operate.lock import LeaseOptions, operator_lock
 from replicator.spec import SourceSpec
 from replicator.stages.refinement import Refinement
-from replicator.transforms.derived.hashed import digest
+from replicator.transforms.table_transform.hashing import digest
 from tests.builders import envelope
 from tests.cli import said
 
@@ -99,7 +99,7 @@ def test_of_two_who_say_something_at_once_no_word_is_lost(lake: Lake) -> None:
     row, begun, seen = Path(lake.pauses("s")), Event(), list[bool]()
 
     def speaking() -> None:
-        with alone(lake, Terms()):
+        with operator_lock(lake, LeaseOptions()):
             begun.set()
             give_up = time.monotonic() + 4
             while not row.exists() and time.monotonic() < give_up:
@@ -120,10 +120,10 @@ def test_a_word_is_not_written_once_its_lease_is_lost(lake: Lake) -> None:
     at = Refinement(SourceSpec("s", ".*"), MemoryFormat(), MemoryFormat(), MemoryControl(), lake)
 
     def say() -> None:
-        with alone(lake, Terms(length=1.0)) as fence:
+        with operator_lock(lake, LeaseOptions(length=1.0)) as fence:
             said("lease", "break", "words", "--lake", lake.root)
             time.sleep(0.2)  # for so long the store's word is taken as it was
-            pause.pause(pause.fenced([(at, "shop.people")], fence), "now")
+            pause.pause(pause.with_fence([(at, "shop.people")], fence), "now")
 
     with pytest.raises(LeaseLost):
         say()

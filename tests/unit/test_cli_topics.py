@@ -26,19 +26,19 @@ def test_a_file_that_is_not_there_is_told_as_one(tmp_path: Path, verb: tuple[str
 )
 def test_what_may_be_a_topic_or_a_table_is_no_file(name: str) -> None:
     """Topics may end as files do that hold JSON."""
-    assert topics.recorded(name) is None
+    assert topics.recorded_file(name) is None
 
 
 def test_a_folder_is_no_file_of_events(tmp_path: Path) -> None:
     """Its files are."""
     with pytest.raises(BadRecording, match="it is a folder"):
-        topics.recorded(str(tmp_path))
+        topics.recorded_file(str(tmp_path))
     file = tmp_path / "events"
     file.write_text("", encoding="utf-8")
-    assert topics.recorded(str(file)) == file
+    assert topics.recorded_file(str(file)) == file
 
 
 def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
     """`tail <(zcat events.jsonl.gz)`: the shell gives its name."""
     os.mkfifo(tmp_path / "pipe")
-    assert topics.recorded(str(tmp_path / "pipe")) == tmp_path / "pipe"
+    assert topics.recorded_file(str(tmp_path / "pipe")) == tmp_path / "pipe"

@@ -33,7 +33,7 @@ def _flags(command: Any) -> set[str]:
     return {name for each in command.params for name in (*each.opts, *each.secondary_opts) if name.startswith("-")}
 
 
-COMMANDS = {told: found for verb in verbs.VERBS for told, found in _commands(verb, verbs.loaded(verb))}
+COMMANDS = {told: found for verb in verbs.VERBS for told, found in _commands(verb, verbs.load(verb))}
 GROUPS = {" ".join(name.split()[:size]) for name in COMMANDS for size in (1, 2)} - COMMANDS.keys()
 
 
@@ -152,7 +152,7 @@ def test_a_message_names_a_command_that_its_reader_can_give(module: str, code: s
     COMMANDS[name].make_context(name, words)
 
 
-BLOCKS = yamlschema.schema("settings")
+BLOCKS = yamlschema.build("settings")
 OF_CODE = {"CONTRIBUTING.md", "architecture.md", "testing.md"}
 """Pages that name modules and attributes."""
 SETTING = re.compile(rf"(?<![\w./$-])({'|'.join(BLOCKS['properties'])})\.(?!md\b|py\b)([a-z_]+)(?![\w./(=-]*\w)")

@@ -18,7 +18,7 @@ from infra.local.mariadb import BINLOG, CONNECTOR_GRANTS
 from infra.local.parts import LOCK
 from infra.local.postgres import SERVER
 from infra.local.settings import read_settings
-from replicator.jars import locked
+from replicator.jars import load_lock
 
 FILE = Path(__file__).parents[2] / "infra" / "compose.yaml"
 COMPOSE = yaml.safe_load(FILE.read_text())
@@ -86,7 +86,7 @@ def test_the_versions_are_those_of_the_locks() -> None:
     assert any(coordinate.endswith(f":{versions['mariadb']}") for coordinate in LOCK["mariadb"])
     assert any(coordinate.endswith(f":{versions['postgres']}.0") for coordinate in LOCK["postgres"])
     spark, scala = re.match(r"([\d.]+)-scala([\d.]+)-", versions["spark"]).groups()
-    assert f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}" in locked()
+    assert f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}" in load_lock()
 
 
 def test_mariadb_has_the_local_binlog_logins_and_grants() -> None:

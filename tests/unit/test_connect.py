@@ -14,8 +14,8 @@ import pytest
 
 from replicator.connect.differences import Step
 from replicator.connect.reconcile import reconcile
+from replicator.connect.responses import shorten_trace
 from replicator.connect.rest import Connect
-from replicator.connect.told import shorten
 from replicator.errors import ConfigError, Unreachable
 from tests.stand_in_connect import running
 
@@ -30,17 +30,17 @@ def test_a_java_trace_is_shortened_to_its_causes() -> None:
         "Caused by: java.net.ConnectException: Connection refused\n"
         "\tat java.base/sun.nio.ch.Net.pollConnect(Native Method)\n"
     )
-    assert shorten(trace) == (
+    assert shorten_trace(trace) == (
         "org.apache.kafka.connect.errors.ConnectException: An exception occurred"
         " <- io.debezium.DebeziumException: cannot read <- java.net.ConnectException: Connection refused"
     )
-    assert shorten("") == ""
+    assert shorten_trace("") == ""
 
 
 def test_of_a_long_cause_its_end_is_told_too() -> None:
     """Of a dropped slot Debezium tells the whole offset first, and then what is the matter."""
     begins, ends = "io.debezium.DebeziumException: trying to read from Offset [", "], but this is no longer available."
-    told = shorten(f"{begins}{'lsn=LSN{0/213FA50}, ' * 40}{ends}\n\tat io.debezium.Task.start(Task.java:1)")
+    told = shorten_trace(f"{begins}{'lsn=LSN{0/213FA50}, ' * 40}{ends}\n\tat io.debezium.Task.start(Task.java:1)")
     assert told.startswith(begins)
     assert told.endswith(ends)
     assert len(told) == 300

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from replicator.connect.findings import Finding, findings
+from replicator.connect.validation import Finding, parse_findings
 
 
 def entry(
@@ -33,7 +33,7 @@ def test_an_error_says_the_key_what_is_wrong_and_what_there_is_to_choose_from() 
             entry("topic.prefix"),
         ]
     }
-    found = list(findings(told, ["topic.prefix"]))
+    found = list(parse_findings(told, ["topic.prefix"]))
     assert found == [
         Finding(
             "decimal.handling.mode",
@@ -52,7 +52,7 @@ def test_without_choices_the_first_sentence_of_the_documentation_helps() -> None
             entry("b", ["bad"], documentation="word " * 100),
         ]
     }
-    first, second = findings(told, [])
+    first, second = parse_findings(told, [])
     assert first.mend == "The first one."
     assert len(second.mend) < 170
     assert second.mend.endswith("…")
@@ -71,7 +71,7 @@ def test_a_key_that_no_plugin_reads_is_a_warning_with_the_nearest_one() -> None:
         "schema.history.internal.kafka.topic",
         "xyzzy",
     ]
-    near, far = findings(told, config)
+    near, far = parse_findings(told, config)
     assert (near.key, near.mend, near.refused) == ("snapshot.moed", "Is snapshot.mode meant?", False)
     assert (far.key, far.mend, far.refused) == ("xyzzy", "", False)
 
@@ -98,7 +98,7 @@ def test_a_key_that_debezium_has_renamed_or_removed_is_told_by_its_new_name(old:
     transform nothing was told at all. A plugin that still knows the key is one of before, and right.
     """
     told = {"configs": [entry("database.hostname"), entry("database.server.id"), entry("table.exclude.list")]}
-    [finding] = findings(told, [old])
+    [finding] = parse_findings(told, [old])
     assert (finding.key, finding.refused) == (old, False)
     assert finding.mend == f"Newer Debezium has {now} instead."
-    assert list(findings({"configs": [entry(old)]}, [old])) == []
+    assert list(parse_findings({"configs": [entry(old)]}, [old])) == []

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from replicator.connect import notices, present, signals
+from replicator.connect import notifications, signals, table_existence
 from replicator.connect.configuration import CLASSES
-from replicator.connect.notices import Notice
-from replicator.connect.signals import Asked, Signal
+from replicator.connect.notifications import Notification
+from replicator.connect.signals import Signal, SnapshotRequest
 from replicator.errors import ConfigError, ConnectorFailed, Unreachable
 
 PG = {
@@ -30,12 +30,12 @@ def config(kind: str = "postgresql", **more: str | None) -> dict[str, str]:
 
 def test_an_incremental_snapshot_names_its_tables_and_nothing_else() -> None:
     """Names are regular expressions to Debezium: a dot is one."""
-    signal = signals.signal(Asked(("sales.orders", "sales.lines")), config())
+    signal = signals.build_signal(SnapshotRequest(("sales.orders", "sales.lines")), config())
     assert signal.type == "execute-snapshot"
     assert signal.data == {"data-collections": [r"sales\.orders", r"sales\.lines"], "type": "INCREMENTAL"}
     assert json.loads(signal.message()) == {"id": signal.id, "type": signal.type, "data": dict(signal.data)}
     assert (signal.row()[0], json.loads(signal.row()[2])) == (signal.id, dict(signal.data))
-    assert signals.signal(Asked(("sales.orders",)), config()).id != signal.id
+    assert signals.build_signal(SnapshotRequest(("sales.orders",)), config()).id != signal.id
 
 
 def test_a_condition_is_a_filter_or_a_whole_query() -> None:
@@ -44,8 +44,8 @@ def test_a_condition_is_a_filter_or_a_whole_query() -> None:
     """
 
     def filter_of(kind: str, blocking: bool, table: str = "sales.orders", **more: str) -> tuple[str, str]:
-        asked = Asked((table,), where="id < 10", blocking=blocking)
-        [condition] = signals.signal(asked, config(kind, **more)).data["additional-conditions"]
+        asked = SnapshotRequest((table,), where="id < 10", blocking=blocking)
+        [condition] = signals.build_signal(asked, config(kind, **more)).data["additional-conditions"]
         return condition["data-collection"], condition["filter"]
 
     assert filter_of("postgresql", blocking=False) == (r"sales\.orders", "id < 10")
@@ -62,33 +62,62 @@ def test_a_condition_is_a_filter_or_a_whole_query() -> None:
 
 def test_what_is_under_way_can_be_stopped_whole_or_in_part() -> None:
     """Without tables the list is empty, which means all of them; a connector without a signal table can be told too."""
-    assert signals.signal(Asked((), stop=True), config()).data == {"data-collections": [], "type": "INCREMENTAL"}
-    part = signals.signal(Asked(("sales.orders",), stop=True), config(signal__data__collection=None))
+    assert signals.build_signal(SnapshotRequest((), stop=True), config()).data == {
+        "data-collections": [],
+        "type": "INCREMENTAL",
+    }
+    part = signals.build_signal(SnapshotRequest(("sales.orders",), stop=True), config(signal__data__collection=None))
     assert (part.type, part.data["data-collections"]) == ("stop-snapshot", [r"sales\.orders"])
 
 
 @pytest.mark.parametrize(
     ("asked", "more", "said"),
     [
-        (Asked(()), {}, "needs the names of tables"),
-        (Asked(("orders",)), {}, "'orders' is no table"),
-        (Asked(("shop.sales.orders",)), {}, "'shop.sales.orders' is no table"),
-        (Asked(("sales.order",)), {}, r"sales.order is not captured: table\.include\.list is .*connect apply"),
-        (Asked(("sales.orders",)), {"table__include__list": None, "table__exclude__list": "sales.o.*"}, "exclude.list"),
-        (Asked(("sales.orders",)), {"kind": "mariadb", "database__include__list": "shop"}, "database.include.list"),
-        (Asked(("sales.orders",)), {"schema__include__list": "public"}, "schema.include.list is public"),
-        (Asked(("sales.orders",)), {"signal__data__collection": None}, "needs a signal table.*--blocking"),
-        (Asked(("sales.orders", "sales.lines"), where="x"), {}, "--where is about one table"),
-        (Asked((), stop=True, blocking=True), {}, "--stop ends incremental snapshots"),
-        (Asked(("sales.orders",), whole=True, where="x"), {}, "--remove-missing needs an incremental snapshot"),
-        (Asked(("sales.orders",), whole=True, blocking=True), {}, "--remove-missing needs an incremental snapshot"),
-        (Asked(("sales.orders",)), {"kind": "sqlserver", "database__names": "a,b"}, "<database>.<schema>.<table>"),
+        (SnapshotRequest(()), {}, "needs the names of tables"),
+        (SnapshotRequest(("orders",)), {}, "'orders' is no table"),
+        (SnapshotRequest(("shop.sales.orders",)), {}, "'shop.sales.orders' is no table"),
+        (
+            SnapshotRequest(("sales.order",)),
+            {},
+            r"sales.order is not captured: table\.include\.list is .*connect apply",
+        ),
+        (
+            SnapshotRequest(("sales.orders",)),
+            {"table__include__list": None, "table__exclude__list": "sales.o.*"},
+            "exclude.list",
+        ),
+        (
+            SnapshotRequest(("sales.orders",)),
+            {"kind": "mariadb", "database__include__list": "shop"},
+            "database.include.list",
+        ),
+        (SnapshotRequest(("sales.orders",)), {"schema__include__list": "public"}, "schema.include.list is public"),
+        (SnapshotRequest(("sales.orders",)), {"signal__data__collection": None}, "needs a signal table.*--blocking"),
+        (SnapshotRequest(("sales.orders", "sales.lines"), where="x"), {}, "--where is about one table"),
+        (SnapshotRequest((), stop=True, blocking=True), {}, "--stop ends incremental snapshots"),
+        (
+            SnapshotRequest(("sales.orders",), whole=True, where="x"),
+            {},
+            "--remove-missing needs an incremental snapshot",
+        ),
+        (
+            SnapshotRequest(("sales.orders",), whole=True, blocking=True),
+            {},
+            "--remove-missing needs an incremental snapshot",
+        ),
+        (
+            SnapshotRequest(("sales.orders",)),
+            {"kind": "sqlserver", "database__names": "a,b"},
+            "<database>.<schema>.<table>",
+        ),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_a_sentence(asked: Asked, more: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_asked_is_refused_with_a_sentence(
+    asked: SnapshotRequest, more: dict[str, Any], said: str
+) -> None:
     """Before anything is sent, with the way out."""
     with pytest.raises(ConfigError, match=said):
-        signals.signal(asked, config(**more))
+        signals.build_signal(asked, config(**more))
 
 
 def test_no_way_out_is_named_that_does_not_go_with_what_was_asked() -> None:
@@ -96,7 +125,7 @@ def test_no_way_out_is_named_that_does_not_go_with_what_was_asked() -> None:
     nothing = config(signal__data__collection=None)
     for whole in (False, True):
         with pytest.raises(ConfigError, match="signal_data_collection") as no_table:
-            signals.signal(Asked(("sales.orders",), whole=whole), nothing)
+            signals.build_signal(SnapshotRequest(("sales.orders",), whole=whole), nothing)
         with pytest.raises(ConfigError, match="notifications") as no_end:
             signals.notifications("c", nothing, whole=whole)
         assert ("--blocking" in str(no_table.value), "--no-wait" in str(no_end.value)) == (not whole, not whole)
@@ -105,9 +134,9 @@ def test_no_way_out_is_named_that_does_not_go_with_what_was_asked() -> None:
 def test_a_list_that_names_tables_tells_which_one_may_be_meant() -> None:
     """Whether its points are escaped or not; expressions name none."""
     listed = config(table__include__list=r"sales\.orders, sales.lines,other\.x.*,a\.b\-c")
-    assert signals.named(listed) == ["sales.orders", "sales.lines", "a.b-c"]
+    assert signals.list_captured(listed) == ["sales.orders", "sales.lines", "a.b-c"]
     with pytest.raises(ConfigError, match=r"sales.order is not captured: .*; did you mean 'sales.orders'\?"):
-        signals.signal(Asked(("sales.order",)), listed)
+        signals.build_signal(SnapshotRequest(("sales.order",)), listed)
 
 
 SEEN = ["sales.orders", "sales.lines", "sales.signals", "hr.people"]
@@ -141,17 +170,17 @@ def test_a_table_that_is_not_there_is_refused_with_the_nearest_captured_one(
 ) -> None:
     """A connector would pass over it without a word."""
     with pytest.raises(ConfigError, match=said):
-        present.unknown([table], config(kind, **more), seen, "u")
+        table_existence.find_unverified([table], config(kind, **more), seen, "u")
 
 
 def test_of_a_table_that_a_login_may_not_see_nobody_can_tell() -> None:
     """PostgreSQL shows all names to everyone, others do not; what is there, or listed by name, needs nobody's word."""
     listed = {"table__include__list": r"sales\.orders,sales\.l.*"}
     for seen in (None, [], ["sales.signals"], ["hr.people"]):
-        found = present.unknown(["sales.orders", "sales.lines"], config("mariadb", **listed), seen, "u")
+        found = table_existence.find_unverified(["sales.orders", "sales.lines"], config("mariadb", **listed), seen, "u")
         assert found == ["sales.lines"]
-    assert present.unknown(["sales.lines"], config(**listed), None, "") == ["sales.lines"]
-    assert present.unknown(["Sales.ORDERS", "sales.lines"], config(**listed), SEEN, "u") == []
+    assert table_existence.find_unverified(["sales.lines"], config(**listed), None, "") == ["sales.lines"]
+    assert table_existence.find_unverified(["Sales.ORDERS", "sales.lines"], config(**listed), SEEN, "u") == []
 
 
 def test_captured_is_what_debezium_reads() -> None:
@@ -159,11 +188,13 @@ def test_captured_is_what_debezium_reads() -> None:
     snapshot and a ``read.only`` connector need no signal table.
     """
     for name in ("Sales.ORDERS", "other.xx"):
-        assert signals.signal(Asked((name,)), config()).data["data-collections"] == [name.replace(".", r"\.")]
-    assert signals.signal(Asked(("a.b",)), config(table__include__list=r"a\.\p{Lower}"))
+        assert signals.build_signal(SnapshotRequest((name,)), config()).data["data-collections"] == [
+            name.replace(".", r"\.")
+        ]
+    assert signals.build_signal(SnapshotRequest(("a.b",)), config(table__include__list=r"a\.\p{Lower}"))
     without: dict[str, Any] = {"signal__data__collection": None}
-    assert signals.signal(Asked(("sales.orders",), blocking=True), config(**without)).is_blocking
-    assert signals.signal(Asked(("sales.orders",)), config(**without, read__only="true"))
+    assert signals.build_signal(SnapshotRequest(("sales.orders",), blocking=True), config(**without)).is_blocking
+    assert signals.build_signal(SnapshotRequest(("sales.orders",)), config(**without, read__only="true"))
 
 
 def test_channels_are_those_that_run() -> None:
@@ -174,7 +205,7 @@ def test_channels_are_those_that_run() -> None:
     both = config(signal__enabled__channels="source, kafka", signal__kafka__topic="t")
     assert (signals.table(both), signals.topic(both)) == ("sales.signals", "t")
     with pytest.raises(ConfigError, match=r"c reads no signals\. .*signal_data_collection.*signals: TOPIC"):
-        signals.must_listen("c", config(signal__data__collection=None))
+        signals.require_channel("c", config(signal__data__collection=None))
     told = {"notification__enabled__channels": "log, sink", "notification__sink__topic__name": "n"}
     assert signals.notifications("c", config(**told)) == "n"
     with pytest.raises(ConfigError, match=r"does not say how far .*--no-wait"):
@@ -194,15 +225,15 @@ def value(
     return json.dumps({"schema": {}, "payload": told} if wrapped else told).encode()
 
 
-def heard(signal: Signal, *values: bytes | None) -> list[Notice]:
+def heard(signal: Signal, *values: bytes | None) -> list[Notification]:
     """The notices of values that come in one batch each."""
-    read = partial(notices.notice, of=signal, prefix="shop")
-    return list(notices.follow([[each] for each in values], read, lambda: None, patience=60))
+    read = partial(notifications.parse_notification, of=signal, prefix="shop")
+    return list(notifications.follow([[each] for each in values], read, lambda: None, patience=60))
 
 
 def test_a_snapshot_is_followed_to_its_end() -> None:
     """Chunks, tables with their rows, the end; what others' snapshots say is not ours, with a schema or without."""
-    signal = signals.signal(Asked(("sales.orders",)), config())
+    signal = signals.build_signal(SnapshotRequest(("sales.orders",)), config())
     scanned = {"scanned_collection": "sales.orders", "total_rows_scanned": "1467", "status": "SUCCEEDED"}
     found = heard(
         signal,
@@ -218,12 +249,12 @@ def test_a_snapshot_is_followed_to_its_end() -> None:
         value("STARTED", signal.id),
     )
     assert found == [
-        Notice("STARTED", queue=("sales.orders",)),
-        Notice("IN_PROGRESS", "sales.orders", chunk=2, chunks=9),
-        Notice("TABLE_SCAN_COMPLETED", "sales.orders", "SUCCEEDED", 1467),
-        Notice("COMPLETED"),
+        Notification("STARTED", queue=("sales.orders",)),
+        Notification("IN_PROGRESS", "sales.orders", chunk=2, chunks=9),
+        Notification("TABLE_SCAN_COMPLETED", "sales.orders", "SUCCEEDED", 1467),
+        Notification("COMPLETED"),
     ]
-    [outcome] = notices.outcomes(found, ["Sales.Orders"])
+    [outcome] = notifications.outcomes(found, ["Sales.Orders"])
     assert (outcome.rows, outcome.failed) == (1467, False)
 
 
@@ -231,7 +262,7 @@ def test_a_later_signal_takes_the_notices_over_and_the_reading_for_an_earlier_on
     """The queue is one: a later signal gives it its id up to the end, and a table that was being read when ours came is
     read for us once more.
     """
-    signal = signals.signal(Asked(("sales.orders",)), config())
+    signal = signals.build_signal(SnapshotRequest(("sales.orders",)), config())
     queue = "sales.orders,sales.lines,sales.orders"
     scanned = partial(value, "TABLE_SCAN_COMPLETED", scanned_collection="sales.orders", status="SUCCEEDED")
     first = [
@@ -243,13 +274,13 @@ def test_a_later_signal_takes_the_notices_over_and_the_reading_for_an_earlier_on
         ([scanned("later", total_rows_scanned="8")], ("SUCCEEDED", 8)),
         ([value("ABORTED", "later")], ("ABORTED", None)),
     ):
-        [read] = notices.outcomes(heard(signal, *first, *end, value("COMPLETED", "later")), ["sales.orders"])
+        [read] = notifications.outcomes(heard(signal, *first, *end, value("COMPLETED", "later")), ["sales.orders"])
         assert (read.status, read.rows) == outcome
 
 
 def test_a_blocking_snapshot_looks_as_a_first_one() -> None:
     """It has no id of ours: what such a snapshot of this connector says after the signal counts."""
-    signal = signals.signal(Asked(("sales.orders",), blocking=True), config())
+    signal = signals.build_signal(SnapshotRequest(("sales.orders",), blocking=True), config())
     other = json.dumps(
         {"id": "1", "type": "STARTED", "aggregate_type": "Initial Snapshot", "additional_data": {"connector_name": "x"}}
     )
@@ -261,35 +292,36 @@ def test_a_blocking_snapshot_looks_as_a_first_one() -> None:
 
 def test_a_table_that_was_not_read_is_told() -> None:
     """With the plugin's reason; stopped before; or not a word of it. The end of a name is enough."""
-    failed = Notice("TABLE_SCAN_COMPLETED", "db.dbo.a", "NO_PRIMARY_KEY", 0)
-    done = Notice("TABLE_SCAN_COMPLETED", "db.dbo.b", "EMPTY", 0)
+    failed = Notification("TABLE_SCAN_COMPLETED", "db.dbo.a", "NO_PRIMARY_KEY", 0)
+    done = Notification("TABLE_SCAN_COMPLETED", "db.dbo.b", "EMPTY", 0)
     told = [
-        (each.table, each.status, each.failed) for each in notices.outcomes([failed, done], ["dbo.a", "dbo.b", "dbo.c"])
+        (each.table, each.status, each.failed)
+        for each in notifications.outcomes([failed, done], ["dbo.a", "dbo.b", "dbo.c"])
     ]
     assert told == [
         ("db.dbo.a", "NO_PRIMARY_KEY", True),
         ("db.dbo.b", "EMPTY", False),
         ("dbo.c", "NOT_FOUND", True),
     ]
-    [stopped] = notices.outcomes([Notice("ABORTED")], ["dbo.a"])
+    [stopped] = notifications.outcomes([Notification("ABORTED")], ["dbo.a"])
     assert (stopped.status, stopped.failed) == ("ABORTED", True)
 
 
 def test_a_table_that_was_not_read_is_not_called_read() -> None:
     """Neither as it is told nor in the end, where the error says where its cause stands."""
-    failed = Notice("TABLE_SCAN_COMPLETED", "sales.a", "SQL_EXCEPTION", 0)
-    done = Notice("TABLE_SCAN_COMPLETED", "sales.b", "SUCCEEDED", 1234)
+    failed = Notification("TABLE_SCAN_COMPLETED", "sales.a", "SQL_EXCEPTION", 0)
+    done = Notification("TABLE_SCAN_COMPLETED", "sales.b", "SUCCEEDED", 1234)
     assert [failed.said, done.said] == ["sales.a was not read: SQL_EXCEPTION", "sales.b is read, 1,234 rows"]
-    notices.must_be_read("shop", [done])
+    notifications.require_read("shop", [done])
     with pytest.raises(ConnectorFailed, match=r"sales.a was not read: SQL_EXCEPTION\. .*connect check shop") as error:
-        notices.must_be_read("shop", [done, failed])
+        notifications.require_read("shop", [done, failed])
     assert error.value.exit_code == 1
 
 
 def test_waiting_ends_when_it_is_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing said in time: try again, with the causes; a connector that failed meanwhile is told by its own error."""
-    signal = signals.signal(Asked(("sales.orders",)), config())
-    read = partial(notices.notice, of=signal, prefix="shop")
+    signal = signals.build_signal(SnapshotRequest(("sales.orders",)), config())
+    read = partial(notifications.parse_notification, of=signal, prefix="shop")
 
     def failing() -> None:
         raise ConnectorFailed("it failed")
@@ -298,7 +330,7 @@ def test_waiting_ends_when_it_is_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         Unreachable, match=r"does not answer the signal after 0 s.*published.*started again.*first change"
     ):
-        list(notices.follow(silence, read, lambda: None, patience=0))
-    monkeypatch.setattr(notices, "_LOOK_SECONDS", 0)
+        list(notifications.follow(silence, read, lambda: None, patience=0))
+    monkeypatch.setattr(notifications, "_LOOK_SECONDS", 0)
     with pytest.raises(ConnectorFailed):
-        list(notices.follow([[value("STARTED", signal.id)], *silence], read, failing, patience=0))
+        list(notifications.follow([[value("STARTED", signal.id)], *silence], read, failing, patience=0))

@@ -11,7 +11,7 @@ from replicator import settings
 from replicator.config import sourcefile
 from replicator.connect.configuration import CLASSES
 from replicator.connect.configuration import configuration as made
-from replicator.databases.readiness.finding import absent
+from replicator.databases.readiness.finding import missing_tables
 from replicator.errors import ConfigError
 from replicator.spec import Connector, SourceSpec
 
@@ -30,19 +30,21 @@ def told(tmp_path: Path, text: str) -> SourceSpec:
     """The source that a file of that text describes."""
     path = tmp_path / "s.yaml"
     path.write_text(f"name: s\n{text}", encoding="utf-8")
-    return sourcefile.template(path)
+    return sourcefile.load_declare_file(path)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_source_file_gives_its_connector(file: Path) -> None:
     """Every kind and form against a configuration that was read by people, and by the plugin itself on a stack."""
-    assert configuration(sourcefile.template(file).connector) == json.loads(file.with_suffix(".json").read_text())
+    assert configuration(sourcefile.load_declare_file(file).connector) == json.loads(
+        file.with_suffix(".json").read_text()
+    )
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_no_null_becomes_the_default_of_its_column(file: Path) -> None:
     """G1, F7: the converter and the flattener replace it unless told otherwise, and nothing in a record tells it."""
-    config = configuration(sourcefile.template(file).connector)
+    config = configuration(sourcefile.load_declare_file(file).connector)
     replacing = ["value.converter"] + (["transforms.unwrap"] if config.get("transforms") == "unwrap" else [])
     assert [config.get(f"{each}.replace.null.with.default") for each in replacing] == ["false"] * len(replacing)
 
@@ -102,7 +104,7 @@ def test_a_table_that_is_not_there_is_told_by_the_key_that_may_name_it(tmp_path:
     for text in (f"include: [shop.c]\nconnector: {{{MARIADB}}}", f"connector: {{{MARIADB}, tables: [shop.c]}}"):
         captured = told(tmp_path, text).connector
         assert captured is not None
-        [found] = absent(captured, ["shop.a"])
+        [found] = missing_tables(captured, ["shop.a"])
         assert (found.table, "`include`" in found.fix, "of the connector" in found.fix) == ("shop.c", True, True)
 
 

@@ -25,7 +25,7 @@ def test_a_bar_shows_rows_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None
     for name in ("NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "stderr", Screen())
-    with console.counted_rows("comparing", lambda: [3000, 1000]) as work:
+    with console.row_progress("comparing", lambda: [3000, 1000]) as work:
         for _ in range(3):
             work.advance(1000)
             time.sleep(0.15)
@@ -47,7 +47,7 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
         return [4000]
 
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with console.counted_rows("comparing", sizes) as work:
+    with console.row_progress("comparing", sizes) as work:
         work.advance(1000)
         assert (sys.stderr.getvalue(), asked) == ("", [])
         monkeypatch.setattr(console, "LINE_SECONDS", 0)
@@ -74,7 +74,7 @@ def test_small_tables_before_a_large_one_do_not_foretell_hours() -> None:
         now += 30
         return [100] * 10 + [1_000_000]
 
-    work = console.Work(counting, clock=lambda: now)
+    work = console.WorkProgress(counting, clock=lambda: now)
     told = [work.left]
     for _ in range(10):
         work.advance(100)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import types as T
 
+from replicator.database_snapshots import DatabaseColumn
 from replicator.databases import mysql, postgresql
-from replicator.glances import Held
 from replicator.spec import Login
-from replicator.transforms.equality import canonical
+from replicator.transforms.comparison import canonical
 
 TEXT, LONG = T.StringType(), T.LongType()
 MONEY = T.DecimalType(19, 2)
@@ -57,24 +57,24 @@ MYSQL = [
 @pytest.mark.parametrize(("type_", "kind", "sql"), POSTGRES)
 def test_postgres_is_asked_for_what_silver_holds(type_: str, kind: T.DataType, sql: str | None) -> None:
     """types.md Y6: what has several texts is nobody's to compare."""
-    told = postgresql.told_as(type_, kind)
+    told = postgresql.codec_for(type_, kind)
     assert (None if told is None else told.sql) == sql
 
 
 @pytest.mark.parametrize(("type_", "kind", "sql"), MYSQL)
 def test_mysql_is_asked_for_what_silver_holds(type_: str, kind: T.DataType, sql: str | None) -> None:
     """The same for MariaDB and MySQL."""
-    told = mysql.told_as(Held("c", type_), kind)
+    told = mysql.codec_for(DatabaseColumn("c", type_), kind)
     assert (None if told is None else told.sql) == sql
 
 
 def test_texts_of_numbers_and_of_json_are_compared_by_their_value() -> None:
     """A decimal of any length and JSON are texts in silver."""
-    exact, document = postgresql.told_as("numeric", TEXT), postgresql.told_as("jsonb", TEXT)
+    exact, document = postgresql.codec_for("numeric", TEXT), postgresql.codec_for("jsonb", TEXT)
     assert exact is not None
     assert document is not None
     assert (exact.meaning, document.meaning) == (canonical.NUMBER, canonical.JSON)
-    assert postgresql.told_as("text", TEXT).meaning == ""
+    assert postgresql.codec_for("text", TEXT).meaning == ""
 
 
 def test_no_password_is_in_the_text_of_a_database() -> None:

@@ -14,13 +14,13 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import dead_letters
-from replicator.operate.dead_letters import Choice
+from replicator.operate.dead_letters import LetterFilter
 from replicator.operate.retry import retry
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from replicator.stages.table.dead_letters import bury
+from replicator.stages.table.dead_letters import write
 from tests.builders import Record, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark
@@ -54,7 +54,7 @@ class Shop:
         return {row["id"]: (row["v"], row["_deleted"]) for row in rows}
 
     def letters(self, *, dropped: bool = False) -> dict[int, Any]:
-        rows = dead_letters.letters(self.spark, self.at, dropped=dropped).collect()
+        rows = dead_letters.load_letters(self.spark, self.at, dropped=dropped).collect()
         assert len({row["offset"] for row in rows}) == len(rows)
         return {row["offset"]: row for row in rows}
 
@@ -98,15 +98,15 @@ def test_letters_are_tried_again_in_order_and_leave_when_they_could_be_applied(s
     shop.declare("bigint")
     shop.arrive(change(4, 4, 4, 50))
     before = shop.progress()
-    [account] = retry(shop.spark, shop.at, Choice(table="orders"))
+    [account] = retry(shop.spark, shop.at, LetterFilter(table="orders"))
     told = (account.read, account.applied, account.superseded, account.dead_lettered, account.error)
     assert told == (3, 1, 1, 1, None)
     assert shop.rows() == {1: (7, False), 2: (BIG, False)}
     assert shop.progress() == before
     assert {at: row["first_seen"] for at, row in shop.letters().items()} == {3: first[3]["first_seen"]}
-    [again] = retry(shop.spark, shop.at, Choice(reason="type_mismatch"))
+    [again] = retry(shop.spark, shop.at, LetterFilter(reason="type_mismatch"))
     assert (again.read, again.dead_lettered) == (1, 1)
-    assert retry(shop.spark, shop.at, Choice(reason="integer_overflow")) == []
+    assert retry(shop.spark, shop.at, LetterFilter(reason="integer_overflow")) == []
     [tick] = silver.refine(shop.spark, shop.at)
     assert (tick.read, tick.applied) == (1, 1)
     assert shop.rows()[4] == (4, False)
@@ -117,7 +117,7 @@ def test_a_table_that_was_never_written_is_built_and_its_letters_leave(quick_sho
     quick_shop.take(change(0, 1, BIG, 10))
     assert len(quick_shop.letters()) == 1
     quick_shop.declare("bigint")
-    assert [account.error for account in retry(quick_shop.spark, quick_shop.at, Choice())] == [None]
+    assert [account.error for account in retry(quick_shop.spark, quick_shop.at, LetterFilter())] == [None]
     assert quick_shop.rows() == {1: (BIG, False)}
     assert quick_shop.letters() == {}
     assert silver.refine(quick_shop.spark, quick_shop.at) == []
@@ -134,7 +134,7 @@ def test_letters_of_a_batch_that_was_refused_leave_as_its_error_says(quick_shop:
     assert quick_shop.take()["s/shop.orders"].applied == 100
     rows = quick_shop.rows()
     assert len(quick_shop.letters()) == 100
-    [account] = retry(quick_shop.spark, quick_shop.at, Choice())
+    [account] = retry(quick_shop.spark, quick_shop.at, LetterFilter())
     assert (account.error, account.dead_lettered) == (None, 0)
     assert quick_shop.letters() == {}
     assert quick_shop.rows() == rows
@@ -146,7 +146,7 @@ def test_a_retried_snapshot_row_stands_where_it_stood(quick_shop: Shop) -> None:
     assert quick_shop.rows() == {1: (1, False), 2: (2, False)}
     buried = quick_shop.letters()[1]["seq"]
     quick_shop.declare("bigint")
-    retry(quick_shop.spark, quick_shop.at, Choice())
+    retry(quick_shop.spark, quick_shop.at, LetterFilter())
     assert quick_shop.rows() == {1: (BIG, False), 2: (2, False)}
     stored = (
         quick_shop.at.silver.read(quick_shop.spark, quick_shop.at.lake.silver("s", "shop.orders"))
@@ -159,12 +159,12 @@ def test_a_retried_snapshot_row_stands_where_it_stood(quick_shop: Shop) -> None:
 def test_a_crash_before_the_letters_left_is_repaired_by_the_next_retry(quick_shop: Shop) -> None:
     """The merge comes first: what is applied twice is as once."""
     quick_shop.take(change(0, 1, BIG, 10), change(1, 2, 2, 20))
-    rows = dead_letters.letters(quick_shop.spark, quick_shop.at)
+    rows = dead_letters.load_letters(quick_shop.spark, quick_shop.at)
     quick_shop.declare("bigint")
-    retry(quick_shop.spark, quick_shop.at, Choice())
+    retry(quick_shop.spark, quick_shop.at, LetterFilter())
     applied = quick_shop.rows()
     quick_shop.at.bronze.append(rows, quick_shop.at.lake.dead_letters("s"), None)
-    [account] = retry(quick_shop.spark, quick_shop.at, Choice())
+    [account] = retry(quick_shop.spark, quick_shop.at, LetterFilter())
     assert (account.read, account.applied, account.superseded) == (1, 0, 1)
     assert (quick_shop.rows(), quick_shop.letters()) == (applied, {})
 
@@ -189,16 +189,16 @@ def test_a_letter_is_buried_once_and_keeps_its_first_date(quick_shop: Shop) -> N
 def test_dropped_letters_leave_a_trace_and_do_not_come_back(shop: Shop) -> None:
     """What was given up, when and by which filter stays findable; the record is not buried for that reason again."""
     shop.take(change(0, 1, "x", 10), change(1, 2, BIG, 20), change(2, 3, 3, 30))
-    assert dead_letters.drop(shop.spark, shop.at, Choice(reason="decimal_scale")) == 0
-    assert dead_letters.drop(shop.spark, shop.at, Choice(table="shop.orders", reason="type_mismatch")) == 1
+    assert dead_letters.drop(shop.spark, shop.at, LetterFilter(reason="decimal_scale")) == 0
+    assert dead_letters.drop(shop.spark, shop.at, LetterFilter(table="shop.orders", reason="type_mismatch")) == 1
     [gone] = shop.letters(dropped=True).values()
     assert (gone["topic"], gone["partition"], gone["offset"], gone["reason"]) == (ORDERS, 0, 0, "type_mismatch")
     assert (gone["filter"], gone["dropped_at"] is not None) == ("table=shop.orders reason=type_mismatch", True)
     assert set(shop.letters()) == {1}
-    letters = dead_letters.letters(shop.spark, shop.at, dropped=True).drop("dropped_at", "filter", "first_seen")
-    bury(shop.spark, shop.at, letters)
+    letters = dead_letters.load_letters(shop.spark, shop.at, dropped=True).drop("dropped_at", "filter", "first_seen")
+    write(shop.spark, shop.at, letters)
     assert set(shop.letters()) == {1}
-    [count] = dead_letters.counts(shop.spark, shop.at, Choice(), dropped=True)
+    [count] = dead_letters.counts(shop.spark, shop.at, LetterFilter(), dropped=True)
     assert (count.table, count.reason, count.letters) == ("shop.orders", "type_mismatch", 1)
     found = dead_letters.find(shop.spark, [shop.at], ORDERS, 0, 0)
     assert (found.letter, found.dropped["reason"]) == (None, "type_mismatch")

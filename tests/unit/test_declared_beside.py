@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from replicator.debezium.event_reader import EventReader
+from replicator.debezium.event_reader import KafkaRecord as Told
 from replicator.debezium.jsontext import dumps
-from replicator.debezium.logical import Field
-from replicator.debezium.schema import settled
-from replicator.debezium.short_forms import parse_logical
-from replicator.debezium.spoken import Reader
-from replicator.debezium.spoken import Record as Told
+from replicator.debezium.logical_types import Field
+from replicator.debezium.schema import refine_types
+from replicator.debezium.type_parser import parse_type
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -66,7 +66,7 @@ def test_a_schema_block_decides_but_for_what_it_cannot_say(described: str, decla
     """Y3; section 5: a BIGINT UNSIGNED comes as a signed one; section 2: a snapshot says int16 of a TINYINT(1), what is
     written in a text is a string, and a decimal whose values have their scale has no digits.
     """
-    [field] = settled([Field("c", parse_logical(described))], {"c": parse_logical(declared)})
+    [field] = refine_types([Field("c", parse_type(described))], {"c": parse_type(declared)})
     assert str(field.logical) == meant
 
 
@@ -120,7 +120,7 @@ def test_texts_are_what_they_are_declared_and_what_is_overruled_is_told_once(exa
 
 def test_an_event_is_told_with_the_declared_values() -> None:
     """`tail` shows what silver holds; what is neither 0 nor 1 as it came."""
-    reader = Reader(source(*COLUMNS))
+    reader = EventReader(source(*COLUMNS))
     rows = []
     for paid in (1, 7, None):
         kept = sent(0, -1, paid, SNAPSHOT)

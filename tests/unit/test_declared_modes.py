@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from replicator.config import sourcefile
-from replicator.debezium import lossy
-from replicator.debezium.spoken import Reader, Record
+from replicator.debezium import known_losses
+from replicator.debezium.event_reader import EventReader, KafkaRecord
 from replicator.errors import ConfigError
 from replicator.spec import SourceSpec
 
@@ -21,7 +21,7 @@ def told(folder: Path, modes: str, columns: str = PLAIN) -> SourceSpec:
     """A source whose file says something of its connector's modes."""
     path = folder / "s.yaml"
     path.write_text(f"name: s\n{modes}\ntables:\n  d.t: {{columns: {{{columns}}}}}\n", encoding="utf-8")
-    return sourcefile.template(path)
+    return sourcefile.load_declare_file(path)
 
 
 def types(source: SourceSpec) -> list[str]:
@@ -61,8 +61,8 @@ def test_plain_types_are_written_as_the_connector_is_told_to(tmp_path: Path, mod
 def test_what_names_its_form_has_it_in_every_mode(tmp_path: Path) -> None:
     """Y13: one column may be written otherwise, by a converter of its own."""
     modes = "decimal_handling_mode: double\nbinary_handling_mode: hex\ntime_precision_mode: isostring"
-    read = Reader(told(tmp_path, modes, EXPLICIT)).event(
-        Record("s.d.t", 0, 0, None, None, b'{"op":"c","source":{"db":"d","table":"t"},"after":{"i":1}}')
+    read = EventReader(told(tmp_path, modes, EXPLICIT)).event(
+        KafkaRecord("s.d.t", 0, 0, None, None, b'{"op":"c","source":{"db":"d","table":"t"},"after":{"i":1}}')
     )
     assert [str(each) for each in read.types.values()] == [
         "decimal(10,0)",
@@ -75,9 +75,9 @@ def test_what_names_its_form_has_it_in_every_mode(tmp_path: Path) -> None:
 
 def test_a_decimal_of_mode_string_is_no_base64(tmp_path: Path) -> None:
     """Its 1234 is 1234, and not the -2658824 that it would be in base64."""
-    reader = Reader(told(tmp_path, f"{CONNECTOR}, config: {{decimal.handling.mode: string}}}}"))
+    reader = EventReader(told(tmp_path, f"{CONNECTOR}, config: {{decimal.handling.mode: string}}}}"))
     row = b'{"op":"c","source":{"schema":"d","table":"t"},"after":{"n":"1234"}}'
-    event = reader.event(Record("s.d.t", 0, 0, None, None, row))
+    event = reader.event(KafkaRecord("s.d.t", 0, 0, None, None, row))
     assert str(event.types["n"]) == "decimal_string(10,0)"
     assert event.after == {"n": "1234"}
 
@@ -119,13 +119,13 @@ def test_decimals_whose_scale_no_record_tells_are_listed(tmp_path: Path, modes: 
     source = told(
         tmp_path, modes, "n: 'decimal(10,2)', a: 'decimal(9,3)[]', s: 'decimal_string(9,2)', v: variable_decimal"
     )
-    lines = list(lossy.told(source))
+    lines = list(known_losses.describe(source))
     assert [line.split(" is ")[0].rpartition(".")[2] for line in lines] == warned
     assert all("do not tell a change of its scale" in line for line in lines)
 
 
 def test_what_modes_lose_is_told(tmp_path: Path) -> None:
     """Y6: whether the connector's block or the source's own key says the mode."""
-    assert list(lossy.told(told(tmp_path, "decimal_handling_mode: double", "n: double"))) == [
+    assert list(known_losses.describe(told(tmp_path, "decimal_handling_mode: double", "n: double"))) == [
         "s: decimal.handling.mode is double: decimals keep some 15 digits"
     ]

@@ -16,10 +16,10 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import diff
-from replicator.operate.diff import Question
+from replicator.operate.diff import DiffRequest
 from replicator.protocols import TableFormat
 from replicator.spec import Evolution, Progress, Table
-from replicator.transforms.equality import compare
+from replicator.transforms.comparison import compare
 from replicator.transforms.merge import SYSTEM_DDL
 from tests.builders import made
 from tests.cli import said
@@ -230,7 +230,7 @@ def test_without_a_feed_both_versions_are_read_whole(spark: SparkSession, lake: 
         memory.apply(rows, there, Progress("b", version))
     found = []
     for format_, table in ((DeltaFormat(), there), (DeltaFormat(), at), (memory, there)):
-        with diff.changes(spark, format_, Question(table, 0, 1)) as changes:
+        with diff.changes(spark, format_, DiffRequest(table, 0, 1)) as changes:
             found.append([tuple(each) for each in changes.rows.orderBy("at").collect()])
             assert changes.counts == {"added": 1, "removed": 1, "changed": 1}
     assert found[0] == found[1] == found[2]

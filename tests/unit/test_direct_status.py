@@ -20,12 +20,12 @@ import pytest
 from typer.testing import CliRunner
 
 from replicator import cli
+from replicator.catalog.control_reader import StoredControlReader
 from replicator.catalog.store import Store
-from replicator.catalog.stored import StoredFacts
 from replicator.errors import BronzeReplaced, LoginRefused, ReplicatorError, TargetRefused, Unreachable
 from replicator.lake import Lake
-from replicator.operate.where.direct import DirectSurvey, standings
-from replicator.operate.where.standing import Standing
+from replicator.operate.progress.arrow_survey import ArrowSurvey, list_statuses
+from replicator.operate.progress.table_status import TableStatus
 from replicator.spec import Model, Progress, SourceSpec, Target
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ SILVER = pa.table(
 )
 
 
-def written(root: Path) -> DirectSurvey:
+def written(root: Path) -> ArrowSurvey:
     """A lake that is read to its end."""
     lake = Lake(str(root))
     place = lake.bronze("s").location
@@ -59,7 +59,7 @@ def written(root: Path) -> DirectSurvey:
     deltalake.write_deltalake(lake.silver("s", "d.t").location, SILVER, commit_properties=read)
     routes = {"bronze": str(table.metadata().id), "tables": {"s.d.t": ["d.t"], "s.d.u": ["d.u"]}}
     put(lake.routes("s"), routes)
-    return DirectSurvey(lake, Store(str(root)), ("delta",), {}, (), {})
+    return ArrowSurvey(lake, Store(str(root)), ("delta",), {}, (), {})
 
 
 def put(path: str, value: Any) -> None:
@@ -73,13 +73,13 @@ def test_rows_positions_and_lags_are_told(tmp_path: Path) -> None:
     """
     at = written(tmp_path)
     milliseconds = int(AT.timestamp() * 1000)
-    bronze = Standing("bronze", "s", 3, "version 0", newest_ms=milliseconds)
-    silver = Standing("silver", "s/d.t", 2, "12", 0, 0.0, 1, 7, unknown=1)
-    assert standings(at) == [bronze, silver]
+    bronze = TableStatus("bronze", "s", 3, "version 0", newest_ms=milliseconds)
+    silver = TableStatus("silver", "s/d.t", 2, "12", 0, 0.0, 1, 7, unknown=1)
+    assert list_statuses(at) == [bronze, silver]
     assert at.reached(at.lake.bronze("s")) == {("s.d.t", 0): 5, ("s.d.t", 1): 10, ("s.d.u", 0): 8}
     for _ in range(2):
         deltalake.write_deltalake(at.lake.bronze("s").location, BRONZE, mode="append")
-    [late] = [each for each in standings(replace(at, opened={})) if each.layer == "silver"]
+    [late] = [each for each in list_statuses(replace(at, opened={})) if each.layer == "silver"]
     assert (late.lag_events, (late.lag_seconds or 0) > 0) == (4, True)
 
 
@@ -89,7 +89,7 @@ def test_a_row_dated_in_the_future_is_no_lead(tmp_path: Path) -> None:
     deltalake.write_deltalake(at.lake.bronze("s").location, BRONZE, mode="append")
     rows = SILVER.slice(0, 1).set_column(4, "_source_ts_ms", pa.array([ahead], pa.int64()))
     deltalake.write_deltalake(at.lake.silver("s", "d.t").location, rows, mode="append")
-    [silver] = [each for each in standings(at) if each.layer == "silver"]
+    [silver] = [each for each in list_statuses(at) if each.layer == "silver"]
     assert (silver.lag_events, silver.lag_seconds) == (2, 0.0)
 
 
@@ -101,7 +101,7 @@ def test_a_log_that_was_cleaned_says_nothing_of_the_lag(tmp_path: Path) -> None:
     deltalake.DeltaTable(place).create_checkpoint()
     for version in (0, 1):
         (Path(place) / "_delta_log" / f"{version:020d}.json").unlink()
-    [silver] = [each for each in standings(at) if each.layer == "silver"]
+    [silver] = [each for each in list_statuses(at) if each.layer == "silver"]
     assert (silver.lag_events, silver.lag_seconds) == (None, None)
 
 
@@ -118,13 +118,13 @@ def test_a_log_that_was_cleaned_says_nothing_of_the_lag(tmp_path: Path) -> None:
 def test_what_only_a_jvm_can_say_of_a_source_is_refused(tmp_path: Path, spec: SourceSpec, why: str) -> None:
     """Whoever asks goes on with Spark; nothing is left out."""
     with pytest.raises(ReplicatorError, match=why):
-        standings(replace(written(tmp_path), sources={"s": spec}))
+        list_statuses(replace(written(tmp_path), sources={"s": spec}))
 
 
 def test_a_kafka_that_is_silent_is_no_reason_for_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Nobody can say how far bronze is behind, then, and why is told."""
     spec = SourceSpec("s", "s.*", bootstrap_servers="127.0.0.1:1", options={"security.protocol": "PLAINTEXT"})
-    assert standings(replace(written(tmp_path), sources={"s": spec}))[0].lag_events is None
+    assert list_statuses(replace(written(tmp_path), sources={"s": spec}))[0].lag_events is None
     told = "source_silent source=s reason=Kafka does not answer"
     assert [message.partition(":")[0] for message in caplog.messages] == [told]
 
@@ -149,7 +149,7 @@ def test_a_target_that_is_silent_or_shut_is_asked_once(
     at = replace(written(tmp_path), models=models, sinks=sinks)
     for model in models:
         deltalake.write_deltalake(at.lake.gold(model.name).location, SILVER)
-    found = [each for each in standings(at) if each.layer == "publish"]
+    found = [each for each in list_statuses(at) if each.layer == "publish"]
     assert [each.position for each in found] == [position] * 3
     assert len(asked) == 1
     assert caplog.messages == ["target_silent target=warehouse reason=Postgres has its reason"]
@@ -180,8 +180,8 @@ def test_a_target_that_is_not_behind_its_gold_table_has_no_lag(
         told = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(model.name, 0)])
         deltalake.write_deltalake(at.lake.gold(model.name).location, SILVER, mode="append", commit_properties=told)
         put(at.lake.inputs(model.name, 0), {"inputs": {"t": [at.identity(at.lake.silver("s", "d.t")), 7]}})
-    assert {each.lag_events for each in standings(at) if each.layer == "gold"} == {None}
-    found = {each.table: (each.position, each.lag_events) for each in standings(at) if each.layer == "publish"}
+    assert {each.lag_events for each in list_statuses(at) if each.layer == "gold"} == {None}
+    found = {each.table: (each.position, each.lag_events) for each in list_statuses(at) if each.layer == "publish"}
     assert found == {
         "star.behind": ("gold version 0", 1),
         "star.ahead": ("gold version 5", None),
@@ -199,7 +199,7 @@ def test_a_bronze_that_is_older_than_silver_is_told(tmp_path: Path) -> None:
     later = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(str(bronze), 2)])
     deltalake.write_deltalake(place, SILVER, mode="append", commit_properties=later)
     with pytest.raises(BronzeReplaced, match="silver has read bronze up to version 2, and bronze is at 0"):
-        standings(replace(at, opened={}))
+        list_statuses(replace(at, opened={}))
 
 
 def test_how_far_a_restored_table_is_is_left_to_spark(tmp_path: Path) -> None:
@@ -210,11 +210,11 @@ def test_how_far_a_restored_table_is_is_left_to_spark(tmp_path: Path) -> None:
     deltalake.DeltaTable(place).restore(0)
     for _ in range(2):
         with pytest.raises(ReplicatorError, match="taken back to an older version"):
-            standings(replace(at, opened={}))
+            list_statuses(replace(at, opened={}))
         deltalake.write_deltalake(place, SILVER, mode="append")
     told = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(str(bronze), 0)])
     deltalake.write_deltalake(place, SILVER, mode="append", commit_properties=told)
-    [silver] = [each for each in standings(replace(at, opened={})) if each.layer == "silver"]
+    [silver] = [each for each in list_statuses(replace(at, opened={})) if each.layer == "silver"]
     assert silver.lag_events == 0
 
 
@@ -228,10 +228,10 @@ def test_how_far_a_table_is_whose_last_commit_is_empty_is_left_to_spark(tmp_path
     checksum(log, 1, {bronze: 1})
     (log / f"{1:020d}.json").touch()
     with pytest.raises(ReplicatorError, match=rf"last commit of the table is empty: .*{1:020d}.json"):
-        standings(replace(at, opened={}))
+        list_statuses(replace(at, opened={}))
     told = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(bronze, 0)])
     deltalake.write_deltalake(str(log.parent), SILVER, mode="append", commit_properties=told)
-    [silver] = [each for each in standings(replace(at, opened={})) if each.layer == "silver"]
+    [silver] = [each for each in list_statuses(replace(at, opened={})) if each.layer == "silver"]
     assert silver.lag_events == 2
 
 
@@ -274,14 +274,14 @@ def test_waiting_transactions_and_hudi_are_left_to_spark(tmp_path: Path) -> None
         assert at.waiting("s") is None
     put(at.lake.cut("s"), {"bronze": identity, "offsets": behind})
     with pytest.raises(ReplicatorError, match="wait until they are whole"):
-        standings(at)
+        list_statuses(at)
     hudi = Path(at.lake.silver("s", "d.v").location) / ".hoodie"
     hudi.mkdir(parents=True)
     (hudi / "hoodie.properties").touch()
     Path(at.lake.cut("s")).unlink()
-    assert len(standings(at)) == 2
+    assert len(list_statuses(at)) == 2
     with pytest.raises(ReplicatorError, match="a table in Hudi"):
-        standings(replace(at, formats=("delta", "hudi")))
+        list_statuses(replace(at, formats=("delta", "hudi")))
 
 
 def test_control_rows_are_read_as_their_writer_left_them(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_control_rows_are_read_as_their_writer_left_them(tmp_path: Path) -> None
     Path(f"{tmp_path}/rows/c.json.new").write_text('{"c": ')
     put(f"{tmp_path}/rows/below/d.json", {})
     store = Store(str(tmp_path))
-    facts = StoredFacts(store, store.files())
+    facts = StoredControlReader(store, store.files())
     assert [facts.get(f"{tmp_path}/rows/{name}.json") for name in "abcd"] == [{"a": 1}, {"b": 1}, None, None]
     assert facts.under(f"{tmp_path}/rows") == ("a", "b")
     assert facts.under(f"{tmp_path}/nothing") == ()
@@ -314,7 +314,7 @@ def test_a_row_that_is_moved_to_its_place_between_two_looks_is_read(tmp_path: Pa
             return super().path(uri)
 
     store = Late(str(tmp_path))
-    assert StoredFacts(store, store.files()).get(path) == {"version": 1}
+    assert StoredControlReader(store, store.files()).get(path) == {"version": 1}
 
 
 def test_the_command_line_starts_no_jvm(tmp_path: Path) -> None:

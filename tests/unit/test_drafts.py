@@ -11,11 +11,11 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from replicator.debezium.guesses import Guess, Values, guess
+from replicator.debezium.event_reader import KafkaRecord as Told
 from replicator.debezium.jsontext import loads
-from replicator.debezium.short_forms import parse_logical
-from replicator.debezium.spoken import Record as Told
-from replicator.operate.drafts import as_yaml, drafts
+from replicator.debezium.type_guesses import ColumnProfile, Guess, guess_type
+from replicator.debezium.type_parser import parse_type
+from replicator.operate.drafts import draft_tables, to_yaml
 from tests.builders import UNSENT, Record, envelope, record, wrapped
 from tests.cli import said
 from tests.type_vectors import base64_of
@@ -25,10 +25,10 @@ FIVE = "8401d6ba-8e2d-4a41-a3c4-1e7a5f1c2f3b"
 
 
 def guessed(*texts: str) -> Guess:
-    values = Values()
+    values = ColumnProfile()
     for text in texts:
         values.see(loads(text))
-    return guess(values)
+    return guess_type(values)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,14 @@ def test_a_guess_holds_all_values_and_offers_the_rest(texts: list[str], type_: s
     assert guessed(*texts) == Guess(type_, remark)
     for offered in re.findall(r"\w+(?:\(\d+,\d+\))?", remark.partition("or ")[2].split(" (")[0]):
         if "?" not in remark:
-            parse_logical(offered)
+            parse_type(offered)
 
 
 def drafted(*records: Record) -> str:
     each = [[None if text is None else text.encode() for text in (it.key, it.value)] for it in records]
-    return as_yaml(
-        drafts(Told(it.topic, 0, it.offset, None, *texts) for it, texts in zip(records, each, strict=True)), "a test"
+    return to_yaml(
+        draft_tables(Told(it.topic, 0, it.offset, None, *texts) for it, texts in zip(records, each, strict=True)),
+        "a test",
     )
 
 

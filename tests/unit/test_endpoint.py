@@ -8,14 +8,14 @@ import time
 
 import pytest
 
-from replicator.endpoint import must_answer, must_speak, one_must_answer
+from replicator.endpoint import check_any_reachable, check_reachable, check_responds
 from replicator.errors import ConfigError, Unreachable
 
 
 def test_a_service_that_listens_answers() -> None:
     """A connection is enough."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        must_answer(f"http://127.0.0.1:{server.getsockname()[1]}", "it", "")
+        check_reachable(f"http://127.0.0.1:{server.getsockname()[1]}", "it", "")
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -25,7 +25,7 @@ def test_a_server_that_takes_connections_and_hangs_does_not_answer(scheme: str) 
         url = f"{scheme}://127.0.0.1:{server.getsockname()[1]}"
         begun = time.monotonic()
         with pytest.raises(Unreachable, match="the store takes connections and says nothing for 5 s") as raised:
-            must_speak(url, "the store", "Start it.")
+            check_responds(url, "the store", "Start it.")
     assert time.monotonic() - begun < 10
     assert raised.value.where == url
 
@@ -44,7 +44,7 @@ def test_a_server_that_says_anything_answers(scheme: str, word: bytes) -> None:
 
         thread = threading.Thread(target=say)
         thread.start()
-        must_speak(f"{scheme}://127.0.0.1:{server.getsockname()[1]}", "the store", "Start it.")
+        check_responds(f"{scheme}://127.0.0.1:{server.getsockname()[1]}", "the store", "Start it.")
         thread.join()
 
 
@@ -52,7 +52,7 @@ def test_a_server_that_says_anything_answers(scheme: str, word: bytes) -> None:
 def test_what_does_not_listen_is_out_of_reach_and_named(url: str) -> None:
     """By the address as it stands in the configuration."""
     with pytest.raises(Unreachable, match="the store does not answer") as raised:
-        must_answer(url, "the store", "Start it.")
+        check_reachable(url, "the store", "Start it.")
     assert url in str(raised.value)
 
 
@@ -60,7 +60,7 @@ def test_what_does_not_listen_is_out_of_reach_and_named(url: str) -> None:
 def test_what_is_no_address_is_a_matter_of_configuration(url: str) -> None:
     """To try again would not help."""
     with pytest.raises(ConfigError, match=r"this is no address of the store") as raised:
-        must_answer(url, "the store", "Mend it.")
+        check_reachable(url, "the store", "Mend it.")
     assert url in str(raised.value)
 
 
@@ -68,11 +68,11 @@ def test_of_several_addresses_one_that_answers_is_enough() -> None:
     """Kafka's way: the others are told of by whoever answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         here = f"127.0.0.1:{server.getsockname()[1]}"
-        one_must_answer(f"127.0.0.1:9, {here}", "it", "")
-        one_must_answer(f"{here},127.0.0.1:9", "it", "")
-        one_must_answer(f"{here},", "it", "")
+        check_any_reachable(f"127.0.0.1:9, {here}", "it", "")
+        check_any_reachable(f"{here},127.0.0.1:9", "it", "")
+        check_any_reachable(f"{here},", "it", "")
     with pytest.raises(Unreachable, match="it does not answer") as raised:
-        one_must_answer("127.0.0.1:9,127.0.0.1:10", "it", "")
+        check_any_reachable("127.0.0.1:9,127.0.0.1:10", "it", "")
     assert raised.value.where == "127.0.0.1:9,127.0.0.1:10"
 
 
@@ -80,5 +80,5 @@ def test_of_several_addresses_one_that_answers_is_enough() -> None:
 def test_an_address_of_several_says_its_port(addresses: str) -> None:
     """No usual one is meant where a list of brokers lacks it."""
     with pytest.raises(ConfigError, match=r"this is no address of Kafka: '.*' is not host:port") as raised:
-        one_must_answer(addresses, "Kafka", "Mend it.")
+        check_any_reachable(addresses, "Kafka", "Mend it.")
     assert raised.value.where == addresses

@@ -133,7 +133,7 @@ def described(spark: SparkSession) -> dict[str, Any]:
     """Every case as the reader describes it, by label."""
     records = [record(topic, at, key, value) for at, (topic, key, value, _) in enumerate(CASES.values())]
     binary = record(TOPIC, len(records), {"id": 1}, None, bad_value=b'{"a":"\xff"}')
-    rows = reader.read(bronze(exact_session(spark), [*records, binary])).collect()
+    rows = reader.describe(bronze(exact_session(spark), [*records, binary])).collect()
     labels = [*CASES, "not UTF-8"]
     assert len(rows) == len(labels), "a record was dropped or doubled"
     return {labels[row["offset"]]: row for row in rows}

@@ -27,8 +27,8 @@ def test_no_proxy_is_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch, nam
         monkeypatch.setenv(each, "")
     monkeypatch.setenv("http_proxy", _PROXY)
     monkeypatch.setenv(name, told)
-    environment.reach_this_machine_directly()
-    environment.reach_this_machine_directly()
+    environment.bypass_proxy_for_localhost()
+    environment.bypass_proxy_for_localhost()
     assert getproxies()["http"] == _PROXY
     assert all(proxy_bypass(host) for host in ("127.0.0.1", "localhost", "::1", "localhost:9000"))
     assert bool(proxy_bypass("proxied.example")) is (told == "*")

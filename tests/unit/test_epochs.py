@@ -7,19 +7,19 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import Row
 
-from replicator.cli.options import place
+from replicator.cli.options import parse_offset
 from replicator.config.sourcekeys import SourceKeys
 from replicator.errors import ConfigError
 from replicator.formats.control import MemoryControl
 from replicator.stages.tick import epochs
 from replicator.stages.tick.epochs import Epoch, Epochs
-from replicator.stages.tick.reached import Level, Mark, Passed, Reached
+from replicator.stages.tick.source_state import Mark, PassedPosition, SourceState, TopicWatermarks
 
 BEGINNING = -1
 
 
 def reached_row(topic: str, partition: int, place: str, minus_ts: int | None, offset: int) -> Row:
-    """As transforms/reach.py tells it."""
+    """As transforms/watermarks.py tells it."""
     mark = Row(place=place, minus_ts=minus_ts, offset=offset)
     return Row(topic=topic, partition=partition, stream="m", mark=mark, split=False)
 
@@ -45,9 +45,9 @@ def test_there_are_only_so_many_epochs() -> None:
 
 def test_of_two_marks_at_one_place_the_older_one_holds_it() -> None:
     """J4 asks whether a change is newer than the holder: the later of two would hide some."""
-    level = Level(3, {(0, "m"): Mark("0000b", -50, 7)})
+    level = TopicWatermarks(3, {(0, "m"): Mark("0000b", -50, 7)})
     later = level.raised(4, [((0, "m"), Mark("0000b", -60, 8)), ((1, "m"), Mark("0000a", None, 0))])
-    assert later == Level(4, {(0, "m"): Mark("0000b", -50, 7), (1, "m"): Mark("0000a", None, 0)})
+    assert later == TopicWatermarks(4, {(0, "m"): Mark("0000b", -50, 7), (1, "m"): Mark("0000a", None, 0)})
     assert later.raised(2, [((1, "m"), Mark("0001", None, 1))]).marks[1, "m"].epoch == "0001"
     assert later.raised(2, []).version == 4
 
@@ -55,13 +55,13 @@ def test_of_two_marks_at_one_place_the_older_one_holds_it() -> None:
 def test_a_process_reads_again_only_what_it_cannot_know() -> None:
     """A topic whose level is as new as the start of the range needs nothing; one read from its beginning neither."""
     control = MemoryControl()
-    known = Reached()
+    known = SourceState()
     known.open(control, "r", "bronze")
     assert known.missing({"a": 3, "new": BEGINNING}, BEGINNING) == {"a": BEGINNING}
-    assert known.raise_to(5, [reached_row("a", 0, "0000a", -1, 9)], ["a"])
+    assert known.advance(5, [reached_row("a", 0, "0000a", -1, 9)], ["a"])
     assert known.missing({"a": 5}, BEGINNING) == {}
     known.save(control, "r", 5, changed=True)
-    other = Reached()
+    other = SourceState()
     other.open(control, "r", "bronze")
     assert other.levels == known.levels
     assert other.missing({"a": 8}, BEGINNING) == {"a": 5}
@@ -76,9 +76,11 @@ def test_what_partitions_had_passed_is_told_for_exactly_the_version_that_is_aske
     """Q5, Q12: the greatest of a partition's streams in its epoch; nothing of a topic whose marks are rough, and of one
     whose control row does not say whether they are.
     """
-    level = Level(3, {(0, "m"): Mark("0001b", 1, 7), (0, ""): Mark("0001c", 2, 5), (1, "m"): Mark("0000", None, 1)})
-    known = Reached("bronze", {"a": level, "b": replace(level, rough=True)})
-    assert known.passed({"a": 3}) == [Passed("a", 0, "0001", "c", 5)]
+    level = TopicWatermarks(
+        3, {(0, "m"): Mark("0001b", 1, 7), (0, ""): Mark("0001c", 2, 5), (1, "m"): Mark("0000", None, 1)}
+    )
+    known = SourceState("bronze", {"a": level, "b": replace(level, rough=True)})
+    assert known.passed({"a": 3}) == [PassedPosition("a", 0, "0001", "c", 5)]
     assert known.passed({}) == []
     assert [known.passed(after) for after in ({"a": 2}, {"a": 4}, {"b": 3}, {"c": 3}, {"a": 3, "b": 3})] == [None] * 5
     control = MemoryControl()
@@ -87,19 +89,19 @@ def test_what_partitions_had_passed_is_told_for_exactly_the_version_that_is_aske
     assert row is not None
     del row["topics"]["a"]["rough"]
     control.put("r", row)
-    later = Reached()
+    later = SourceState()
     later.open(control, "r", "bronze")
     assert later.passed({"a": 3}) is None
 
 
 def test_the_control_row_is_written_seldom() -> None:
     """Architecture 9.5: by the first batch, when a partition is new, and every fifty versions."""
-    control, known = MemoryControl(), Reached()
+    control, known = MemoryControl(), SourceState()
     known.open(control, "r", "bronze")
     written = []
     for version in range(120):
         control.remove("r")
-        changed = known.raise_to(version, [reached_row("a", version // 60, "0000a", -1, version)], ["a"])
+        changed = known.advance(version, [reached_row("a", version // 60, "0000a", -1, version)], ["a"])
         known.save(control, "r", version, changed=changed)
         if control.get("r") is not None:
             written.append(version)
@@ -110,12 +112,12 @@ def test_the_control_row_is_written_seldom() -> None:
 def test_a_place_that_is_none_is_refused(told: str) -> None:
     """Exit 2 with the form that is wanted."""
     with pytest.raises(ConfigError, match="TOPIC:PARTITION:OFFSET"):
-        place(told)
+        parse_offset(told)
 
 
 def test_a_place_is_topic_partition_and_offset() -> None:
     """Kafka's topic names have no colon."""
-    assert place("shop.sales.orders:0:1234") == (("shop.sales.orders", 0), 1234)
+    assert parse_offset("shop.sales.orders:0:1234") == (("shop.sales.orders", 0), 1234)
 
 
 def test_a_table_may_be_ordered_otherwise_than_its_source() -> None:

@@ -13,7 +13,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.explain import explain
-from replicator.operate.row.history import find_table
+from replicator.operate.row.trace import find_table
 from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement

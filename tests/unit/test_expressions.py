@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from replicator.jvm import expressions, gateway
 from replicator.stages.table import snapshots
-from replicator.stages.tick import cut
+from replicator.stages.tick import transaction_cut
 from tests.builders import made
 
 pytestmark = pytest.mark.spark
@@ -97,7 +97,7 @@ def test_a_struct_without_aliases_is_what_functions_make_with_them(spark: SparkS
 def test_no_more_are_kept_than_are_worth_it(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches have some that no other has: all are forgotten from time to time, and those in use still work."""
     monkeypatch.setattr(expressions, "_MOST", 3)
-    kept = expressions.Kept()
+    kept = expressions.ExpressionCache()
     jvm = gateway.of(spark)
     first = kept.once(lambda: jvm.functions._java.col("id"), "functions", "col", "id")
     for at in range(10):
@@ -111,7 +111,7 @@ def test_no_more_are_kept_than_are_worth_it(spark: SparkSession, monkeypatch: py
 def test_a_type_is_told_by_its_name_where_that_says_all(spark: SparkSession) -> None:
     """Types of parts keep what a name does not say, such as a field's quotes."""
     schema = spark.createDataFrame([], "a DECIMAL(9,2), b STRUCT<`x y`: INT>, c STRING, d TIMESTAMP_NTZ").schema
-    told = [gateway.named(field.dataType) for field in schema]
+    told = [gateway.cast_type(field.dataType) for field in schema]
     assert told == ["decimal(9,2)", schema["b"].dataType, "string", "timestamp_ntz"]
     cast = spark.range(1).select(*[F.lit(None).cast(kind).alias(f.name) for f, kind in zip(schema, told, strict=True)])
     assert [f.dataType for f in cast.schema] == [f.dataType for f in schema]
@@ -152,6 +152,6 @@ def test_places_of_a_source_with_thousands_of_partitions_are_planned(spark: Spar
     rows = made(
         spark, [("s.d.t0", 0, 7), ("s.d.t999", 2, 4), ("s.d.other", 0, 9)], "topic STRING, partition INT, offset BIGINT"
     )
-    assert [row.offset for row in rows.where(cut.reaching(ends)).collect()] == [7]
-    whole = snapshots.Whole(0, {}, ends)
+    assert [row.offset for row in rows.where(transaction_cut.at_or_after(ends)).collect()] == [7]
+    whole = snapshots.FullSnapshot(0, {}, ends)
     assert [row.offset for row in rows.where(whole.until()).collect()] == [4]

@@ -17,15 +17,15 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.protocols import Held
+from replicator.protocols import StreamState
 from replicator.spec import Declaration, SourceSpec
 from replicator.stages import continuous, pipeline
 from replicator.stages.bronze import Ingestion
-from replicator.stages.intake import bronze_stream
-from replicator.stages.lines import Line
+from replicator.stages.ingest import bronze_stream
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
+from replicator.stages.run_report import ReportLine
 from tests.builders import Record, bronze, envelope, record
 from tests.unit.test_bronze_stream import Folder
 
@@ -48,7 +48,7 @@ class Sources:
         specs = [SourceSpec(name, "", tables=declared if name == "a" else ()) for name in sorted(self.names)]
         refinements = tuple(Refinement(each, self.tables, self.tables, self.control, self.lake, 1.0) for each in specs)
         at = Warehouse(self.tables, self.tables, self.control, self.lake)
-        lines: list[Line] = []
+        lines: list[ReportLine] = []
         pipeline.run_once(self.spark, Pipeline((), (), refinements, at, (), {}), ("silver",), lines.append)
         return {line.table: (line.applied, type(line.error)) for line in lines}
 
@@ -106,7 +106,7 @@ def test_a_source_whose_bronze_is_another_one_keeps_nothing_from_the_next(exact:
 class Gone(Folder):
     """A source of which a topic was deleted."""
 
-    def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None:  # noqa: ARG002
+    def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:  # noqa: ARG002
         raise TopicDeleted("topic t was deleted", where=checkpoint)
 
 
@@ -125,7 +125,7 @@ def test_a_source_that_must_not_go_on_ends_no_run_that_has_others(
     exact: SparkSession, tmp_path: Path, kind: type[Folder], error: type[TableStopped]
 ) -> None:
     """It is told, once; where it is the only one, the run ends with its error."""
-    delta, stop, lines = DeltaFormat(), Event(), list[Line]()
+    delta, stop, lines = DeltaFormat(), Event(), list[ReportLine]()
     lake = Lake(str(tmp_path / "lake"))
     at = Warehouse(delta, delta, MemoryControl(), lake)
     well, ill = Folder(tmp_path / "well"), kind(tmp_path / "ill")
@@ -137,7 +137,7 @@ def test_a_source_that_must_not_go_on_ends_no_run_that_has_others(
         ill.arrive(exact, 3, 3)
     made = Pipeline(tuple(both), (), (), at, (), {})
 
-    def report(line: Line) -> None:
+    def report(line: ReportLine) -> None:
         lines.append(line)
         if {each.table for each in lines} == {"ill", "well"}:
             stop.set()

@@ -19,7 +19,7 @@ from replicator.catalog.glue import GlueCatalog
 from replicator.catalog.sync import Outcome, Plan, sync
 from replicator.cli import catalog
 from replicator.errors import CatalogRefused, ConfigError, Unreachable
-from replicator.spec import Kept
+from replicator.spec import TableDetail
 from tests.catalogued import HUDI, schema, silver
 
 LAKE = "s3://bucket/lake"
@@ -84,13 +84,13 @@ def told(outcome: Outcome) -> list[tuple[str, str | None, str | None]]:
     return [(each.what, each.before, each.after) for each in outcome.changes]
 
 
-def orders(*folders: str, kept: Kept = HUDI, **more: str) -> LakeTable:
+def orders(*folders: str, kept: TableDetail = HUDI, **more: str) -> LakeTable:
     parted = replace(kept, partition_by=PARTED, folders=folders)
     return silver(parted, order_id="INT", customer_id="STRING", placed="DATE", **more)
 
 
 def gold(location: str = "s3a://bucket/lake/gold/m", **columns: str) -> LakeTable:
-    return LakeTable("m", "gold/m", location, schema(**columns), Kept("delta"), "One row.", {"k": "A key."})
+    return LakeTable("m", "gold/m", location, schema(**columns), TableDetail("delta"), "One row.", {"k": "A key."})
 
 
 def test_a_table_in_delta_is_what_athena_and_spark_look_for(aws: Glue) -> None:
@@ -339,7 +339,7 @@ def test_330_partitions_come_change_and_go_in_portions_that_glue_takes(aws: Glue
     assert {name: sum(n for each, n in calls if each == name) for name, _ in calls} == {
         "BatchDeletePartition": 61, "BatchUpdatePartition": 269, "BatchCreatePartition": 1,
     }  # fmt: skip
-    assert max(n for name, n in calls if name == "BatchDeletePartition") == glue.REMOVED
+    assert max(n for name, n in calls if name == "BatchDeletePartition") == glue.DELETE_BATCH
     assert len(aws.partitions("orders__all")) == 270
     aws.client.meta.events.unregister("before-parameter-build.glue.*", count)
 
@@ -410,7 +410,7 @@ def test_what_was_done_before_glue_went_away_is_told(aws: Glue, capsys: pytest.C
         aws.client.meta.events.register(f"before-call.glue.{call}", busy)
         try:
             with pytest.raises(Unreachable, match="Glue is busy"):
-                catalog.told([], sync(aws.catalog, Plan(LAKE, made, frozenset())), as_json=True)
+                catalog.print_outcomes([], sync(aws.catalog, Plan(LAKE, made, frozenset())), as_json=True)
         finally:
             aws.client.meta.events.unregister(f"before-call.glue.{call}", busy)
         printed.append(capsys.readouterr().out)

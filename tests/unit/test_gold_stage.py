@@ -25,7 +25,7 @@ from replicator.errors import (
 from replicator.failpoints import Killed
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
-from replicator.formats.delta_ways import Ways
+from replicator.formats.delta_merge_strategies import MergeThresholds
 from replicator.formats.memory import MemoryFormat
 from replicator.jvm import gateway
 from replicator.lake import Lake
@@ -34,16 +34,16 @@ from replicator.sinks.memory import MemorySink
 from replicator.spec import INCREMENTAL, Applied, Model, ModelColumn, Progress, Table, Target
 from replicator.spec.rules import Check, Unique
 from replicator.stages import gold, tuning
-from replicator.stages.gold import Built
+from replicator.stages.gold import RefreshResult
 from replicator.stages.models import refresh_plan, refresh_reasons
 from replicator.stages.models.model_inputs import ModelInput, View, changed_rows
 from replicator.stages.models.refresh_reasons import Reason
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.publish import publish
-from replicator.transforms import model as transform
+from replicator.transforms import model_diff as transform
 from replicator.transforms.incremental import affected
-from replicator.transforms.incremental.affected import Use
-from replicator.transforms.incremental.shape import Probe
+from replicator.transforms.incremental.affected import InputUse
+from replicator.transforms.incremental.eligibility import JoinAnalysis
 
 pytestmark = pytest.mark.spark
 
@@ -131,10 +131,12 @@ class Shop:
         ]
         table = self.at.lake.silver("s", f"db.{name}", (key,))
         self.at.silver.put(
-            gateway.frame(self.spark, told, T.StructType([*fields, *ours])), table, Progress("bronze", self.batches)
+            gateway.create_frame(self.spark, told, T.StructType([*fields, *ours])),
+            table,
+            Progress("bronze", self.batches),
         )
 
-    def refresh(self, *models: Model) -> list[Built]:
+    def refresh(self, *models: Model) -> list[RefreshResult]:
         return gold.refresh(self.spark, models or [FACT], self.at)
 
     def why(self, *models: Model) -> tuple[str, str, int, int | None]:
@@ -161,7 +163,7 @@ def test_only_the_rows_that_a_changed_key_touches_are_computed(shop: Shop) -> No
     """Gold.md: changed, new, deleted and looked-up rows; nothing new is no work; what `plan` tells is what is done."""
 
     def planned() -> tuple[Any, ...]:
-        [found] = plan.plans(shop.spark, [FACT], shop.at, {"fact"})
+        [found] = plan.plan_models(shop.spark, [FACT], shop.at, {"fact"})
         return found.action, found.why, found.affected, found.rows
 
     assert planned() == ("first build", "its table does not exist yet", None, None)
@@ -298,9 +300,9 @@ def of_sql(shop: Shop, sql: str) -> Reason | None:
     columns = {"lines": "id INT, product INT, pieces INT, items ARRAY<STRUCT<code: INT>>"}
     columns["products"] = "code INT, name STRING, gone BOOLEAN"
     views: dict[str, Any] = {name: shop.spark.createDataFrame([], ddl) for name, ddl in columns.items()}
-    probe = Probe(lambda inputs: shop.spark.sql(sql, **dict[str, Any](inputs)), views)
+    probe = JoinAnalysis(lambda inputs: shop.spark.sql(sql, **dict[str, Any](inputs)), views)
     keys = {"lines": ("id",), "products": ("code",)}
-    return refresh_reasons.of_sql(replace(FACT, sql=sql), shop.spark.sql(sql, **views), keys, lambda: probe)
+    return refresh_reasons.sql_obstacle(replace(FACT, sql=sql), shop.spark.sql(sql, **views), keys, lambda: probe)
 
 
 def test_a_lineage_that_a_left_join_loses_would_miss_rows(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +318,7 @@ def test_a_lineage_that_a_left_join_loses_would_miss_rows(shop: Shop, monkeypatc
     shop.take("products", (10,))
     assert [built.action for built in shop.refresh(loose, tight)] == ["full", "incremental"]
     assert [len(shop.rows(model)) for model in (loose, tight)] == [3, 3]
-    monkeypatch.setattr(Probe, "loses_track", lambda *_: False)
+    monkeypatch.setattr(JoinAnalysis, "loses_lineage", lambda *_: False)
     assert shop.why(wrong)[0] == "incremental"
     assert len(shop.rows(wrong)) == 1
 
@@ -496,7 +498,7 @@ def test_a_model_in_delta_is_followed_as_one_in_memory(spark: SparkSession, tmp_
     assert [built.action for built in shop.refresh(FACT, over)] == ["first build"] * 2
     shop.take("products", (20, "twenty", False))
     shop.take("lines", (2,))
-    planned = [(each.action, each.reason) for each in plan.plans(shop.spark, [FACT, over], at, {"over"})]
+    planned = [(each.action, each.reason) for each in plan.plan_models(shop.spark, [FACT, over], at, {"over"})]
     assert planned == [("incremental", "input first")]
     found = [(built.action, built.rows, built.affected) for built in shop.refresh(FACT, over)]
     assert found == [("incremental", 1, 2), ("incremental", 1, 2)]
@@ -674,7 +676,7 @@ def test_rows_of_the_grain_are_compared_by_whoever_writes_them(shop: Shop, monke
     shop.refresh(*every)
     shop.take("lines", (1, 10, 5), (2, 10, 8), (3,), (4, 10, 1))
     with monkeypatch.context() as patched:
-        patched.setattr(transform, "compared", fails)
+        patched.setattr(transform, "compare", fails)
         [built] = shop.refresh(own)
         assert (built.action, built.applied) == ("incremental", Applied(1, 1, 1, 1))
         for model in (checked, cast):
@@ -686,7 +688,7 @@ def test_rows_of_the_grain_are_compared_by_whoever_writes_them(shop: Shop, monke
 
 def test_changed_rows_of_the_grain_are_read_where_they_were_written(spark: SparkSession, tmp_path: Path) -> None:
     """Behind one commit of silver; behind two, and of a history, which has other states of a key, in the table."""
-    tables = DeltaFormat(Ways(rewritten_bytes=0))
+    tables = DeltaFormat(MergeThresholds(rewritten_bytes=0))
     at = Warehouse(tables, tables, JsonControl(spark), Lake(str(tmp_path)), 2.0, 0)
     shop = Shop(tuning.session_for(spark, 0), at)
     own = Model("own", "SELECT id, pieces FROM {lines}", {"lines": "s/db.lines"}, ("id",), (),
@@ -696,7 +698,7 @@ def test_changed_rows_of_the_grain_are_read_where_they_were_written(spark: Spark
     for batches, from_feed in ((1, True), (2, False)):
         for batch in range(batches):
             shop.take("lines", (1, 10, 7 + batch), (2,), (3 + batches, 20, 1))
-        with refresh_plan.planned(shop.spark, own, at, {}) as task:
+        with refresh_plan.prepare(shop.spark, own, at, {}) as task:
             files = task.uses["lines"].rows.inputFiles()
         assert all("_change_data" in file for file in files) is from_feed
         assert shop.why(own)[0] == "incremental"
@@ -722,10 +724,10 @@ def test_changed_keys_are_the_touched_rows_where_only_the_grain_changed(
     """Decision 0063: and then alone; they have the model's name for the key, and lie where the input's keys do."""
     lines, products = spark.range(3).toDF("line"), spark.range(2).toDF("code")
     uses = {
-        "lines": Use(lines, ("line",), ("id",), lines if "lines" in moved else None, {"line": [(1, 2)]}),
-        "products": Use(products, ("code",), ("product",), products if "products" in moved else None),
+        "lines": InputUse(lines, ("line",), ("id",), lines if "lines" in moved else None, {"line": [(1, 2)]}),
+        "products": InputUse(products, ("code",), ("product",), products if "products" in moved else None),
     }
-    own = affected.by_key(uses, key)
+    own = affected.affected_by_key(uses, key)
     assert (own and own[1]) == found
     assert own is None or own[0].columns == list(key)
 

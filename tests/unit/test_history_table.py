@@ -19,15 +19,15 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import retry
-from replicator.operate.dead_letters import Choice
-from replicator.operate.rebuild import How, rebuild
-from replicator.operate.status import Surroundings, standings
+from replicator.operate.dead_letters import LetterFilter
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.status import StatusInputs, list_statuses
 from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms import history
-from replicator.transforms.live import live
+from replicator.transforms.live import select_live
 from tests.builders import UNSENT, Record, bronze, envelope, record
 from tests.unit.test_schema_change import change as typed
 
@@ -86,7 +86,7 @@ class World:
     def history(self, table: str = ORDERS) -> dict[int, list[tuple[Any, ...]]]:
         """Per key what it was: (from pos, to pos, v, t)."""
         rows = self.format.read(self.spark, self.at.lake.history("s", table))
-        shown = live(rows).orderBy("__START_AT").collect()
+        shown = select_live(rows).orderBy("__START_AT").collect()
         found: dict[int, list[tuple[Any, ...]]] = {}
         for row in shown:
             ends = (pos(row["__START_AT"]), pos(row["__END_AT"]))
@@ -95,7 +95,7 @@ class World:
 
     def current(self, table: str = ORDERS) -> dict[int, tuple[Any, ...]]:
         """The live rows of silver: (v, t)."""
-        rows = live(self.format.read(self.spark, self.at.lake.silver("s", table))).collect()
+        rows = select_live(self.format.read(self.spark, self.at.lake.silver("s", table))).collect()
         return {row["id"]: (row["v"], row["t"]) for row in rows}
 
     def agrees(self) -> None:
@@ -170,7 +170,7 @@ def test_in_delta_the_newest_half_may_come_first(exact: SparkSession, tmp_path: 
     assert "orders__history" in register(session, DeltaFormat(), delta.at.lake, "orders__history")
     query = "SELECT v FROM orders__history WHERE id = 1 AND __START_TIME IS NOT NULL ORDER BY __START_AT"
     assert [r["v"] for r in session.sql(query).collect()] == [1, 2, 4]
-    found = standings(exact, Surroundings(delta.at.lake, delta.format, delta.control, {}, {}, (), {}))
+    found = list_statuses(exact, StatusInputs(delta.at.lake, delta.format, delta.control, {}, {}, (), {}))
     assert [(s.rows, s.lag_events) for s in found if (s.layer, s.table) == ("history", "s/shop.orders__history")] == [
         (7, 0)
     ]
@@ -221,10 +221,10 @@ def test_an_interrupted_rebuild_begins_anew_where_the_history_alone_has_gone_on(
     """Its shadow knows nothing of what a run has told the history since, which died before it told the table."""
     world.take(change(0, "c", 1, 1, at=10))
     with failpoints.watched(partial(die_at, "rebuild.made")), pytest.raises(ProcessDied):
-        rebuild(world.spark, world.at, ORDERS, How())
+        rebuild(world.spark, world.at, ORDERS, RebuildOptions())
     with failpoints.watched(partial(die_at, "silver.history_kept")), pytest.raises(ProcessDied):
         world.take(change(1, "u", 1, 2, at=20))
-    assert rebuild(world.spark, world.at, ORDERS, How()).changed == 1
+    assert rebuild(world.spark, world.at, ORDERS, RebuildOptions()).changed == 1
     assert (world.history(), world.take_all([])) == ({1: [(10, 20, 1, "x"), (20, None, 2, "x")]}, [])
     world.agrees()
 
@@ -254,7 +254,7 @@ def test_a_history_that_is_switched_off_gets_what_no_later_batch_brings(world: W
     """A retry applies what lies behind where it goes on; what a rebuild makes anew it may not have as it was."""
     world.take(change(1, "c", 1, 1, "A1"), replace(change(2, "u", 1, 2, "A1"), key=None))
     world.declare(stored_as_scd_type=1, keys=("id",))
-    assert [done.applied for done in retry.retry(world.spark, world.at, Choice())] == [1]
+    assert [done.applied for done in retry.retry(world.spark, world.at, LetterFilter())] == [1]
     world.take(change(3, "u", 1, 3, "A1"))
     world.declare(stored_as_scd_type=2)
     world.take(change(4, "c", 2, 1, "A1"))
@@ -264,7 +264,7 @@ def test_a_history_that_is_switched_off_gets_what_no_later_batch_brings(world: W
     }
     world.declare(stored_as_scd_type=1, transform=Transform(masked=("t",)))
     world.take_all([change(5, "u", 2, 5, "A1")])
-    rebuild(world.spark, world.at, ORDERS, How(accept_gap=True))
+    rebuild(world.spark, world.at, ORDERS, RebuildOptions(accept_gap=True))
     world.declare(stored_as_scd_type=2)
     world.take(change(6, "d", 2))
     assert world.history() == {
@@ -323,7 +323,7 @@ def test_columns_follow_those_of_silver(world: World) -> None:
     rows = world.format.read(world.spark, world.at.lake.history("s", "shop.orders"))
     silver_types = dict(world.format.read(world.spark, world.at.lake.silver("s", "shop.orders")).dtypes)
     assert silver_types.items() <= dict(rows.dtypes).items()
-    shown = live(rows).orderBy("__START_AT").drop("__START_AT", "__END_AT", "__START_TIME", "__END_TIME", "id")
+    shown = select_live(rows).orderBy("__START_AT").drop("__START_AT", "__END_AT", "__START_TIME", "__END_TIME", "id")
     assert [tuple(each) for each in shown.collect()] == [
         (1, None, None), (1 << 40, "new", None), (None, None, "text"),
     ]  # fmt: skip
@@ -346,6 +346,6 @@ def test_a_column_is_not_rebuilt_alone_where_states_would_end_elsewhere(exact: A
     world.take(change(0, "c", 1, 1.00000001, at=10), change(1, "u", 1, 1.00000002, at=20))
     world.declare(columns=(Column("id", "int"), Column("v", "double"), Column("t", "string")))
     with pytest.raises(TableStopped, match="states of the history hold for another time"):
-        rebuild(exact, world.at, "shop.orders", How(column="v"))
-    rebuild(exact, world.at, "shop.orders", How())
+        rebuild(exact, world.at, "shop.orders", RebuildOptions(column="v"))
+    rebuild(exact, world.at, "shop.orders", RebuildOptions())
     assert [(row[0], row[1]) for row in world.history()[1]] == [(10, 20), (20, None)]

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from replicator.cli import app
-from replicator.config.sourcefile import sources
+from replicator.config.sourcefile import load_sources
 from replicator.config.yamlfile import Problems
 from replicator.debezium.avro_columns import columns
 from replicator.errors import ConfigError
@@ -62,7 +62,7 @@ def loaded(folder: Path, text: str) -> SourceSpec:
     (folder / "sources" / "demo.yaml").write_text(text)
     problems = Problems()
     variables = {"SASL_JAAS_CONFIG": 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u";'}
-    [(spec, _)] = sources(folder / "sources", "", {}, variables, problems)
+    [(spec, _)] = load_sources(folder / "sources", "", {}, variables, problems)
     problems.raise_if_any()
     return spec
 

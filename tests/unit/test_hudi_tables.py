@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replicator import session, settings
-from replicator.catalog.local import LocalEngine
+from replicator.catalog.duckdb_engine import DuckdbEngine
 from replicator.catalog.store import Store
 from replicator.errors import ReplicatorError, SchemaRefused, TableStopped, VersionMissing
 from replicator.formats import hudi_options
@@ -21,7 +21,7 @@ from replicator.formats.hudi import HudiFormat
 from replicator.formats.mixed import MixedFormat
 from replicator.jvm import gateway
 from replicator.lake import Lake
-from replicator.operate.rebuild import How, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
 from replicator.spec import Column, Declaration, Evolution, Progress, SourceSpec, Table
 from replicator.stages import silver
 from replicator.stages.account import Account
@@ -132,7 +132,7 @@ def test_a_table_in_hudi_holds_what_its_twin_in_delta_holds(exact: SparkSession,
     place = str(tmp_path)
     query = "SELECT id, customer, total FROM {table} ORDER BY id"
     orders, on_read, twin = (
-        list(LocalEngine(Store(place), Lake(place)).ask(query.format(table=table), None).texts())
+        list(DuckdbEngine(Store(place), Lake(place)).ask(query.format(table=table), None).texts())
         for table in ("orders", "on_read", "twin")
     )
     assert (
@@ -281,7 +281,7 @@ def test_a_table_in_hudi_that_duckdb_cannot_read_says_so(exact: SparkSession, tm
     row = {"id": 1, "at": 1_700_000_000_000_000}
     world.take(record(f"s.{ORDERS}", 0, {"id": 1}, envelope("c", row, pos=100, table=ORDERS)))
     with pytest.raises(ReplicatorError, match=r"cannot be read without Spark.*--engine spark"):
-        LocalEngine(Store(str(tmp_path)), Lake(str(tmp_path))).ask("SELECT * FROM orders", None)
+        DuckdbEngine(Store(str(tmp_path)), Lake(str(tmp_path))).ask("SELECT * FROM orders", None)
 
 
 def test_a_clock_behind_the_newest_commit_writes_nothing_to_hudi(exact: SparkSession, tmp_path: Path) -> None:
@@ -340,12 +340,12 @@ def test_a_rebuild_gives_a_table_in_hudi_other_types_and_leaves_its_partitions(
     world.take(*[each for each in STEPS[0] if each.topic.endswith(ORDERS)])
     texts = replace(told, columns=(*COLUMNS[:2], Column("total", "string")))
     world.tables = (texts,)
-    assert rebuild(exact, world.at, ORDERS, How()).columns == ("total: decimal(10,2), now string",)
+    assert rebuild(exact, world.at, ORDERS, RebuildOptions()).columns == ("total: decimal(10,2), now string",)
     assert world.take(change("u", 3, 1, "VINET", "new"))[f"s/{ORDERS}"].error is None
     assert [row[:3] for row in world.rows(ORDERS)] == [(1, "VINET", "new"), (2, "VINET", "AfQ="), (3, None, "AfQ=")]
     world.tables = (replace(texts, partition_by=()),)
     with pytest.raises(SchemaRefused, match="keeps the key and the partitions"):
-        rebuild(exact, world.at, ORDERS, How())
+        rebuild(exact, world.at, ORDERS, RebuildOptions())
     assert len(world.rows(ORDERS)) == 3
 
 

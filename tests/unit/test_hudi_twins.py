@@ -23,8 +23,8 @@ from replicator.spec import Column, Declaration, Progress, SourceSpec, Table
 from replicator.stages import silver, twins
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.twins import Followed
-from replicator.transforms.equality import compare
+from replicator.stages.twins import TwinResult
+from replicator.transforms.comparison import compare
 from tests.builders import Record, bronze, envelope, made, record
 from tests.cli import said
 
@@ -56,15 +56,15 @@ class World:
         self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
         assert [str(account.error) for account in silver.refine(self.spark, self.at) if account.error] == []
 
-    def follow(self) -> list[Followed]:
+    def follow(self) -> list[TwinResult]:
         found = list(twins.follow(self.spark, self.at))
         assert [str(each.error) for each in found if each.error] == []
         return found
 
     def verdicts(self) -> list[Verdict]:
         warehouse = Warehouse(self.format, self.format, self.control, self.at.lake)
-        checks = verify.Checks([self.at], ("delta", "hudi"), warehouse)
-        return list(verify.verify(self.spark, verify.chosen(self.spark, checks)))
+        checks = verify.VerifyInputs([self.at], ("delta", "hudi"), warehouse)
+        return list(verify.verify(self.spark, verify.selection(self.spark, checks)))
 
     def places(self) -> list[tuple[Table, Table]]:
         """Each table, and its twin."""
@@ -161,5 +161,5 @@ def test_rows_are_compared_by_value(exact: SparkSession) -> None:
     found = [tuple(row) for row in compare.differences(one, other, ["k"]).collect()]
     assert found == [(2, "differing", ["m", "s"])]
     retyped = other.withColumn("s", F.lit(1))
-    assert compare.unlike(one, retyped) == {"s": ("string", "int")}
+    assert compare.type_mismatches(one, retyped) == {"s": ("string", "int")}
     assert compare.differences(one.where("k = 1"), retyped.where("k = 1"), ["k"]).isEmpty()

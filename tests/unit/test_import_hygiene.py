@@ -35,7 +35,7 @@ EVERY_HELP = """
 from typer.testing import CliRunner
 from replicator.cli import app, verbs
 for name in verbs.VERBS:
-    command = verbs.loaded(name)
+    command = verbs.load(name)
     for words in [[name], *([name, inner] for inner in getattr(command, 'commands', ()))]:
         done = CliRunner().invoke(app, [*words, '--help'], catch_exceptions=False)
         own = words != ['demo-source', 'load']  # what does it tells of itself, in a process of its own
@@ -97,6 +97,6 @@ def test_names_of_verbs_need_no_verb(code: str, said: str) -> None:
 @pytest.mark.parametrize("name", verbs.VERBS)
 def test_a_verb_is_told_of_as_it_tells_of_itself(name: str) -> None:
     """Its line in ``replicator --help`` is how its own help begins."""
-    command = verbs.loaded(name)
+    command = verbs.load(name)
     assert command.name == name
     assert " ".join(command.help.split("\n\n")[0].split()) == verbs.VERBS[name][1]

@@ -16,7 +16,7 @@ from replicator.cli import app
 from replicator.config.connectorkeys import Kind
 from replicator.connect.configuration import configuration
 from replicator.errors import ConfigError, Unreachable
-from replicator.stages.lines import CANONICAL, STAGES
+from replicator.stages.run_report import CANONICAL, STAGES
 from tests import readme
 from tests.cli import said
 

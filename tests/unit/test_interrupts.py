@@ -32,7 +32,7 @@ def test_ctrl_c_counts_when_what_must_not_be_cut_off_is_done(handler: None) -> N
     done = []
 
     def work() -> None:
-        with interrupts.held_back():
+        with interrupts.defer():
             os.kill(os.getpid(), signal.SIGINT)
             done.append(True)
 
@@ -46,8 +46,8 @@ def test_other_threads_are_left_alone() -> None:
     passed = []
 
     def work() -> None:
-        with interrupts.held_back():
-            interrupts.cancelling(lambda: None)
+        with interrupts.defer():
+            interrupts.cancel_on_interrupt(lambda: None)
             passed.append(True)
 
     before = signal.getsignal(signal.SIGINT)
@@ -63,7 +63,7 @@ def test_ctrl_c_ends_a_query_and_leaves_the_session_in_order(
     spark: SparkSession, handler: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is at work is cancelled, and the next question gets its own answer."""
-    interrupts.cancelling(spark.sparkContext.cancelAllJobs)
+    interrupts.cancel_on_interrupt(spark.sparkContext.cancelAllJobs)
     timer = threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -89,7 +89,7 @@ def test_ctrl_c_counts_also_where_the_jvm_did_not_start() -> None:
     """A signal to all processes reaches one that is half-way there: that is no failure of it."""
 
     def work() -> None:
-        with interrupts.held_back():
+        with interrupts.defer():
             os.kill(os.getpid(), signal.SIGINT)
             raise RuntimeError("the JVM ended")
 
@@ -132,13 +132,13 @@ def test_sigterm_does_what_ctrl_c_does_and_says_so(tmp_path: Path, before: str) 
         while not Path(lake.token()).exists():
             assert time.monotonic() < ends, "no lease was taken"
             time.sleep(0.05)
-        held = lock.standing(lake, ("bronze", "silver"), lock.Terms())
+        held = lock.read_leases(lake, ("bronze", "silver"), lock.LeaseOptions())
         program.terminate()
         assert program.stderr is not None
         assert program.stderr.read().splitlines()[1:] == ["ended by SIGTERM"]
     assert program.returncode == 143
     assert [each.free for each in held] == [False, False]
-    assert [each.free for each in lock.standing(lake, ("bronze", "silver"), lock.Terms())] == [True, True]
+    assert [each.free for each in lock.read_leases(lake, ("bronze", "silver"), lock.LeaseOptions())] == [True, True]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
@@ -147,7 +147,7 @@ def test_a_run_that_goes_on_says_that_it_stops_and_the_same_once_more_ends_it_at
     program = (
         "import os, sys, time\n"
         "from replicator.cli import run\n"
-        "stop = run._until_signalled()\n"
+        "stop = run._stop_on_signal()\n"
         "for after in (0, 0, run._AGAIN_SECONDS):\n"
         "    time.sleep(after)\n"
         f"    os.kill(os.getpid(), {number.value})\n"
@@ -170,13 +170,13 @@ def test_what_fails_since_the_signal_ended_the_jvm_too_is_that_signal(told: bool
         "from replicator import session, settings\n"
         "from replicator.cli import run\n"
         "from replicator.errors import TableStopped\n"
-        "from replicator.stages.lines import Line\n"
+        "from replicator.stages.run_report import Line\n"
         "spark, stop, lines = session.session(settings.bare(None)), Event(), []\n"
         "context, gateway = spark.sparkContext._jsc, spark.sparkContext._gateway\n"
         f"stop.set() if {told} else None\n"
         "for work in (lambda: context.emptyRDD().count(), lambda: None):\n"
         "    try:\n"
-        "        with run._signalled_alike(stop, spark, lines.append) as heard:\n"
+        "        with run._suppress_shutdown_errors(stop, spark, lines.append) as heard:\n"
         f"            {end}\n"
         "            heard(Line('silver', 'a', error=TableStopped('its job was cancelled')))\n"
         "            heard(Line('silver', 'b'))\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from replicator.errors import ConfigError, JarsMissing, JavaUnsuitable
-from replicator.jars import Fetched, fetch, locked, present
+from replicator.jars import FetchProgress, fetch, load_lock, locate
 from replicator.jvm.sparkline import LINES, Line
 
 ONE, TWO, THREE = "org.example:one:1.0", "org.example.deep:two:2.5.Final", "org.example:three_2.12:3"
@@ -76,7 +76,7 @@ def _running(folder: Path) -> list[str]:
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.name)
 def test_the_packaged_lock_names_every_jar_with_its_sha256(line: Line) -> None:
     """A lock maps group:artifact:version to 64 hexadecimal digits."""
-    lock = locked(line.name, line.formats)
+    lock = load_lock(line.name, line.formats)
     assert all(len(coordinate.split(":")) == 3 for coordinate in lock)
     assert all(len(bytes.fromhex(sha256)) == 32 for sha256 in lock.values())
 
@@ -84,40 +84,40 @@ def test_the_packaged_lock_names_every_jar_with_its_sha256(line: Line) -> None:
 def test_an_unknown_spark_line_names_the_known_ones() -> None:
     """The mend of a wrong line is the list of the right ones."""
     with pytest.raises(ConfigError, match=r"'2\.4'.*3\.5"):
-        locked("2.4")
+        load_lock("2.4")
 
 
 def test_present_jars_come_in_the_order_of_the_lock(cache: Path) -> None:
     """The class path is the lock's order."""
-    assert present(LOCK, cache) == [_file(cache, coordinate).resolve() for coordinate in LOCK]
+    assert locate(LOCK, cache) == [_file(cache, coordinate).resolve() for coordinate in LOCK]
 
 
 def test_an_absent_jar_is_named_with_the_command_that_fetches_it(cache: Path) -> None:
     """`present` never fetches; it says what is missing and how to mend it."""
     _file(cache, TWO).unlink()
     with pytest.raises(JarsMissing, match=r"org\.example\.deep:two:2\.5\.Final.*replicator jars --fetch"):
-        present(LOCK, cache)
+        locate(LOCK, cache)
 
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_the_command_brings_what_a_format_needs_beside_delta(cache: Path, damaged: bool) -> None:
     """Without `--format hudi` it fetches nothing of Hudi's, ends well, and the next run says the same again."""
-    theirs = locked(formats=["hudi"]).keys() - locked().keys()
+    theirs = load_lock(formats=["hudi"]).keys() - load_lock().keys()
     lock = LOCK | dict.fromkeys(theirs, "0" * 64)
     for coordinate in theirs if damaged else ():
         _file(cache, coordinate).write_bytes(b"cut off")
     with pytest.raises(JarsMissing, match=r"`replicator jars --fetch --format hudi`"):
-        present(lock, cache)
+        locate(lock, cache)
     _file(cache, ONE).unlink()
     with pytest.raises(JarsMissing, match=r"`replicator jars --fetch`"):
-        present(LOCK, cache)
+        locate(LOCK, cache)
 
 
 @pytest.mark.parametrize("remembered", [False, True])
 def test_one_flipped_byte_is_noticed_whatever_the_file_says_of_its_age(cache: Path, remembered: bool) -> None:
     """A JAR that was verified once is hashed again when anything about it changed; its time cannot be set back."""
     if remembered:
-        present(LOCK, cache)
+        locate(LOCK, cache)
     file = _file(cache, TWO)
     before = file.stat()
     time.sleep(0.02)
@@ -126,21 +126,21 @@ def test_one_flipped_byte_is_noticed_whatever_the_file_says_of_its_age(cache: Pa
     file.write_bytes(content)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(JarsMissing, match=r"differ from their lock: org\.example\.deep:two"):
-        present(LOCK, cache)
+        locate(LOCK, cache)
 
 
 def test_a_remembered_file_does_not_count_for_another_lock(cache: Path) -> None:
     """What was verified against one lock is hashed again for a lock that wants something else."""
-    present(LOCK, cache)
+    locate(LOCK, cache)
     with pytest.raises(JarsMissing, match="differ"):
-        present({ONE: "0" * 64}, cache)
+        locate({ONE: "0" * 64}, cache)
 
 
 def test_two_fetches_at_once_take_exactly_the_lock_from_the_users_mirror(repository: Path, tmp_path: Path) -> None:
     """Nothing transitive, nothing in the user's home, no file but whole JARs, and no JVM left behind; the second waits
     for the first and finds the JARs.
     """
-    told: list[Fetched] = []
+    told: list[FetchProgress] = []
     cache = tmp_path / "new" / "cache"
     with ThreadPoolExecutor(2) as pool:
         paths, others = pool.map(lambda _: fetch(LOCK, cache, told.append), range(2))
@@ -157,7 +157,7 @@ def test_two_fetches_at_once_take_exactly_the_lock_from_the_users_mirror(reposit
 def test_what_is_there_is_not_fetched_again(repository: Path, cache: Path) -> None:
     """With all JARs present no JVM starts and no repository is asked."""
     fetch(LOCK, cache)
-    told: list[Fetched] = []
+    told: list[FetchProgress] = []
     fetch(LOCK, cache, told.append)
     assert told == []
 
@@ -167,10 +167,10 @@ def test_a_fetch_replaces_only_the_damaged_jar(repository: Path, cache: Path) ->
     _file(cache, ONE).write_bytes(b"f1rst")
     (cache / "jars" / ".fetch-killed").mkdir()
     untouched = _file(cache, TWO).stat()
-    told: list[Fetched] = []
+    told: list[FetchProgress] = []
     fetch(LOCK, cache, told.append)
     assert told[-1].total == 1
-    assert present(LOCK, cache)
+    assert locate(LOCK, cache)
     assert _file(cache, TWO).stat().st_mtime_ns == untouched.st_mtime_ns
     assert not (cache / "jars" / ".fetch-killed").exists()
 

@@ -15,7 +15,7 @@ from replicator.jvm import gateway
 from replicator.lake import Lake
 from replicator.sources.kafka import KafkaSource
 from replicator.stages.bronze import Ingestion
-from replicator.stages.intake.bronze_held import Taken
+from replicator.stages.ingest.bronze_state import BronzeTableState
 from tests.builders import made
 
 pytestmark = pytest.mark.spark
@@ -59,4 +59,4 @@ def test_an_id_of_zeros_that_bronze_has_is_none(exact: SparkSession) -> None:
     at = Ingestion("s", KafkaSource("nowhere:9092", ".*"), MemoryFormat(), Lake("memory"))
     rows = made(exact, [("a", zeros), ("b", "one"), ("c", None)], "topic STRING, topic_id STRING")
     at.format.append(rows.withColumn("ingested_at", F.current_timestamp()), at.table, None)
-    assert Taken(exact, at).ids() == {"b": "one"}
+    assert BronzeTableState(exact, at).ids() == {"b": "one"}

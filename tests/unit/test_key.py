@@ -48,7 +48,7 @@ def test_a_key_of_another_size_is_refused_with_the_columns_that_it_has(text: str
 )
 def test_a_key_in_json_gives_its_parts_as_texts(spelling: str | None, found: tuple[str, ...]) -> None:
     """Wrapped or not, in whichever case the source spells its names; what is no key of the table gives nothing."""
-    assert key.text(spelling, {"x": "", "y": ""}) == found
+    assert key.parse_json(spelling, {"x": "", "y": ""}) == found
 
 
 @pytest.mark.spark
@@ -71,7 +71,7 @@ def test_a_key_in_json_gives_its_parts_as_texts(spelling: str | None, found: tup
 )
 def test_a_value_is_spelled_as_spark_spells_it(exact: SparkSession, kind: str, value: str, found: str) -> None:
     """Whichever way people write it."""
-    assert key.typed(exact, {"x": value, "y": "'a"}, {"x": kind, "y": "string"}) == {"x": found, "y": "'a"}
+    assert key.cast_values(exact, {"x": value, "y": "'a"}, {"x": kind, "y": "string"}) == {"x": found, "y": "'a"}
 
 
 @pytest.mark.spark
@@ -94,4 +94,4 @@ def test_a_value_is_spelled_as_spark_spells_it(exact: SparkSession, kind: str, v
 def test_a_value_of_another_type_is_refused(exact: SparkSession, kind: str, value: str, said: str) -> None:
     """It would be told that there is no such row, or the life of another one."""
     with pytest.raises(ConfigError, match=f"the key column x holds {said}.*, and '{value}' is none"):
-        key.typed(exact, {"x": value}, {"x": kind})
+        key.cast_values(exact, {"x": value}, {"x": kind})

@@ -20,9 +20,9 @@ from pyarrow import parquet
 
 from replicator import settings
 from replicator.catalog import tables
-from replicator.catalog.local import LocalEngine
-from replicator.catalog.past import Past
-from replicator.catalog.store import SPARK, Store
+from replicator.catalog.as_of import AsOf
+from replicator.catalog.duckdb_engine import DuckdbEngine
+from replicator.catalog.store import SPARK_HINT, Store
 from replicator.cli import views
 from replicator.errors import ConfigError, ReplicatorError, Unreachable, VersionMissing
 from replicator.lake import Lake
@@ -72,7 +72,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def ask(root: str, query: str, store: Store | None = None) -> tuple[list[str], list[tuple[str | None, ...]]]:
     """The answer of a fresh engine: its columns and its rows as texts."""
-    engine = LocalEngine(store or Store(root), Lake(root))
+    engine = DuckdbEngine(store or Store(root), Lake(root))
     answer = engine.ask(query, None)
     return list(answer.columns), [tuple(row) for row in answer.texts()]
 
@@ -140,7 +140,7 @@ def test_a_lake_whose_path_has_an_escape_is_left_to_spark(tmp_path: Path) -> Non
     write(tmp_path / "l k", ORDERS.slice(0, 1))
     with pytest.raises(ReplicatorError, match="has %20, which is read as another character") as caught:
         ask(f"{tmp_path}/l%20k", "SELECT * FROM fact_orders")
-    assert caught.value.mend == SPARK
+    assert caught.value.mend == SPARK_HINT
     (tmp_path / "l k").rename(tmp_path / "5 % x")
     assert ask(f"{tmp_path}/5 % x", "SELECT count(*) AS n FROM fact_orders")[1] == [("2",)]
 
@@ -187,7 +187,7 @@ def test_an_older_version_is_read_while_its_files_are_there(tmp_path: Path) -> N
     def then(version: int, query: str = "SELECT x FROM t") -> list[tuple[str | None, ...]]:
         return [
             tuple(row)
-            for row in LocalEngine(Store(str(tmp_path)), Lake(str(tmp_path)), version).ask(query, None).texts()
+            for row in DuckdbEngine(Store(str(tmp_path)), Lake(str(tmp_path)), version).ask(query, None).texts()
         ]
 
     assert [then(version) for version in range(3)] == [[("1",)], [("2",)], [("3",)]]
@@ -326,7 +326,7 @@ def test_a_store_that_does_not_answer_is_out_of_reach(s3: Store) -> None:
 def test_a_file_system_that_needs_a_jvm_is_refused() -> None:
     """With the engine that has one."""
     with pytest.raises(ConfigError, match="--engine spark"):
-        LocalEngine(Store("hdfs://host/lake"), Lake("hdfs://host/lake"))
+        DuckdbEngine(Store("hdfs://host/lake"), Lake("hdfs://host/lake"))
 
 
 def test_a_database_and_a_table_are_a_view() -> None:
@@ -382,14 +382,14 @@ def test_no_query_gets_the_rows_of_a_table_that_only_case_tells_apart(tmp_path: 
     """
     lake = write(tmp_path)
     deltalake.write_deltalake(lake.silver("shop", "sales.Orders").location, ORDERS)
-    engine, nothing = LocalEngine(Store(lake.root), lake), cast("Any", None)
+    engine, nothing = DuckdbEngine(Store(lake.root), lake), cast("Any", None)
     twins = [("shop", name, lake.silver("shop", name)) for name in ("sales.Orders", "sales.orders")]
-    known = dict(tables.views(twins, []))
+    known = dict(tables.list_views(twins, []))
     assert sorted(known) == ["shop__sales__Orders", "shop__sales__orders"]
     for name in known:
         query = f"SELECT * FROM {name}"
         with pytest.raises(ConfigError, match=r"shop__sales__Orders and shop__sales__orders are two tables"):
             engine.ask(query, None)
         with pytest.raises(ConfigError, match="Keep one of them in another lake"):
-            views.named(nothing, nothing, known, query, Past(None, nothing))  # before Spark is asked
+            views.register_views(nothing, nothing, known, query, AsOf(None, nothing))  # before Spark is asked
     assert list(engine.ask("SELECT count(*) FROM fact_orders", None).texts()) == [("2",)]

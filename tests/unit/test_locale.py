@@ -82,7 +82,7 @@ def test_child_processes_know_every_letter(monkeypatch: pytest.MonkeyPatch, told
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         inside = locale.setlocale(locale.LC_CTYPE, told)
-        environment.spell_every_path(asked)
+        environment.ensure_utf8_locale(asked)
         assert locale.setlocale(locale.LC_CTYPE) == inside
     finally:
         locale.setlocale(locale.LC_CTYPE, before)
@@ -92,6 +92,6 @@ def test_child_processes_know_every_letter(monkeypatch: pytest.MonkeyPatch, told
 def test_a_jvm_that_cannot_spell_the_lakes_path_is_refused() -> None:
     """As one that spark-submit has started in the locale C: nothing is written elsewhere."""
     with pytest.raises(ConfigError, match=r"cannot spell.*LC_ALL=C\.UTF-8"):
-        session.refuse_unspelled("/data/żółć/lake", "ANSI_X3.4-1968")
+        session.refuse_unencodable_path("/data/żółć/lake", "ANSI_X3.4-1968")
     for root, charset in (("/data/lake", "ANSI_X3.4-1968"), ("/data/żółć", "UTF-8"), ("s3a://b/żółć", "US-ASCII")):
-        session.refuse_unspelled(root, charset)
+        session.refuse_unencodable_path(root, charset)

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.cdc_ch.environments import JARS
 from infra.local.parts import LOCK
-from replicator.jars import locked
+from replicator.jars import load_lock
 
 REPOSITORY = Path(__file__).parents[2]
 PEERS = sorted((REPOSITORY / "benchmarks" / "requirements").glob("*.lock"))
@@ -28,7 +28,7 @@ def test_every_requirement_has_a_version_and_hashes_and_no_address(lock: Path) -
 def test_the_locked_pyspark_is_the_one_that_the_jars_belong_to() -> None:
     """The Kafka source is part of Spark and goes by its version."""
     [pyspark] = re.findall(r"^pyspark==(\S+)", (REPOSITORY / "requirements" / "dev.lock").read_text(), re.MULTILINE)
-    assert f"org.apache.spark:spark-sql-kafka-0-10_2.12:{pyspark}" in locked()
+    assert f"org.apache.spark:spark-sql-kafka-0-10_2.12:{pyspark}" in load_lock()
 
 
 @pytest.mark.parametrize("lock", [*LOCK.values(), *JARS.values()], ids=[*LOCK, *JARS])

@@ -14,17 +14,17 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import pause
-from replicator.operate.pause import Listed
-from replicator.operate.rebuild import EQUAL, How, rebuild
-from replicator.operate.status import Surroundings, standings
+from replicator.operate.pause import TableState
+from replicator.operate.rebuild import EQUAL, RebuildOptions, rebuild
+from replicator.operate.status import StatusInputs, list_statuses
 from replicator.spec import Column, Declaration, SourceSpec, Table, Transform
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick import rests
+from replicator.stages.tick import retry_backoff
 from replicator.stages.tick.epochs import Epochs
-from replicator.stages.tick.reached import Reached
-from replicator.transforms.derived.hashed import digest
+from replicator.stages.tick.source_state import SourceState
+from replicator.transforms.table_transform.hashing import digest
 from tests.builders import UNSENT, Record, bronze, envelope, record
 
 pytestmark = pytest.mark.spark
@@ -83,15 +83,15 @@ def test_a_paused_table_waits_and_loses_nothing(exact: SparkSession, tmp_path: P
     world = World(exact, tmp_path, *(Declaration(f"shop.{name}", COLUMNS) for name in "abc"))
     place = [(world.at, "shop.a"), (world.at, "shop.c")]
     world.take(world.record("shop.a", 1, 1), world.record("shop.b", 1, 1))
-    assert pause.pause(place, "now") == [Listed("s/shop.a", "now"), Listed("s/shop.c", "now")]
+    assert pause.pause(place, "now") == [TableState("s/shop.a", "now"), TableState("s/shop.c", "now")]
     pause.pause(place[:1], "later")
-    assert [(each.table, each.paused) for each in pause.listed(exact, [world.at])] == [
+    assert [(each.table, each.paused) for each in pause.list_tables(exact, [world.at])] == [
         ("s/shop.a", "now"),
         ("s/shop.b", None),
         ("s/shop.c", "now"),
     ]
-    around = Surroundings(world.at.lake, world.tables, world.at.control, {}, {}, (), {})
-    standing = [(each.table, each.paused) for each in standings(exact, around) if each.layer == "silver"]
+    around = StatusInputs(world.at.lake, world.tables, world.at.control, {}, {}, (), {})
+    standing = [(each.table, each.paused) for each in list_statuses(exact, around) if each.layer == "silver"]
     assert standing == [("s/shop.a", True), ("s/shop.b", False)]
     for turn in (2, 3):
         done = world.take(*[world.record(f"shop.{name}", turn, turn) for name in "abc"])
@@ -123,9 +123,9 @@ def test_only_a_table_that_there_is_can_be_paused(exact: SparkSession, tmp_path:
         ("shop.orders", [one.at, other], "s/shop.orders, t/shop.orders"),
     ):
         with pytest.raises(ConfigError) as caught:
-            pause.named(exact, sources, [told])
+            pause.find_tables(exact, sources, [told])
         assert part in str(caught.value)
-    assert pause.named(exact, [one.at], ["s/shop.orders"]) == [(one.at, "shop.orders")]
+    assert pause.find_tables(exact, [one.at], ["s/shop.orders"]) == [(one.at, "shop.orders")]
 
 
 def test_idle_tables_are_not_asked_how_far_they_are(exact: SparkSession, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ class Resting:
     """Tables ``a`` and ``b`` of which ``a`` stopped at a TRUNCATE that it does not take."""
 
     def __init__(self, spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch, *, whole: bool) -> None:
-        monkeypatch.setattr(rests, "_OF_A_COMMIT", rests._FEW // 2)  # as if commits were large
+        monkeypatch.setattr(retry_backoff, "_OF_A_COMMIT", retry_backoff._FEW // 2)  # as if commits were large
         self.world = World(spark, folder, *(Declaration(f"shop.{name}", COLUMNS, truncate="fail") for name in "ab"))
         source = replace(self.world.at.source, whole_transactions=whole)
         self.world.at = replace(self.world.at, source=source)
@@ -242,7 +242,7 @@ def test_a_table_of_which_all_records_were_dead_letters_is_not_read_anew_with_ea
 
 def test_a_table_that_went_back_is_read_again_from_where_it_is() -> None:
     """Somebody put an older copy of it into its place while the process goes on."""
-    known = Reached()
+    known = SourceState()
     known.settle("b", 7, (), {"shop.a": 6})
     settled = known.settled
     assert settled is not None
@@ -280,13 +280,13 @@ def test_what_silver_had_read_before_shards_were_declared_goes_into_their_table(
     pause.pause([(world.at, "shop.orders")], "now")
     world.take(world.record("shop_3.orders", 6, 6))
     pause.resume([(world.at, "shop.orders")])
-    assert rebuild(exact, world.at, "shop.orders", How()).rows == 7
+    assert rebuild(exact, world.at, "shop.orders", RebuildOptions()).rows == 7
     world.restart()
     assert world.take()["shop.orders"].error is None
     assert world.rows("shop.orders") == {(n, n) for n in (1, 2, 3, 4, 5, 6, 9)}
     world.restart()
     assert world.take() == {}
-    assert rebuild(exact, world.at, "shop.orders", How()).verdict == EQUAL
+    assert rebuild(exact, world.at, "shop.orders", RebuildOptions()).verdict == EQUAL
     world.restart()
     [done] = world.take(world.record("shop_4.orders", 7, 7)).values()
     assert (done.read, done.applied) == (1, 1)
@@ -311,15 +311,15 @@ def test_shards_that_go_into_a_table_of_another_name_are_there_whole(exact: Spar
     declared(shop="shop_[0-9][.]orders")
     world.take(*[world.record(f"shop_{n}.orders", n, n) for n in (1, 2, 3)], world.record("shop.orders", 9, 9))
     declared(every="shop_[0-9][.]orders")
-    assert rebuild(exact, world.at, "shop.orders", How(dry=True)).rows == 1
+    assert rebuild(exact, world.at, "shop.orders", RebuildOptions(dry=True)).rows == 1
     assert {table: done.applied for table, done in world.take().items()} == {"every.orders": 3, "shop.orders": 0}
     assert world.rows("every.orders") == {(1, 1), (2, 2), (3, 3)}
     declared(one="shop_1[.]orders", others="shop_[23][.]orders")
     world.take(world.record("shop_3.orders", 4, 4))
     assert (world.rows("one.orders"), world.rows("others.orders")) == ({(1, 1)}, {(2, 2), (3, 3), (4, 4)})
-    assert rebuild(exact, world.at, "others.orders", How()).verdict == EQUAL
+    assert rebuild(exact, world.at, "others.orders", RebuildOptions()).verdict == EQUAL
     with pytest.raises(TableMissing, match="by `shards` stays as it is"):
-        rebuild(exact, world.at, "every.orders", How(dry=True))
+        rebuild(exact, world.at, "every.orders", RebuildOptions(dry=True))
     world.restart()
     assert world.take() == {}
     assert world.rows("shop.orders") == {(1, 1), (2, 2), (3, 3), (9, 9)}

@@ -57,9 +57,9 @@ def joined(exact: SparkSession) -> dict[tuple[Any, Part, Part], tuple[Any, ...]]
         made(exact, [silver(at, left_behind(pair[0], pair[which])) for at, pair in enumerate(pairs)], SILVER)
         for which in (1, 2)
     )
-    rows = merge.join_rows(stored, incoming, ["k"])
+    rows = merge.merge_rows(stored, incoming, ["k"])
     met = stored.alias(sides.stored).join(incoming.alias(sides.change), merge.same_key(["k"], sides))
-    touched = met.select(sides.of_stored("k").alias("k"), merge.changes_something(sides).alias("touched"))
+    touched = met.select(sides.of_stored("k").alias("k"), merge.has_effect(sides).alias("touched"))
     result = rows.join(touched, "k").collect()
     found, flags = states(result), {row["k"]: row["touched"] for row in result}
     return {pair: (*found[at], flags[at]) for at, pair in enumerate(pairs)}
@@ -120,7 +120,7 @@ def test_folding_changes_gives_the_same_as_joining_them(exact: SparkSession) -> 
         for kind, seq in zip(history, POSITIONS, strict=True)
         if seq in part
     ]
-    assert changes(exact, sent).agg(fold.unknown()).collect() == [(["b"],)]
+    assert changes(exact, sent).agg(fold.unknown_columns()).collect() == [(["b"],)]
     for unknown in (["b"], ["a", "b"], ["k", "b"]):
         found = states(fold.fold(changes(exact, sent), ["k"], unknown).collect())
         assert {cases[at]: state for at, state in found.items()} == {case: left_behind(*case) for case in cases}
@@ -147,7 +147,7 @@ def test_a_column_that_was_added_later_has_the_rows_own_position(exact: SparkSes
     """Without an entry of its own it is NULL at the row's position: an older value does not fill it (M2)."""
     stored = made(exact, [silver(1, (5, None, "20", False, None))], SILVER)
     older = made(exact, [silver(1, (4, "x", "10", False, None))], SILVER)
-    assert states(merge.join_rows(stored, older, ["k"]).collect()) == {1: (5, None, "20", False, None)}
+    assert states(merge.merge_rows(stored, older, ["k"]).collect()) == {1: (5, None, "20", False, None)}
 
 
 def test_time_decides_nothing_in_the_join(exact: SparkSession) -> None:
@@ -155,13 +155,13 @@ def test_time_decides_nothing_in_the_join(exact: SparkSession) -> None:
     older = made(exact, [(1, 1, "x", "10", False, None, 99)], SILVER)
     newer = made(exact, [(1, 2, "y", "20", False, None, 7)], SILVER)
     for stored, incoming in ((older, newer), (newer, older)):
-        assert states(merge.join_rows(stored, incoming, ["k"]).collect()) == {1: (2, "y", "20", False, None)}
+        assert states(merge.merge_rows(stored, incoming, ["k"]).collect()) == {1: (2, "y", "20", False, None)}
 
 
 def test_rows_that_meet_nobody_stay_as_they_are(exact: SparkSession) -> None:
     """Both sides of the join keep their own keys."""
     one, other = (made(exact, [silver(k, (k, "x", "10", False, None))], SILVER) for k in (1, 2))
-    assert states(merge.join_rows(one, other, ["k"]).collect()) == {k: (k, "x", "10", False, None) for k in (1, 2)}
+    assert states(merge.merge_rows(one, other, ["k"]).collect()) == {k: (k, "x", "10", False, None) for k in (1, 2)}
 
 
 def test_keys_of_several_columns_and_odd_names_meet(exact: SparkSession) -> None:
@@ -169,5 +169,5 @@ def test_keys_of_several_columns_and_odd_names_meet(exact: SparkSession) -> None
     ddl = f"`a.b` INT, `c d` STRING, `v``w` INT, {merge.SYSTEM_DDL}"
     stored = made(exact, [(1, "x", 1, "10", False, None, 1), (1, "y", 1, "10", False, None, 1)], ddl)
     incoming = made(exact, [(1, "x", 2, "20", False, None, 2)], ddl)
-    rows = merge.join_rows(stored, incoming, ["a.b", "c d"]).select("`c d`", "`v``w`").collect()
+    rows = merge.merge_rows(stored, incoming, ["a.b", "c d"]).select("`c d`", "`v``w`").collect()
     assert sorted(map(tuple, rows)) == [("x", 2), ("y", 1)]

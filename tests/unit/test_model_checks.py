@@ -19,7 +19,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import checks, plan
-from replicator.operate.rebuild import REPLACED, How
+from replicator.operate.rebuild import REPLACED, RebuildOptions
 from replicator.operate.rebuild_all import rebuild_model
 from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress
 from replicator.spec.rules import (
@@ -34,7 +34,7 @@ from replicator.spec.rules import (
     Unique,
 )
 from replicator.stages import gold, tuning
-from replicator.stages.gold import Built
+from replicator.stages.gold import RefreshResult
 from replicator.stages.models import model_checks
 from replicator.stages.models.model_parents import Parents
 from replicator.stages.models.warehouse import Warehouse
@@ -83,7 +83,7 @@ def test_each_kind_of_check_finds_the_rows_that_break_it(small: SparkSession) ->
     ], ROWS)  # fmt: skip
     parents = made(small, [(1,), (2,)], "id INT")
     model = Model("m", "", {}, ("id",), (), checks=checked(*RULES.values(), MONTHS, RowCountChange(max_drop=0.1)))
-    found = [(v.check.name, v.rows, v.keys) for v in model_checks.look(model, rows, Parents(lambda _: parents))]
+    found = [(v.check.name, v.rows, v.keys) for v in model_checks.check_stored(model, rows, Parents(lambda _: parents))]
     told = {name: (count, [key.removeprefix("id=") for key in keys]) for name, count, keys in found[:-1]}
     assert told == {
         "not_null(status)": (2, ["3", "4"]),
@@ -121,7 +121,7 @@ class Shop:
         frame = frame.withMetadata("id", {"key": 0, "name": "id"})
         self.at.silver.put(frame, self.at.lake.silver("s", f"db.{table}", ("id",)), Progress("bronze", self.batch))
 
-    def build(self) -> dict[str, Built]:
+    def build(self) -> dict[str, RefreshResult]:
         return {built.model: built for built in gold.refresh(self.spark, self.models, self.at)}
 
     def rows(self, model: str = "orders") -> list[tuple[Any, ...]]:
@@ -261,7 +261,7 @@ def test_children_of_a_parent_that_left_are_seen_without_a_change_of_theirs(smal
     shop.write("orders", [(10, 1, "a"), (11, 2, "b"), (12, 2, "b"), (13, None, "c")])
     assert shop.build()["orders"].warnings == ()
     shop.write("customers", [(1, 9, "a")], gone=[2, 4])
-    told = plan.plans(small, shop.models, shop.at, {"orders"})
+    told = plan.plan_models(small, shop.models, shop.at, {"orders"})
     assert [(each.action, each.reason) for each in told] == [(INCREMENTAL, "parents first")]
     built = shop.build()["orders"]
     assert (built.action, built.reason) == (INCREMENTAL, "only what its checks look up changed: customers")
@@ -346,16 +346,16 @@ def test_a_rebuild_holds_all_rows_to_the_checks_and_tells_the_warnings(small: Sp
     told = ("odd: 1 row breaks it (id=2)",)
     wider = replace(model, sql="SELECT id, number AS customer, text AS status, 1 AS more FROM {orders}")
     shop.models = [wider]
-    done = rebuild_model(small, wider, shop.at, How(), gold.keys_of(shop.models))
+    done = rebuild_model(small, wider, shop.at, RebuildOptions(), gold.keys_of(shop.models))
     assert (done.verdict, done.warnings) == (REPLACED, told)
     assert shop.build() == {}
-    [looked] = checks.look(small, [wider], shop.at.gold, shop.at.lake)
+    [looked] = checks.run_checks(small, [wider], shop.at.gold, shop.at.lake)
     assert str(next(each for each in looked.verdicts if each.check == odd)) == told[0]
     divides = replace(wider, checks=checked(Expression("1 / (id - 2) < 9")))
-    fails, beside = checks.look(small, [divides, wider], shop.at.gold, shop.at.lake)
+    fails, beside = checks.run_checks(small, [divides, wider], shop.at.gold, shop.at.lake)
     assert "DIVIDE_BY_ZERO" in str(fails.error)
     assert beside == looked
     shop.write("orders", gone=[1, 3])
     with pytest.raises(ChecksFailed, match="share: 3 rows become 1, more than 50% fewer"):
-        rebuild_model(small, wider, shop.at, How(), {})
+        rebuild_model(small, wider, shop.at, RebuildOptions(), {})
     assert len(shop.rows()) == 3

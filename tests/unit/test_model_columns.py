@@ -39,7 +39,7 @@ def test_a_column_with_a_name_that_we_use_on_the_way_is_a_column(shop: Shop) -> 
     """It is in the table, and the model is refreshed by changed keys as any other; so is one that has to be quoted."""
 
     def of(name: str) -> Model:
-        columns = f"SELECT d.id AS {names.spark(name)}, p.name, d.product AS _product"
+        columns = f"SELECT d.id AS {names.quote_spark(name)}, p.name, d.product AS _product"
         sql = f"{columns} FROM {{lines}} d LEFT JOIN {{products}} p ON p.code = d.product"
         lineage = {"lines": (name,), "products": ("_product",)}
         return replace(FACT, name=f"of_{name}", sql=sql, key=(name,), columns=(), lineage=lineage)

@@ -9,7 +9,7 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.transforms.model import NUMBER, compared, keys
+from replicator.transforms.model_diff import ROW_NUMBER, compare, count_keys
 from tests.builders import made
 
 pytestmark = pytest.mark.spark
@@ -23,8 +23,8 @@ def rows(session: SparkSession, *values: tuple[Any, ...], ddl: str = ROWS) -> Da
 
 def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> DataFrame:
     """The rows to write."""
-    found = compared(stored, fresh, key)
-    return found.rows.where(found.differs).drop(NUMBER)
+    found = compare(stored, fresh, key)
+    return found.rows.where(found.differs).drop(ROW_NUMBER)
 
 
 def test_only_rows_that_differ_are_written(exact: SparkSession) -> None:
@@ -59,5 +59,5 @@ def test_equal_rows_make_an_empty_difference(exact: SparkSession) -> None:
 def test_a_key_that_repeats_or_holds_null_is_told(exact: SparkSession) -> None:
     """A model has one row per key; every part of the key is there."""
     some = rows(exact, (1, "a", None, ""), (1, "a", None, ""), (2, None, None, ""), (3, "a", None, ""))
-    found = keys(some, ["id", "part"])
+    found = count_keys(some, ["id", "part"])
     assert sorted((row["count"], row["broken"]) for row in found.collect()) == [(1, False), (1, True), (2, True)]

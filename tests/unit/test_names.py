@@ -78,18 +78,18 @@ def test_an_empty_name_is_refused() -> None:
 
 def test_names_that_differ_by_case_only_are_refused() -> None:
     """No table format keeps Id and id apart (G4)."""
-    names.refuse_case_twins(["id", "name", "id"], "table t")
+    names.refuse_case_conflict(["id", "name", "id"], "table t")
     with pytest.raises(ConfigError, match="'Id' and 'id'"):
-        names.refuse_case_twins(["Id", "name", "id"], "table t")
+        names.refuse_case_conflict(["Id", "name", "id"], "table t")
 
 
 def test_quotes_are_doubled() -> None:
     """An identifier never ends where its owner did not say so."""
-    assert names.spark("a`b.c") == "`a``b.c`"
-    assert names.postgres('s"x', "t") == '"s""x"."t"'
+    assert names.quote_spark("a`b.c") == "`a``b.c`"
+    assert names.quote_postgres('s"x', "t") == '"s""x"."t"'
 
 
 def test_of_many_names_a_sentence_has_the_first() -> None:
     """Six hundred columns are no sentence; how many more there are is."""
-    assert names.some(["a", "b", "c"]) == "a, b, c"
-    assert names.some([f"c{at}" for at in range(602)], most=3) == "c0, c1, c2 and 599 more"
+    assert names.shorten_list(["a", "b", "c"]) == "a, b, c"
+    assert names.shorten_list([f"c{at}" for at in range(602)], most=3) == "c0, c1, c2 and 599 more"

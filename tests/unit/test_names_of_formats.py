@@ -16,12 +16,12 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.rebuild import How, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
 from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from replicator.transforms.live import live
+from replicator.transforms.live import select_live
 from tests.builders import Record, Sized, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark
@@ -54,7 +54,7 @@ def test_columns_called_as_those_of_a_change_feed_are_kept(exact: SparkSession, 
         row = {"id": 7, **{name: value + number for name, value in columns.items()}}
         account = taken(exact, at, [change(number, {"id": 7}, row, pos=10 + number)])
         assert (account.error, account.applied) == (None, 1)
-    [shown] = live(at.silver.read(exact, at.lake.silver("s", "shop.orders"))).collect()
+    [shown] = select_live(at.silver.read(exact, at.lake.silver("s", "shop.orders"))).collect()
     assert shown.asDict() == {"id": 7, **{name: value + 1 for name, value in columns.items()}}
 
 
@@ -73,7 +73,7 @@ def test_sql_finds_a_column_that_only_another_format_could_not_have(exact: Spark
         row = {"id": number % 2, "_hoodie_is_deleted": gone}
         account = taken(exact, at, [change(number, {"id": number % 2}, row, pos=10 + number)])
         assert (account.error, account.applied) == (None, 1)
-    shown = live(at.silver.read(exact, at.lake.silver("s", "shop.orders")))
+    shown = select_live(at.silver.read(exact, at.lake.silver("s", "shop.orders")))
     assert [row.asDict() for row in shown.collect()] == [{"id": 1}]
 
 
@@ -93,7 +93,7 @@ def test_each_step_finds_a_column_that_its_table_has(exact: SparkSession, tmp_pa
         assert taken(exact, at, [change(number, {"id": 1}, row, pos=10 + number)]).error is None
     table = at.lake.silver("s", "shop.orders")
     stored = at.silver.read(exact, table)
-    [shown] = live(stored).collect()
+    [shown] = select_live(stored).collect()
     assert shown.asDict() == {
         "id": 1, "_hoodie_file_name": 7, "_hoodie_commit_time": 8, "_hoodie_record_key": "n", "seqno": 7, part: 5,
     }  # fmt: skip
@@ -125,7 +125,7 @@ def test_a_transform_may_give_such_a_column(exact: SparkSession, tmp_path: Path)
         "_hoodie_is_deleted": False,
         "_hoodie_operation": 1,
     }
-    assert [row.asDict() for row in live(stored).collect()] == [own]
+    assert [row.asDict() for row in select_live(stored).collect()] == [own]
     assert own.keys() <= set(stored.columns)
 
 
@@ -150,7 +150,7 @@ def test_a_key_may_have_any_name_where_partitions_disagree(exact: SparkSession, 
     assert "cross_partition_tie" in account.warnings[0]
 
 
-@pytest.mark.parametrize("size", [0, tuning.FEW_RECORDS])
+@pytest.mark.parametrize("size", [0, tuning.SMALL_RECORD_BYTES])
 @pytest.mark.parametrize("kind", ["string", "int"])
 def test_a_column_called_as_sparks_corrupt_records_has_its_values(
     exact: SparkSession, tmp_path: Path, kind: str, size: int
@@ -245,6 +245,6 @@ def test_a_table_that_stopped_with_such_a_struct_says_how_it_goes_on(exact: Spar
     assert isinstance(account.error, TableStopped)
     assert account.error.what == "column place is a struct with a field 'x-y', which no type can be written with"
     assert "`replicator rebuild s/shop.orders`" in str(account.error.mend)
-    rebuild(exact, at, "shop.orders", How())
-    rows = live(at.silver.read(exact, table)).sort("id").collect()
+    rebuild(exact, at, "shop.orders", RebuildOptions())
+    rows = select_live(at.silver.read(exact, table)).sort("id").collect()
     assert [row.asDict() for row in rows] == [{"id": 1, "place": None}, {"id": 2, "place": '{"x-y":"!"}'}]

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from infra import landing as stand_in
-from replicator import landed
+from replicator import landing_objects
 from replicator.debezium import headers
 from replicator.errors import BronzeReplaced, ObjectRefused, SourceRewound, TopicsMissing
 from replicator.formats.control import MemoryControl
@@ -24,16 +24,16 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.explain import explain
 from replicator.operate.purge import purge
-from replicator.operate.rebuild import How, Rebuilt, rebuild
+from replicator.operate.rebuild import RebuildOptions, RebuildResult, rebuild
 from replicator.protocols import Listing
 from replicator.sources.objects import ObjectsSource
 from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
 from replicator.stages import continuous, silver
-from replicator.stages.intake import landing
-from replicator.stages.intake.landing import Intake, Taken
-from replicator.stages.lines import Line
+from replicator.stages.ingest import landing
+from replicator.stages.ingest.landing import IngestResult, ObjectIngestion
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick.reached import Reached
+from replicator.stages.run_report import ReportLine
+from replicator.stages.tick.source_state import SourceState
 from tests.builders import BRONZE, bronze, made, record
 from tests.golden.run import Run
 
@@ -68,10 +68,12 @@ class Lander:
         self.at = Refinement(source, self.format, self.format, MemoryControl(), self.lake)
         self.intake = self.another()
 
-    def another(self, format: MemoryFormat | None = None, most: int = 5_000) -> Intake:  # noqa: A002
+    def another(self, format: MemoryFormat | None = None, most: int = 5_000) -> ObjectIngestion:  # noqa: A002
         """Another process: it remembers nothing."""
         source = self.at.source
-        return Intake(source.name, ObjectsSource(str(self.root), source.topics), format or self.format, self.lake, most)
+        return ObjectIngestion(
+            source.name, ObjectsSource(str(self.root), source.topics), format or self.format, self.lake, most
+        )
 
     def put(self, name: str, content: str | bytes, modified: float = OLD) -> Path:
         """A file; by default an hour old."""
@@ -81,11 +83,11 @@ class Lander:
         os.utime(file, (modified, modified))
         return file
 
-    def take(self, intake: Intake | None = None) -> Taken:
+    def take(self, intake: ObjectIngestion | None = None) -> IngestResult:
         """All batches of one look as one."""
-        every = list(landing.take(self.spark, intake or self.intake, once=True))
+        every = list(landing.ingest(self.spark, intake or self.intake, once=True))
         warnings = tuple(word for each in every for word in each.warnings)
-        return Taken(sum(each.rows for each in every), warnings, every[-1].error)
+        return IngestResult(sum(each.rows for each in every), warnings, every[-1].error)
 
     def rows(self) -> DataFrame:
         return self.format.read(self.spark, self.intake.table)
@@ -96,7 +98,7 @@ class Lander:
         assert len({(row["topic"], row["partition"], row["offset"]) for row in rows}) == len(rows)
         told = [{each["key"]: bytes(each["value"]).decode() for each in row["headers"]} for row in rows]
         objects = [each["object"].removeprefix(f"file:{self.root}/") for each in told]
-        return {(o, row["offset"] & (landed.MOST_LINES - 1)) for o, row in zip(objects, rows, strict=True)}
+        return {(o, row["offset"] & (landing_objects.MAX_LINES - 1)) for o, row in zip(objects, rows, strict=True)}
 
 
 @pytest.fixture
@@ -138,7 +140,7 @@ def test_objects_end_in_the_same_silver_as_the_topic(exact: SparkSession, record
         accounts = silver.refine(exact, lander.at)
         assert [(a.residue, a.dead_lettered, a.error) for a in accounts] == [(0, 0, None)]
     again = lander.take(lander.another())
-    assert again == Taken()
+    assert again == IngestResult()
     assert lander.places() == {(each.name, n) for each in every for n in range(each.text.count("\n"))}
     assert silver.refine(exact, lander.at) == []
 
@@ -156,7 +158,7 @@ def test_a_line_keeps_its_bytes_its_place_and_where_it_came_from(lander: Lander)
     """Promise A: also what is no UTF-8, in odd folders, compressed; blank lines are none."""
     odd = lander.put(f"k=a b%20[é]{{x}}+/{TOPIC}(3_7).json", b'{"a":1}\r\n\n{"a":"\xff"}\n')
     lander.put(f"k=gz/{TOPIC}(3_8).json.gz", gzip.compress(b'{"a":"\xc3\xa9"}'))
-    assert lander.take() == Taken(3)
+    assert lander.take() == IngestResult(3)
     first, second, third = sorted(lander.rows().collect(), key=lambda row: row["offset"])
     assert [row["offset"] for row in (first, second, third)] == [7 << 20, (7 << 20) + 2, 8 << 20]
     assert (first["topic"], first["partition"], first["key"], first["topic_id"]) == (TOPIC, 3, None, None)
@@ -174,7 +176,7 @@ def test_of_one_row_in_one_object_the_last_line_decides(lander: Lander) -> None:
         turned = customers[order % 7 :] + customers[: order % 7]
         lines = [line(order, 10, customer=each, __lsn=None) for each in turned]
         lander.put(name(order, 100 + order), "\n".join(lines))
-    assert lander.take() == Taken(56)
+    assert lander.take() == IngestResult(56)
     assert lander.places() == {(name(order, 100 + order), n) for order in range(8) for n in range(7)}
     [account] = silver.refine(lander.spark, lander.at)
     assert (account.residue, account.dead_lettered, account.error) == (0, 0, None)
@@ -192,7 +194,7 @@ def test_half_an_archive_keeps_nothing_else_out(lander: Lander) -> None:
     taken = lander.take()
     assert (taken.rows, "1 objects could not be read" in str(taken.error)) == (1, True)
     lander.put(f"k=gz/{TOPIC}(3_8).json.gz", packed)
-    assert lander.take() == Taken(99)
+    assert lander.take() == IngestResult(99)
 
 
 def test_a_bad_line_is_a_dead_letter_and_what_is_no_object_is_told(lander: Lander) -> None:
@@ -227,13 +229,13 @@ def test_objects_that_hold_every_record_prove_what_a_rebuild_takes_away(lander: 
     assert {each.applied for each in silver.refine(lander.spark, lander.at)} == {4}
     every = lander.rows().collect()
 
-    def rebuilt(without: int) -> Rebuilt:
+    def rebuilt(without: int) -> RebuildResult:
         """By another process, over a bronze that lacks one of the objects."""
-        kept = [row for row in every if row["offset"] >> landed.LINE_BITS != without]
+        kept = [row for row in every if row["offset"] >> landing_objects.LINE_BITS != without]
         lander.format.drop(lander.spark, lander.intake.table)
         lander.format.append(made(lander.spark, kept, BRONZE), lander.intake.table, None)
-        lander.at = replace(lander.at, reached=Reached())
-        return rebuild(lander.spark, lander.at, TABLE, How(dry=True))
+        lander.at = replace(lander.at, reached=SourceState())
+        return rebuild(lander.spark, lander.at, TABLE, RebuildOptions(dry=True))
 
     assert "has 3 lines of objects that end with record 4" in " ".join(rebuilt(0).columns)
     done = rebuilt(3)
@@ -249,9 +251,9 @@ def test_half_an_object_waits_for_the_rest_but_not_for_ever(lander: Lander) -> N
     assert (taken.rows, taken.error) == (1, None)
     assert taken.warnings == (f"1 objects are still being written: left for a later run, such as file:{half}",)
     lander.put(name(1, 4), whole, modified=time.time())
-    assert lander.take() == Taken(2)
+    assert lander.take() == IngestResult(2)
     lander.put(name(3, 6), whole[:-7])
-    assert lander.take() == Taken(2)
+    assert lander.take() == IngestResult(2)
 
 
 def test_an_object_that_was_replaced_is_an_error_and_the_others_are_taken(lander: Lander) -> None:
@@ -260,7 +262,7 @@ def test_an_object_that_was_replaced_is_an_error_and_the_others_are_taken(lander
     """
     grown = lander.put(name(1, 4), line(1, 10))
     touched = lander.put(name(2, 5), line(2, 11))
-    assert lander.take() == Taken(2)
+    assert lander.take() == IngestResult(2)
     lander.put(name(1, 4), f"{line(1, 10)}\n{line(1, 12)}")
     lander.put(name(2, 5), line(2, 11), modified=OLD + 9)
     twin = lander.put(name(2, 5, customer="Z"), line(2, 11))
@@ -281,8 +283,8 @@ def test_an_object_that_grows_while_it_is_read_waits(lander: Lander) -> None:
     lander.put(name(1, 4), f"{line(1, 10)}\n{line(1, 11)}\n")
     lander.intake = replace(lander.intake, reader=Frozen(listing))
     taken = lander.take()
-    assert taken == Taken(0, (f"1 objects are still being written: left for a later run, such as file:{grown}",))
-    assert lander.take(lander.another()) == Taken(2)
+    assert taken == IngestResult(0, (f"1 objects are still being written: left for a later run, such as file:{grown}",))
+    assert lander.take(lander.another()) == IngestResult(2)
 
 
 class Frozen:
@@ -297,12 +299,12 @@ class Frozen:
 
 def test_a_run_that_goes_on_says_a_thing_once(lander: Lander) -> None:
     """It waits for objects, and repeats neither warning nor error while nothing changes; their end is told."""
-    told: list[Line] = []
-    look = continuous._Look(replace(lander.intake, every_seconds=0.0))
+    told: list[ReportLine] = []
+    look = continuous._ObjectPoller(replace(lander.intake, every_seconds=0.0))
 
     def lines_of_a_look() -> list[tuple[int, int, bool]]:
         told.clear()
-        look.if_due(lander.spark, told.append)
+        look.poll_if_due(lander.spark, told.append)
         return [(each.rows_in, len(each.warnings), each.error is not None) for each in told]
 
     assert lines_of_a_look() == []
@@ -342,7 +344,7 @@ def test_a_run_that_dies_leaves_nothing_twice_and_nothing_out(lander: Lander) ->
             lander.take(dying)
         held = lander.format.version(lander.spark, lander.intake.table)
         assert (0 if held is None else lander.rows().count()) == rows
-    assert lander.take(lander.another()) == Taken(2)
+    assert lander.take(lander.another()) == IngestResult(2)
     assert lander.rows().select("topic", "partition", "offset").distinct().count() == 10
 
 
@@ -350,13 +352,13 @@ def test_of_two_drivers_that_see_the_same_objects_one_takes_them(lander: Lander)
     """The second one's append has a number that is there already; it looks again and goes on."""
     lander.put(name(1, 1), line(1, 1))
     slow = lander.another()
-    landing.remember(lander.spark, slow)
-    assert lander.take() == Taken(1)
+    landing.load_known(lander.spark, slow)
+    assert lander.take() == IngestResult(1)
     slow.known.bronze = lander.format.identity(lander.spark, slow.table)  # as if it had looked when the table was there
-    assert lander.take(slow) == Taken()
+    assert lander.take(slow) == IngestResult()
     lander.put(name(2, 2), line(2, 2))
-    assert lander.take(slow) == Taken(1)
-    assert lander.take() == Taken()
+    assert lander.take(slow) == IngestResult(1)
+    assert lander.take() == IngestResult()
 
 
 def test_what_there_is_to_take_is_counted_and_nothing_at_all_is_an_error(lander: Lander) -> None:
@@ -367,9 +369,9 @@ def test_what_there_is_to_take_is_counted_and_nothing_at_all_is_an_error(lander:
     with pytest.raises(TopicsMissing):
         lander.take()
     lander.put(name(1, 1), line(1, 1))
-    assert landing.waiting(lander.spark, lander.intake) == 1
-    assert lander.take() == Taken(1)
-    assert landing.waiting(lander.spark, lander.intake) == 0
+    assert landing.count_waiting(lander.spark, lander.intake) == 1
+    assert lander.take() == IngestResult(1)
+    assert landing.count_waiting(lander.spark, lander.intake) == 0
     gone = ObjectsSource(f"{lander.root}/nowhere", ".*").listed(lander.spark)
     assert (gone.objects, gone.strange) == ((), ())
 

@@ -25,16 +25,16 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.operate.purge import purge
-from replicator.operate.rebuild import How, rebuild
-from replicator.operate.row.history import find_table
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.row.trace import find_table
 from replicator.sources.recorded import RecordedSource
 from replicator.stages import continuous, pipeline
 from replicator.stages.bronze import Ingestion, ingest_files, lost_commit
-from replicator.stages.intake import bronze_stream
-from replicator.stages.intake.bronze_held import refuse_other
-from replicator.stages.lines import Line
+from replicator.stages.ingest import bronze_stream
+from replicator.stages.ingest.bronze_state import refuse_mismatch
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.pipeline import Pipeline
+from replicator.stages.run_report import ReportLine
 from tests.builders import Record, envelope, record
 from tests.unit.test_bronze_stream import Folder
 from tests.unit.test_order_stops import Silver
@@ -154,7 +154,7 @@ def test_a_checkpoint_that_lacks_the_newest_batch_alone_is_an_older_copy(bronze:
         for folder in ("offsets", "commits"):
             shutil.rmtree(bronze.checkpoint / folder)
     with pytest.raises(CheckpointBehindTable, match=r"the checkpoint knows of no batch.*it is an older copy"):
-        refuse_other(bronze.spark, bronze.at)
+        refuse_mismatch(bronze.spark, bronze.at)
 
 
 @pytest.mark.parametrize("how", ["copied back", "gone", "emptied"])
@@ -189,9 +189,9 @@ def test_a_run_that_died_in_a_batch_goes_on(bronze: Bronze, *, is_taken: bool) -
 def test_batches_without_records_may_stand_behind_those_of_bronze(bronze: Bronze) -> None:
     """Those that let other topics go on (decision 0068)."""
     for _ in range(2):
-        batch = checkpoint.newest(bronze.spark, str(bronze.checkpoint))
+        batch = checkpoint.read_newest_batch(bronze.spark, str(bronze.checkpoint))
         assert batch is not None
-        checkpoint.go_on(bronze.spark, str(bronze.checkpoint), batch, batch.ends)
+        checkpoint.append_empty_batch(bronze.spark, str(bronze.checkpoint), batch, batch.ends)
     assert bronze.run() == 30
 
 
@@ -232,7 +232,7 @@ def test_a_damaged_checkpoint_keeps_nothing_from_other_sources(exact: SparkSessi
         each.arrive()
     for each, name in ill.items():
         each.damage(name, b"garbage")
-    delta, stop, lines = DeltaFormat(), Event(), list[Line]()
+    delta, stop, lines = DeltaFormat(), Event(), list[ReportLine]()
     ingestions = (*(each.at for each in ill), well.at)
     made = Pipeline(ingestions, (), (), Warehouse(delta, delta, MemoryControl(), well.lake), (), {})
     pipeline.run_once(exact, made, ("bronze",), lines.append)
@@ -241,7 +241,7 @@ def test_a_damaged_checkpoint_keeps_nothing_from_other_sources(exact: SparkSessi
     well.arrive()
     lines.clear()
 
-    def report(line: Line) -> None:
+    def report(line: ReportLine) -> None:
         lines.append(line)
         if {each.table for each in lines} == {"hurt", "ill", "well"}:
             stop.set()
@@ -287,7 +287,7 @@ def test_a_bronze_that_is_older_than_silver_stops_its_source(exact: SparkSession
         assert sorted(lake.rows()) == [0, 1, 2, 3]
     for dry in (True, False):
         with pytest.raises(BronzeReplaced, match=r"has read bronze up to version 3.*Bring the newest bronze"):
-            rebuild(exact, lake.at, "shop.orders", How(dry=dry))
+            rebuild(exact, lake.at, "shop.orders", RebuildOptions(dry=dry))
     assert sorted(lake.rows()) == [0, 1, 2, 3]
     back(bronze, 3)
     assert lake.take(made(4))["s/shop.orders"].applied == 1

@@ -17,12 +17,12 @@ from replicator.debezium import envelope, position
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.row import history
+from replicator.operate.row import trace
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick.reached import Reached
-from replicator.transforms import reach
+from replicator.stages.tick.source_state import SourceState
+from replicator.transforms import watermarks
 from tests.builders import Record, bronze, record
 
 pytestmark = pytest.mark.spark
@@ -61,7 +61,7 @@ def taken(spark: SparkSession, folder: Path, cuts: Sequence[int]) -> Refinement:
     at = Refinement(source, memory, memory, MemoryControl(), Lake(str(folder)))
     bounds = [0, *cuts, len(HISTORY)]
     for start, end in pairwise(bounds):
-        at = replace(at, reached=Reached())
+        at = replace(at, reached=SourceState())
         memory.append(bronze(spark, HISTORY[start:end]), at.lake.bronze("p"), None)
         assert [account.error for account in silver.refine(spark, at)] == [None]
     return at
@@ -96,8 +96,10 @@ def test_a_change_that_is_late_within_its_transaction_needs_no_other_place(exact
     fallen = change(2, "u", 1, 12, tx=2, commit=None, lsn=630)
 
     def is_split(records: Sequence[Record]) -> bool:
-        rows = envelope.read(bronze(exact, records)).withColumn("epoch", F.lit(position.FIRST_EPOCH))
-        [told] = reach.reached(reach.placed(rows), F.lit(None).cast(reach.MARK)).collect()
+        rows = envelope.describe(bronze(exact, records)).withColumn("epoch", F.lit(position.FIRST_EPOCH))
+        [told] = watermarks.compute(
+            watermarks.order_columns(rows), F.lit(None).cast(watermarks.WATERMARK_TYPE)
+        ).collect()
         return bool(told["split"])
 
     assert not is_split([first, late])
@@ -108,6 +110,6 @@ def test_explain_places_the_rest_of_a_transaction_as_silver_did(exact: Any, tmp_
     """The life of a row ends with the `_seq` that the row has."""
     at = taken(exact, tmp_path, (3,))
     for key, offset in ((2, 2), (3, 4)):
-        found = history.read(exact, at, "public.t", str(key))
+        found = trace.read(exact, at, "public.t", str(key))
         assert found.stored is not None
         assert found.seqs[TOPIC, 0, offset] == found.stored["_seq"]

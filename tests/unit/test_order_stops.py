@@ -20,8 +20,8 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import epoch, retry
-from replicator.operate.dead_letters import Choice
-from replicator.operate.rebuild import How, rebuild
+from replicator.operate.dead_letters import LetterFilter
+from replicator.operate.rebuild import RebuildOptions, rebuild
 from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver
 from replicator.stages.account import Account
@@ -91,10 +91,10 @@ class Silver:
 
     def bump(self, **told: int) -> dict[tuple[str, int], tuple[int, str]]:
         """A new epoch: (offset, why) by partition."""
-        place = epoch.Place("s", self.at.lake, self.format, self.control, self.format)
+        place = epoch.LakeSource("s", self.at.lake, self.format, self.control, self.format)
         given = {(ORDERS, int(partition[1:])): offset for partition, offset in told.items()}
         starts = epoch.bump(self.spark, place, "restored", given)
-        self.overtaken = epoch.overtaken(self.spark, place, starts)
+        self.overtaken = epoch.tables_to_rebuild(self.spark, place, starts)
         return {(s.topic, s.partition): (s.offset, s.why) for s in starts}
 
     def rebuilt(self) -> Silver:
@@ -174,11 +174,11 @@ def test_a_redelivery_is_known_from_what_came_lately(exact: SparkSession, tmp_pa
     for the table to be read without the log's help.
     """
     lake = Silver(exact, tmp_path, format=DeltaFormat())
-    table, many = lake.at.lake.bronze("s"), 2 * delta_files.FEW
+    table, many = lake.at.lake.bronze("s"), 2 * delta_files.MAX_DIRECT_FILES
     past = [change(n, 1, n, 1000 + n, n - 86_400) for n in range(many)]
     lake.format.append(bronze(exact, past).repartition(many), table, None)
     old = list(Path(table.location).rglob("part-*.parquet"))
-    assert len(old) > delta_files.FEW
+    assert len(old) > delta_files.MAX_DIRECT_FILES
     late = change(many, 2, 20, 2000, 5), change(many + 1, 3, 30, 3000, 1)
     lake.take(*late)
     for file in old:
@@ -293,7 +293,7 @@ def test_an_operator_may_know_better_where_the_source_started_anew(lake: Silver)
     lake.take(change(2, 1, 11, 5000, 2), change(3, 1, 12, 50, 0))  # that one is late by its time, and loses
     assert lake.bump(p0=3) == {(ORDERS, 0): (3, "as told")}
     assert (lake.overtaken, lake.take(), lake.rows()[1]) == (["shop.orders"], {}, (11, "0001"))
-    rebuild(lake.spark, lake.at, "shop.orders", How())
+    rebuild(lake.spark, lake.at, "shop.orders", RebuildOptions())
     assert lake.rows() == {1: (12, "0002"), 2: (20, "0001")}
     assert (lake.bump(p0=4), lake.overtaken) == ({(ORDERS, 0): (4, "as told")}, [])
 
@@ -345,7 +345,7 @@ def test_a_history_that_had_read_into_the_new_epoch_is_named_too(exact: SparkSes
         assert lake.bump(p0=batch[0].offset) == {(ORDERS, 0): (batch[0].offset, "as told")}
         assert lake.overtaken == ["shop.orders"]
         lake.take()
-        rebuild(lake.spark, lake.at, "shop.orders", How())
+        rebuild(lake.spark, lake.at, "shop.orders", RebuildOptions())
         assert lake.states() == lake.rebuilt().states()
     assert [seq[:4] for seq in lake.states()] == ["0001", "0002", "0002"]
 
@@ -437,7 +437,7 @@ def test_the_sources_time_orders_where_it_is_asked_to(exact: SparkSession, tmp_p
     lake.declared = {"keys": ("id",)}
     lake.restart("position")
     error = lake.error(change(6, 1, 13, 9100, 70))
-    tried = retry.retry(exact, lake.at, Choice())[0].error
+    tried = retry.retry(exact, lake.at, LetterFilter())[0].error
     for told in (error, tried):
         assert "positions order the table now, but its rows were ordered by source.ts_ms" in str(told)
     assert lake.rows()[1] == (10, "0000")

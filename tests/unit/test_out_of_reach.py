@@ -19,9 +19,9 @@ from replicator.catalog import athena, store
 from replicator.config.settingkeys import S3Keys
 from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableStopped, Unreachable, exit_code
 from replicator.jvm import causes, hadoop
-from replicator.s3 import answering, client, refusal
-from replicator.stages import engine
-from replicator.stages.intake import bronze_stream
+from replicator.s3 import access_error, client, translate_errors
+from replicator.stages import engine_errors
+from replicator.stages.ingest import bronze_stream
 from replicator.stages.models import refresh_plan, refresh_reasons
 from replicator.stages.models.refresh_plan import Task
 
@@ -109,7 +109,7 @@ def test_an_agent_that_is_silent_for_a_moment_is_worth_another_try(monkeypatch: 
     with pytest.raises(Unreachable, match=r"credentials.*127\.0\.0\.1:9"):
         client(None)
     with pytest.raises(Unreachable, match=r"credentials.*127\.0\.0\.1:9"):
-        athena.client(athena.Place(region="us-east-1"))
+        athena.client(athena.AthenaSettings(region="us-east-1"))
 
 
 def test_credentials_that_an_agent_does_not_renew_amid_the_work_are_worth_another_try() -> None:
@@ -117,7 +117,7 @@ def test_credentials_that_an_agent_does_not_renew_amid_the_work_are_worth_anothe
     for cause, kind in ((MetadataRetrievalError(error_msg="timed out"), Unreachable), (None, ConfigError)):
         error = CredentialRetrievalError(provider="here", error_msg="no")
         error.__context__ = cause  # as botocore's `raise` amid an `except` leaves it
-        with pytest.raises(kind, match="credentials from here"), answering("s3a://b/k", "read", "Check it."):
+        with pytest.raises(kind, match="credentials from here"), translate_errors("s3a://b/k", "read", "Check it."):
             raise error
 
 
@@ -142,9 +142,9 @@ class FromStream(Exception):
 def test_silence_below_spark_ends_the_run_and_is_worth_another_try(told: str) -> None:
     """Out of a table's work it is raised: the next table would wait as long for the same."""
     for error in (RuntimeError(told), FromStream(told)):
-        assert causes.is_out_of_reach(error)
+        assert causes.is_unreachable(error)
         with pytest.raises(Unreachable, match="does not answer") as caught:
-            engine.failure(error, "shop/shop.orders")
+            engine_errors.to_table_error(error, "shop/shop.orders")
         assert (caught.value.exit_code, caught.value.where) == (3, "shop/shop.orders")
 
 
@@ -153,10 +153,10 @@ def test_keys_that_a_store_refuses_amid_a_tables_work_are_no_tables_fault(told: 
     """Out of a table's work they are raised, with the settings to check; none is looked at anew, or behind it."""
     for error in (RuntimeError(told), FromStream(told)):
         with pytest.raises(StoreRefused, match=r"refuses the driver: .* Check `s3[.]access_key`.* bucket is") as caught:
-            engine.failure(error, "shop/shop.orders")
+            engine_errors.to_table_error(error, "shop/shop.orders")
         assert (caught.value.exit_code, caught.value.where) == (2, "shop/shop.orders")
         with pytest.raises(type(error)):
-            refresh_plan.in_full(Task("incremental", refresh_reasons.UNMOVED), error)
+            refresh_plan.fall_back_to_full(Task("incremental", refresh_reasons.UNMOVED), error)
     stopped = bronze_stream.translate(StreamingQueryException(told), "shop")
     assert isinstance(stopped, StoreRefused)
 
@@ -168,13 +168,15 @@ def test_a_bucket_that_is_not_there_is_told_as_such() -> None:
         (FromStream(NO_BUCKET), "bucket is"),
     ):
         with pytest.raises(StoreRefused, match=said):
-            engine.failure(error, "shop/shop.orders")
-    assert str(refusal(NO_BUCKET, "s3a://lost/lake")).startswith("there is no bucket lost [s3a://lost/lake] Make it")
+            engine_errors.to_table_error(error, "shop/shop.orders")
+    assert str(access_error(NO_BUCKET, "s3a://lost/lake")).startswith(
+        "there is no bucket lost [s3a://lost/lake] Make it"
+    )
 
 
 def test_a_run_that_a_store_refused_ends_as_one_with_a_wrong_setting() -> None:
     """Where it was told as some table's, too; a table that stopped for itself counts more."""
-    refused = refusal("403", "shop/shop.orders")
+    refused = access_error("403", "shop/shop.orders")
     assert exit_code([refused, refused]) == 2
     assert exit_code([refused, TableStopped("bad")]) == 1
 
@@ -182,8 +184,8 @@ def test_a_run_that_a_store_refused_ends_as_one_with_a_wrong_setting() -> None:
 @pytest.mark.parametrize("told", OF_THE_TABLE.values(), ids=OF_THE_TABLE)
 def test_what_another_try_would_not_cure_stops_its_table(told: str) -> None:
     """A bad value, a function that died, a missing right: exit code 1, and the others go on."""
-    assert not causes.is_out_of_reach(RuntimeError(told))
-    stopped = engine.failure(RuntimeError(told), "shop/shop.orders")
+    assert not causes.is_unreachable(RuntimeError(told))
+    stopped = engine_errors.to_table_error(RuntimeError(told), "shop/shop.orders")
     assert isinstance(stopped, TableStopped)
     assert stopped.exit_code == 1
 
@@ -197,7 +199,7 @@ def test_a_stream_whose_login_came_too_fast_is_worth_another_try() -> None:
 def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
     """The first line of Java's error says neither which disk, nor what to do."""
     full = RuntimeError(f"{JOB} 1.0 (TID 1): java.io.IOException: No space left on device")
-    stopped = engine.failure(full, "shop/shop.orders")
+    stopped = engine_errors.to_table_error(full, "shop/shop.orders")
     failed = bronze_stream.translate(StreamingQueryException("java.io.IOException: No space left on device"), "shop")
     assert all(str(error.mend).startswith("Make room") for error in (stopped, failed))
 
@@ -234,7 +236,7 @@ def test_a_failure_that_no_table_met_is_mended_alike(
 ])  # fmt: skip
 def test_a_store_that_lets_nobody_in_is_no_store_that_does_not_answer(told: str, error: type[ReplicatorError]) -> None:
     """Without Spark, too: to try again later does not help."""
-    assert isinstance(store.not_read("s3a://b/lake", OSError(told)), error)
+    assert isinstance(store.read_error("s3a://b/lake", OSError(told)), error)
 
 
 @pytest.mark.parametrize(("status", "error"), [(403, ConfigError), (503, Unreachable)])
@@ -245,7 +247,7 @@ def test_nor_is_it_one_to_hadoops_client(status: int, error: type[ReplicatorErro
     class Java(Exception):
         java_exception = SimpleNamespace(getMessage=lambda: told)
 
-    assert isinstance(hadoop.not_read("s3a://b/x", cast("Py4JJavaError", Java(told))), error)
+    assert isinstance(hadoop.read_error("s3a://b/x", cast("Py4JJavaError", Java(told))), error)
 
 
 @pytest.mark.parametrize("said", [None, "", "\n"])
@@ -256,16 +258,16 @@ def test_an_error_that_says_nothing_is_told_by_its_name(said: str | None) -> Non
     class Java(Exception):
         java_exception = SimpleNamespace(getMessage=lambda: said, getClass=lambda: kind)
 
-    told = hadoop.not_read("s3a://b/x", cast("Py4JJavaError", Java()))
+    told = hadoop.read_error("s3a://b/x", cast("Py4JJavaError", Java()))
     assert "does not answer: java.io.InterruptedIOException" in str(told)
-    assert "does not answer: OSError" in str(store.not_read("s3a://b/x", OSError(said or "")))
+    assert "does not answer: OSError" in str(store.read_error("s3a://b/x", OSError(said or "")))
 
 
 @pytest.mark.parametrize("why", ["Permission denied", "Read-only file system", "Too many open files"])
 def test_a_file_that_nobody_may_touch_is_not_lost(why: str) -> None:
     """Java calls it not found, too; nothing is to be removed for that."""
     told = f"java.io.FileNotFoundException: /lake/silver/s/d.t/.part-0.c000.zstd.parquet.crc ({why})"
-    assert str(engine.failure(RuntimeError(told), "s/d.t").mend).startswith("Let the driver's user")
+    assert str(engine_errors.to_table_error(RuntimeError(told), "s/d.t").mend).startswith("Let the driver's user")
 
 
 @pytest.mark.parametrize(("file", "mend"), [
@@ -279,7 +281,9 @@ def test_a_file_that_nobody_may_touch_is_not_lost(why: str) -> None:
 ])  # fmt: skip
 def test_a_table_that_lost_a_file_is_told_with_what_makes_it_anew(file: str, mend: str) -> None:
     """By the file's place in the lake: bronze alone is made of nothing that the lake has."""
-    stopped = engine.failure(RuntimeError(f"java.io.FileNotFoundException: File {file} does not exist"), "a model")
+    stopped = engine_errors.to_table_error(
+        RuntimeError(f"java.io.FileNotFoundException: File {file} does not exist"), "a model"
+    )
     assert re.search(mend, str(stopped.mend))
 
 
@@ -288,9 +292,9 @@ def test_of_a_trace_of_pythons_the_last_line_tells_what_happened() -> None:
     trace = (
         'org.x.PythonException: Traceback (most recent call last):\n  File "w.py", line 1\nValueError: no such day.\n'
     )
-    assert causes.shortened(RuntimeError(trace)) == "RuntimeError: ValueError: no such day"
-    assert causes.shortened(RuntimeError("\n first \n second")) == "RuntimeError: first"
-    assert causes.shortened(RuntimeError()) == "RuntimeError"
+    assert causes.summarize(RuntimeError(trace)) == "RuntimeError: ValueError: no such day"
+    assert causes.summarize(RuntimeError("\n first \n second")) == "RuntimeError: first"
+    assert causes.summarize(RuntimeError()) == "RuntimeError"
 
 
 def test_an_error_of_ours_with_one_of_javas_behind_it_tells_that_one() -> None:
@@ -301,7 +305,7 @@ def test_an_error_of_ours_with_one_of_javas_behind_it_tells_that_one() -> None:
 
     error = Unreachable("it does not answer")
     error.__cause__ = Java("An error occurred while calling o1.exists")
-    assert causes.shortened(error) == "java.io.IOException: why"
+    assert causes.summarize(error) == "java.io.IOException: why"
 
 
 class Unstarted(PySparkException):
@@ -339,5 +343,5 @@ def test_what_spark_does_not_start_with_is_a_setting_a_cluster_or_told_as_elsewh
         raise Unstarted(cause)
 
     with pytest.raises(told) as caught:
-        session._built(cast("SparkSession.Builder", SimpleNamespace(getOrCreate=failing)))
+        session._build(cast("SparkSession.Builder", SimpleNamespace(getOrCreate=failing)))
     assert type(caught.value) is told

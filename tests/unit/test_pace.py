@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from replicator.stages.intake.pace import Pace
+from replicator.stages.ingest.pace import Pace
 
 TOOK, LIMIT = 0.1, 200_000
 """Seconds that a batch of these tests is said to have taken, and rows that it may have."""

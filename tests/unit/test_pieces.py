@@ -18,7 +18,7 @@ from replicator.stages import silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import dead_letters
-from replicator.stages.tick.arrivals import News
+from replicator.stages.tick.arrivals import NewRecords
 from replicator.stages.tick.routing import BEGINNING
 from tests.builders import Record, bronze, envelope, record
 
@@ -26,7 +26,7 @@ COLUMNS = (Column("id", "int"), Column("v", "string"))
 SPEC = SourceSpec("s", ".*", tables=tuple(Declaration(f"shop.{name}", COLUMNS) for name in ("orders", "lines")))
 
 ARRIVED = tuple(Arrival((topic,), version, 10) for topic, version in (("a", 2), ("b", 2), ("a", 4), ("b", 5), ("c", 7)))
-NEWS = News(8, {"a": 1, "b": 1, "c": BEGINNING}, 50, frozenset({"p"}), ARRIVED)
+NEWS = NewRecords(8, {"a": 1, "b": 1, "c": BEGINNING}, 50, frozenset({"p"}), ARRIVED)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_pieces_end_as_one_tick_does(exact: SparkSession, tmp_path: Path, monkey
     whole, parted = (lake(exact, tmp_path / each) for each in "wp")
     compacted = lake(exact, tmp_path / "c", delta=True)
     once = silver.refine(exact, whole)
-    monkeypatch.setattr(tuning, "MOST_RECORDS", 0)
-    pieces = list(silver.refined(exact, parted, lambda: True))
+    monkeypatch.setattr(tuning, "MAX_TICK_BYTES", 0)
+    pieces = list(silver.refine_pieces(exact, parted, lambda: True))
     assert {each.table for each in pieces} == {"s/shop.orders"}  # the run ended behind its first piece
     pieces += silver.refine(exact, parted)
     assert len([each for each in once if each.table == "s/shop.orders"]) == 1
@@ -117,7 +117,7 @@ def test_a_table_that_stopped_is_left_alone_by_later_pieces(
     exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is told of once, the others reach the end, and the next run takes it up from where it stood."""
-    monkeypatch.setattr(tuning, "MOST_RECORDS", 0)
+    monkeypatch.setattr(tuning, "MAX_TICK_BYTES", 0)
     monkeypatch.setattr(dead_letters, "_COUNTED_FROM", 1)
     strict = replace(lake(exact, tmp_path / "l"), dead_letter_share=0.0)
     accounts = silver.refine(exact, strict)

@@ -30,14 +30,14 @@ from replicator.protocols import Difference
 from replicator.sinks.memory import MemorySink
 from replicator.sinks.memory_outlet import MemoryOutlet
 from replicator.spec import Applied, Column, Declaration, Feed, Model, ModelColumn, Progress, SourceSpec, Table, Target
-from replicator.stages import continuous, pipeline, repeated, tuning
-from replicator.stages.canonical import Offer
-from replicator.stages.lines import Line
+from replicator.stages import continuous, pipeline, report_throttle, tuning
+from replicator.stages.canonical import FeedContext
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick import cut
-from replicator.stages.tick.cut import Standing
+from replicator.stages.run_report import ReportLine
+from replicator.stages.tick import transaction_cut
+from replicator.stages.tick.transaction_cut import CutState
 from tests.builders import SILVER, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark
@@ -64,14 +64,14 @@ def test_gold_without_silver_wakes_by_what_another_process_writes_there(spark: S
         rows = made(small, [(number, number, "x", f"{number:02}", False, None, 1, "upsert")], f"{SILVER}, _op STRING")
         tables.put(rows.withMetadata("k", {"key": 0, "name": "k"}), silver, Progress("bronze", number))
 
-    whole = Standing("bronze")
+    whole = CutState("bronze")
     acts = [
         lambda: commit(1),
         lambda: (commit(2), control.put(lake.cut("s"), replace(whole, behind=None).value())),
         lambda: control.put(lake.cut("s"), whole.value()),
         stop.set,
     ]
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
     looks = 0
 
     def between() -> None:
@@ -93,7 +93,7 @@ def test_gold_without_silver_wakes_by_what_another_process_writes_there(spark: S
         ("publish", 1, False),
     ]
     assert sorted(sink.tables["m"]) == [(1,), (2,)]
-    assert cut.shown(control, lake, "s") == whole
+    assert transaction_cut.load_consistent(control, lake, "s") == whole
 
 
 def test_feeds_by_themselves_wake_by_the_tables_that_they_send(spark: SparkSession) -> None:
@@ -102,8 +102,8 @@ def test_feeds_by_themselves_wake_by_the_tables_that_they_send(spark: SparkSessi
     lake, stop, number = Lake("memory"), Event(), 0
     at = Warehouse(tables, tables, control, lake)
     feed = Feed("people", "t", "m", bootstrap_servers="memory")
-    offer = Offer((feed,), {"people": outlet}, {"m": ("k",)}, {}, at)
-    lines: list[Line] = []
+    offer = FeedContext((feed,), {"people": outlet}, {"m": ("k",)}, {}, at)
+    lines: list[ReportLine] = []
 
     def between() -> None:
         nonlocal number
@@ -136,9 +136,9 @@ def test_a_target_or_a_topic_out_of_reach_keeps_nothing_from_feeds(spark: SparkS
     tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
     here = Feed("here", "t", "m", bootstrap_servers="memory")
     feeds = (replace(here, name="later", topic="missing"), here)
-    offer = Offer(feeds, dict.fromkeys(("here", "later"), outlet), {"m": ("k",)}, {}, at)
+    offer = FeedContext(feeds, dict.fromkeys(("here", "later"), outlet), {"m": ("k",)}, {}, at)
     made_of = Pipeline((), (), (), at, (MODEL,), {"warehouse": Away()}, offer)
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
     pipeline.run_once(small, made_of, ("publish", "canonical"), lines.append)
     assert [(line.stage, line.table, line.applied, type(line.error)) for line in lines] == [
         ("publish", "warehouse", 0, Unreachable),
@@ -191,7 +191,7 @@ def test_a_target_or_a_lake_that_came_back_is_no_error_of_a_run_that_goes_on(spa
     tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
     made_of = Pipeline((), (), (), at, (MODEL,), {"warehouse": sink})
     tables.is_silent = True
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
     continuous.run_continuously(
         small, made_of, ("publish",), lines.append, stop, lambda: stop.set() if sink.tables else None
     )
@@ -222,9 +222,9 @@ def test_a_target_that_stays_away_is_told_of_once_in_a_while(
                 raise LoginRefused("the database does not exist", where=model.name)
             return super().progress(model)
 
-    monkeypatch.setattr(repeated, "_SILENT_SECONDS", seconds)
+    monkeypatch.setattr(report_throttle, "_SILENT_SECONDS", seconds)
     small, tables, control, sink = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), Away()
-    lake, stop, lines = Lake("memory"), Event(), list[Line]()
+    lake, stop, lines = Lake("memory"), Event(), list[ReportLine]()
     rows = made(small, [(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
     tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
     made_of = Pipeline((), (), (), Warehouse(tables, tables, control, lake), (MODEL,), {"warehouse": sink})
@@ -254,7 +254,7 @@ def test_what_a_target_refuses_is_tried_again_without_news(
     rows = made(small, [(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
     tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
     made_of = Pipeline((), (), (), Warehouse(tables, tables, control, lake), (MODEL,), {"warehouse": sink})
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
 
     def between() -> None:
         if sink.tables or time.monotonic() > ends:
@@ -306,7 +306,7 @@ def test_a_table_that_a_full_disk_stopped_is_tried_again_without_news(
     made_of = Pipeline((), (), (at,), Warehouse(tables, tables, control, lake), (model,), {"warehouse": sink})
     told = envelope("c", {"k": 1, "a": 2}, table="shop.t", pos=4)
     tables.append(bronze(exact, [record("s.shop.t", 1, {"k": 1}, told)]), lake.bronze("s"), None)
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
 
     def between() -> None:
         if sink.tables or time.monotonic() > ends:
@@ -337,7 +337,7 @@ def test_a_model_whose_sql_is_wrong_is_computed_again_with_news_alone(
     lake, stop, looks = Lake("memory"), Event(), count(1)
     silver, model = lake.silver("s", "db.t", ("k",)), replace(MODEL, sql=sql, target=None)
     made_of = Pipeline((), (), (), Warehouse(tables, tables, control, lake), (model,), {})
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
 
     def commit(version: int) -> None:
         rows = made(small, [(1, 0, "x", f"{version:02}", False, None, 1, "upsert")], f"{SILVER}, _op STRING")
@@ -378,7 +378,7 @@ def test_a_source_that_a_full_disk_stopped_is_told_of_when_it_goes_on(
     made_of = Pipeline((), (), (at,), Warehouse(tables, tables, control, lake), (), {})
     told = envelope("c", {"k": 1, "a": 2}, table="shop.t", pos=4)
     tables.append(bronze(exact, [record("s.shop.t", 1, {"k": 1}, told)]), lake.bronze("s"), None)
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
 
     def between() -> None:
         if any(line.applied for line in lines) or time.monotonic() > ends:
@@ -441,7 +441,7 @@ def test_silver_goes_on_while_publish_is_at_work_and_gold_does_not(spark: SparkS
         tables.append(bronze(exact, records), lake.bronze("s"), None)
 
     arrive(1)
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
 
     def between() -> None:
         if sink.is_at_work.is_set() and len(tables.read(exact, lake.bronze("s")).collect()) == 1:
@@ -468,7 +468,7 @@ def test_silver_of_a_lake_without_bronze_says_so(spark: SparkSession) -> None:
     tables, control, lake = MemoryFormat(), MemoryControl(), Lake("memory")
     at = Refinement(SourceSpec("s", ".*"), tables, tables, control, lake)
     made_of = Pipeline((), (), (at,), Warehouse(tables, tables, control, lake), (), {})
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
     pipeline.run_once(spark, made_of, ("bronze", "silver"), lines.append)
     assert lines == []
     pipeline.run_once(spark, made_of, ("silver",), lines.append)

@@ -112,7 +112,7 @@ def positions(session: Any, rows: list[tuple[str, int, bool, dict[str, Any]]]) -
     parsed = records.withColumn("source", F.from_json("source", SOURCE_FIELDS)).withColumn(
         "epoch", F.lit(position.FIRST_EPOCH)
     )
-    return parsed.withColumn("own", position.position(F.col("source"), F.col("s")))
+    return parsed.withColumn("own", position.build(F.col("source"), F.col("s")))
 
 
 def test_the_worked_examples_of_the_order_hold(exact: SparkSession) -> None:
@@ -205,7 +205,7 @@ def test_text_order_is_numeric_order(exact: SparkSession) -> None:
 def test_the_sources_time_takes_the_place_of_a_position(exact: SparkSession) -> None:
     """Q9 and the last line of L4: the time, then the offset; without a time there is no order."""
     rows = made(exact, [(1795177529245, 9), (None, 10)], "ts BIGINT, offset BIGINT")
-    found = rows.select(position.seq(position.by_time(F.col("ts")), F.col("offset")).alias("seq")).collect()
+    found = rows.select(position.seq(position.from_timestamp(F.col("ts")), F.col("offset")).alias("seq")).collect()
     expected = "0000 0000000001a1f8eb3f9d 0000000000000000 0000000000000009".replace(" ", "")
     assert [row["seq"] for row in found] == [expected, None]
 

@@ -10,15 +10,15 @@ from unittest.mock import sentinel
 import pytest
 from psycopg2 import errorcodes
 
-from replicator.config import memberkeys, servedtypes
+from replicator.config import memberkeys, postgrestypes
 from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Difference
-from replicator.sinks.order import referenced_first
-from replicator.sinks.postgres import Backoff, PostgresConnection, copytext, nobodys
+from replicator.sinks.dependency_order import referenced_first
+from replicator.sinks.postgres import Backoff, PostgresConnection, copytext, impossible_deletes
 from replicator.sinks.postgres.ddl import target_of
 from replicator.sinks.postgres.retry import is_retryable
 from replicator.sinks.postgres.types import _TYPES, parse_type
-from replicator.spec import Model, ModelColumn, Progress, Target, waiting
+from replicator.spec import Model, ModelColumn, Progress, Target, blocked_models
 
 
 def difference(name: str, *references: str) -> Difference:
@@ -116,8 +116,8 @@ def test_referenced_models_come_first_and_waiting_is_transitive() -> None:
     models = [each.model for each in ordered]
     names = [each.name for each in models]
     assert names.index("a") < names.index("b") < names.index("c")
-    assert waiting(reversed(models), ["a"]) == {"b": "a", "c": "b"}
-    assert waiting(models, ["d"]) == {}
+    assert blocked_models(reversed(models), ["a"]) == {"b": "a", "c": "b"}
+    assert blocked_models(models, ["d"]) == {}
 
 
 def test_a_circle_and_a_model_twice_are_refused() -> None:
@@ -176,10 +176,10 @@ def test_what_is_no_known_type_is_refused(written: str) -> None:
 @pytest.mark.parametrize("ending", ["", "[]"])
 def test_every_type_that_a_model_may_declare_is_known(ending: str) -> None:
     """What ``validate`` lets pass can be made in Postgres, and what can be made there passes."""
-    assert set(_TYPES) == servedtypes._POSTGRES_TYPES
-    kinds = [f"{kind}{ending}" for kind in servedtypes._POSTGRES_TYPES]
+    assert set(_TYPES) == postgrestypes._POSTGRES_TYPES
+    kinds = [f"{kind}{ending}" for kind in postgrestypes._POSTGRES_TYPES]
     kinds += [f"{kind}{ending}" for kind in ("varchar(9)", "numeric(10, 2)", "timestamp(3) with time zone", "time(0)")]
-    assert [servedtypes._postgres_type(kind) for kind in kinds] == kinds
+    assert [postgrestypes._check_type(kind) for kind in kinds] == kinds
     assert all(str(parse_type(kind)).endswith(ending) for kind in kinds)
 
 
@@ -192,7 +192,7 @@ def test_every_type_that_a_model_may_declare_is_known(ending: str) -> None:
 def test_a_type_that_postgres_lacks_is_refused_before_anything_runs(kind: str) -> None:
     """By ``validate``, and not by the first publication."""
     with pytest.raises(ValueError, match="no Postgres type"):
-        servedtypes._postgres_type(kind)
+        postgrestypes._check_type(kind)
 
 
 @pytest.mark.parametrize(
@@ -266,23 +266,23 @@ def test_the_value_that_a_server_cannot_read_is_found_by_its_place(
     lines: bytes, encoding: str, place: int | None
 ) -> None:
     """U+0000, a character that the server's encoding lacks, bytes that are no text; of several the first."""
-    assert copytext.unreadable(memoryview(lines), copytext.codec(encoding)) == place
+    assert copytext.find_unreadable(memoryview(lines), copytext.codec(encoding)) == place
 
 
 def test_of_lines_that_a_server_cannot_read_those_of_deletes_alone_are_left_out() -> None:
     """Such a key is in no table of it; what is to be there is told instead."""
     told = "1\t\\N\tupsert\n2\t名\tdelete\n3\tZoë\tdelete\n4\t名\tupsert\n5\tdelete\tdelete\n".encode()
     left = "1\t\\N\tupsert\n3\tZoë\tdelete\n4\t名\tupsert\n5\tdelete\tdelete\n".encode()
-    assert nobodys.left_out(memoryview(told), copytext.codec("LATIN1")) == left
-    assert nobodys.left_out(told, copytext.codec("UTF8")) == told
-    assert nobodys.left_out(b"2\ta\0b\tdelete\n", copytext.codec("UTF8")) == b""
+    assert impossible_deletes.drop_unreadable(memoryview(told), copytext.codec("LATIN1")) == left
+    assert impossible_deletes.drop_unreadable(told, copytext.codec("UTF8")) == told
+    assert impossible_deletes.drop_unreadable(b"2\ta\0b\tdelete\n", copytext.codec("UTF8")) == b""
 
 
 @pytest.mark.parametrize("sizes", [[], [7], [300_000] * 9, [3 << 20, 5], [1 << 20] * 2])
 def test_lines_go_to_the_server_in_pieces_of_a_mebibyte(sizes: list[int]) -> None:
     """Each line once, in its place; only the last piece is smaller."""
     lines = [memoryview(bytes([number]) * (size - 1) + b"\n") for number, size in enumerate(sizes)]
-    sent = list(copytext.pieces(lines))
+    sent = list(copytext.chunks(lines))
     assert b"".join(sent) == b"".join(lines)
     assert all(len(piece) >= 1 << 20 for piece in sent[:-1])
     assert len(sent) <= sum(sizes) // (1 << 20) + 1

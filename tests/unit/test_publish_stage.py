@@ -21,8 +21,8 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory import MemorySink
 from replicator.spec import Applied, Model, ModelColumn, Progress, Target
-from replicator.stages.lines import of_publish
-from replicator.stages.publish import Published, _parted, publish
+from replicator.stages.publish import PublishResult, _repartition, publish
+from replicator.stages.run_report import of_publish
 from tests.builders import made
 
 pytestmark = pytest.mark.spark
@@ -51,7 +51,7 @@ class World:
         table = self.lake.gold(of.name, of.key)
         self.gold.put(made(self.spark, typed, COLUMNS), table, Progress("silver", self.written))
 
-    def publish(self, *models: Model) -> list[Published]:
+    def publish(self, *models: Model) -> list[PublishResult]:
         return publish(self.spark, models, self.gold, self.lake, self.sink)
 
     def served(self, of: Model) -> list[tuple[Any, ...]]:
@@ -200,7 +200,7 @@ def test_rows_travel_in_as_many_tasks_as_the_drivers_memory_wants(
 ) -> None:
     """By their count, and where they are wide by their bytes; a few rows stay in one."""
     rows = world.spark.range(10).coalesce(1)
-    assert _parted(rows, count, size).rdd.getNumPartitions() == tasks
+    assert _repartition(rows, count, size).rdd.getNumPartitions() == tasks
 
 
 def test_a_model_that_no_target_can_have_stops_alone(world: World) -> None:

@@ -19,7 +19,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import dead_letters, purge, retry
-from replicator.operate.rebuild import How, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
 from replicator.spec import Arrival, Column, Declaration, SourceSpec, Table
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
@@ -73,7 +73,7 @@ class World:
 
     def letters(self) -> dict[int, str]:
         """The reason of each dead letter, by offset."""
-        rows = dead_letters.letters(self.spark, self.at).collect()
+        rows = dead_letters.load_letters(self.spark, self.at).collect()
         return {row["offset"]: row["reason"] for row in rows}
 
 
@@ -124,7 +124,7 @@ def test_old_deletes_go_and_nothing_brings_them_back(exact: SparkSession, tmp_pa
     world.take(change(24, "u", 2, 46, at=43, t="from before the delete"))
     assert world.rows()[2] == (9, None, False, True)
     assert 1 not in world.rows()
-    retry.retry(exact, world.at, dead_letters.Choice())
+    retry.retry(exact, world.at, dead_letters.LetterFilter())
     assert world.letters() == {20: "below_purge_horizon"}
     assert 1 not in world.rows()
 
@@ -241,7 +241,7 @@ def test_a_rebuild_finds_no_loss_in_what_a_purge_made_unknown(exact: Any, tmp_pa
     )
     world.purge()
     world.take(change(6, "c", 1, 1, at=200, v=9, t=UNSENT))
-    assert rebuild(exact, world.at, "shop.orders", How()).gone == 0
+    assert rebuild(exact, world.at, "shop.orders", RebuildOptions()).gone == 0
 
 
 def row(offset: int, key: int, days: float, partition: int, *, deleted: bool = False, t: str = "x") -> Record:
@@ -278,7 +278,7 @@ def test_a_horizon_goes_with_the_order_that_it_is_of(exact: SparkSession, tmp_pa
     world.declare(sequence_by="source.ts_ms")
     with pytest.raises(TableStopped, match="its rows were ordered by position"):
         world.purge()
-    assert rebuild(exact, world.at, "shop.orders", How(accept_gap=True)).added == 2
+    assert rebuild(exact, world.at, "shop.orders", RebuildOptions(accept_gap=True)).added == 2
     assert world.control.get(world.at.lake.horizon("s", "shop.orders")) is None
     assert world.take(change(30, "c", 6, 1)) == {"applied": 1, "superseded": 0, "dead": 0}
     assert world.purge() == (3, 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from replicator.catalog import extras
-from replicator.catalog.question import Question, asked
+from replicator.catalog.sql_query import SqlQuery, transpile
 from replicator.config import queryfile
 from replicator.errors import ConfigError
 from replicator.protocols.engine import Dialect
@@ -22,25 +22,25 @@ def test_the_head_of_a_file_tells_what_the_query_is(tmp_path: Path) -> None:
     text = "\n-- Rows of t.\n-- More of it.\n--  Dialect: Athena\nSELECT 1 -- dialect: no\n"
     (tmp_path / "t.sql").write_text(text)
     (tmp_path / "u.sql").write_text("SELECT 2")
-    first, second = queryfile.queries(tmp_path)
+    first, second = queryfile.load_queries(tmp_path)
     assert (first.name, first.description, first.dialect, first.text) == ("t", "Rows of t.", "athena", text)
     assert (second.description, second.dialect) == ("", None)
-    assert queryfile.query(tmp_path, "t") == first
+    assert queryfile.load_query(tmp_path, "t") == first
 
 
 def test_what_an_editor_left_is_no_query_and_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     """Emacs keeps a link that leads nowhere beside a file that is being changed; both ended `sql --list` with 1."""
     (tmp_path / ".#t.sql").symlink_to("somebody@host.4711")
-    assert queryfile.queries(tmp_path) == ()
+    assert queryfile.load_queries(tmp_path) == ()
     (tmp_path / "t.sql").mkdir()
     with pytest.raises(ConfigError, match=r"t\.sql cannot be read: Is a directory"):
-        queryfile.queries(tmp_path)
+        queryfile.load_queries(tmp_path)
 
 
 def test_what_some_editors_begin_a_file_with_is_no_part_of_it(tmp_path: Path) -> None:
     """Behind a byte order mark neither the description nor the dialect would be seen, nor would the query be one."""
     (tmp_path / "t.sql").write_text("\ufeff-- dialect: duckdb\nSELECT 1", encoding="utf-8")
-    found = queryfile.query(tmp_path, "t")
+    found = queryfile.load_query(tmp_path, "t")
     assert (found.dialect, found.text) == ("duckdb", "-- dialect: duckdb\nSELECT 1")
 
 
@@ -56,7 +56,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, content: bytes | str,
     """A dialect or a query that there is not, with the nearest one."""
     (tmp_path / "t.sql").write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigError, match=told):
-        queryfile.query(tmp_path, name)
+        queryfile.load_query(tmp_path, name)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -64,9 +64,9 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, content: bytes | str,
 def test_every_shipped_query_is_one_for_every_engine(path: Path, engine: Dialect) -> None:
     """It tells what it is for, and can be said in each dialect."""
     pytest.importorskip("sqlglot")
-    saved = queryfile.query(path.parent, path.stem)
+    saved = queryfile.load_query(path.parent, path.stem)
     assert saved.description
-    assert asked(Question(saved.text, saved.dialect or engine), engine, {})
+    assert transpile(SqlQuery(saved.text, saved.dialect or engine), engine, {})
 
 
 def test_a_library_that_is_not_there_is_named_with_its_extra() -> None:

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from replicator.operate.verify.ranges import Ranges, Span, found, sentences
-from replicator.transforms.equality import ranges
+from replicator.operate.verify.ranges import Ranges, Span, build, describe
+from replicator.transforms.comparison import ranges
 from tests.builders import made
 
 DENSE = tuple(range(1000, 3000))
@@ -43,7 +43,7 @@ def test_what_differs_is_told_between_which_keys() -> None:
     """By range, and of one key without an end."""
     told = Ranges("order_x20_id", DENSE).spans([1001, 1003, 2999])
     assert told == (Span(1001, 1003, 2), Span(2999, 2999, 1))
-    assert sentences("order_x20_id", told) == ("order id 1001 to 1003: 2 keys", "order id 2999: 1 key")
+    assert describe("order_x20_id", told) == ("order id 1001 to 1003: 2 keys", "order id 2999: 1 key")
     assert len(Ranges("k", DENSE).narrowed([1001, 1003, 2999]).intervals or ()) == 2
     assert (Ranges("k", DENSE).intervals, Ranges().intervals) == (None, None)
 
@@ -62,9 +62,9 @@ def test_spark_and_python_agree_on_every_value(exact: SparkSession, kind: str, v
     """The range of each, and whether a sample looks at it: texts go by their bytes."""
     part = Ranges("k", tuple(sorted(values)), 0.25)
     assert part.intervals is not None
-    number, within = part.number().alias("at"), ranges.within(F.col("k"), part.intervals).alias("within")
+    number, within = part.number().alias("at"), ranges.in_intervals(F.col("k"), part.intervals).alias("within")
     for row in made(exact, [(value,) for value in values], f"k {kind}").select("k", number, within).collect():
-        assert row["at"] == ranges.number_of(row["k"], part.bounds)
+        assert row["at"] == ranges.range_number_of(row["k"], part.bounds)
         expected = any((a is None or row["k"] > a) and (b is None or row["k"] <= b) for a, b in part.intervals)
         assert row["within"] == expected
 
@@ -73,8 +73,8 @@ def test_spark_and_python_agree_on_every_value(exact: SparkSession, kind: str, v
 def test_the_column_that_tells_keys_apart_makes_the_ranges(exact: SparkSession) -> None:
     """Not the first one where that has few values; none of a type without a common order, nor a sample that is none."""
     rows = exact.sql("SELECT id % 3 AS tenant, id, encode(CAST(id AS STRING), 'UTF-8') AS raw FROM range(500)")
-    assert found(rows, ["tenant", "id"], 0.2).column == "id"
-    assert found(rows, ["raw"], 1.0) == Ranges()
-    assert found(rows, ["tenant"], 1.0).column == "tenant"
-    assert found(rows, ["tenant"], 0.2) == Ranges()
-    assert found(rows.limit(0), ["id"], 1.0) == Ranges()
+    assert build(rows, ["tenant", "id"], 0.2).column == "id"
+    assert build(rows, ["raw"], 1.0) == Ranges()
+    assert build(rows, ["tenant"], 1.0).column == "tenant"
+    assert build(rows, ["tenant"], 0.2) == Ranges()
+    assert build(rows.limit(0), ["id"], 1.0) == Ranges()

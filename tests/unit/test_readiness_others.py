@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from replicator.config.tablekeys import TableKeys, refuse_strange
-from replicator.databases.readiness import asking, binlog, oracle, sqlserver
+from replicator.config.tablekeys import TableKeys, refuse_undeclared_columns
+from replicator.databases.readiness import binlog, oracle, preflight, sqlserver
 from replicator.spec import Connector, Login
 
 MARIADB = Connector(
@@ -50,7 +50,7 @@ def bad(found: Any) -> list[tuple[str, str, str]]:
 
 def test_a_binlog_at_which_all_is_well_has_nothing_to_mend() -> None:
     """Databases that are not captured are not looked at."""
-    assert bad(binlog.judge(of_mariadb(), MARIADB)) == []
+    assert bad(binlog.evaluate(of_mariadb(), MARIADB)) == []
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_one_fault_of_a_binlog_is_one_finding_with_its_mend(
     variables: dict[str, str], changed: dict[str, Any], level: str, what: str, fix: str
 ) -> None:
     """Each alone, and nothing else is said beside it."""
-    [found] = bad(binlog.judge(of_mariadb(variables, **changed), MARIADB))
+    [found] = bad(binlog.evaluate(of_mariadb(variables, **changed), MARIADB))
     assert found[:2] == (level, what)
     assert fix in found[2]
 
@@ -93,43 +93,43 @@ def test_an_unsigned_number_that_comes_as_a_signed_one_is_told(config: dict[str,
     is advised is valid beside what a table's entry says of other columns.
     """
     told = of_mariadb(unsigned=[{"name": "shop.orders", "col": "id"}])
-    found = bad(binlog.judge(told, replace(MARIADB, config=config)))
+    found = bad(binlog.evaluate(told, replace(MARIADB, config=config)))
     assert [(level, what) for level, what, _ in found] == [(level, "type") for level in levels]
     assert all("{id: {type: bigint, unsigned: true}}" in fix for _, _, fix in found)
     for _, _, fix in found:
         entry = yaml.safe_load(fix.partition(" -- ")[0])
         others = {"keys": ["tenant", "id"], "apply_as_deletes": "gone = 1", "transform": {"mask": ["email"]}}
         table = TableKeys.model_validate({**entry, **others})
-        refuse_strange("shop.orders", table, table)
+        refuse_undeclared_columns("shop.orders", table, table)
 
 
 def test_how_long_a_binlog_is_kept_is_mended_in_the_words_of_its_server() -> None:
     """An older one knows no seconds, and refuses what names them."""
     told = of_mariadb({"expire_logs_days": "1"})
     told["variables"] = [row for row in told["variables"] if row["variable_name"] != "binlog_expire_logs_seconds"]
-    assert bad(binlog.judge(told, MARIADB)) == [("advice", "retention", "SET GLOBAL expire_logs_days = 7;")]
+    assert bad(binlog.evaluate(told, MARIADB)) == [("advice", "retention", "SET GLOBAL expire_logs_days = 7;")]
 
 
 def test_databases_are_named_by_patterns_as_the_connector_takes_them() -> None:
     """`database.include.list` has regular expressions: without them no table was looked at, and all seemed well."""
     by_pattern = replace(MARIADB, databases=("sho.*",), tables=())
-    found = binlog.judge(of_mariadb(tables=[{"name": "Shop.x", "engine": "MyISAM", "key_count": 0}]), by_pattern)
+    found = binlog.evaluate(of_mariadb(tables=[{"name": "Shop.x", "engine": "MyISAM", "key_count": 0}]), by_pattern)
     assert [what for _, what, _ in bad(found)] == ["key", "engine"]
 
 
 def test_rights_of_a_binlog_reader_are_told_both_ways() -> None:
     """Too few with the GRANT, too many with the REVOKE; SELECT on what is captured is enough."""
     few = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED if each != "RELOAD"]
-    assert bad(binlog.judge(of_mariadb(privileges=few), MARIADB)) == [
+    assert bad(binlog.evaluate(of_mariadb(privileges=few), MARIADB)) == [
         ("mend", "grants", f"GRANT RELOAD ON *.* TO {DBZ};")
     ]
     many = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in (*NEEDED, "SUPER", "DROP")]
-    assert bad(binlog.judge(of_mariadb(privileges=many), MARIADB)) == [
+    assert bad(binlog.evaluate(of_mariadb(privileges=many), MARIADB)) == [
         ("advice", "grants", f"REVOKE DROP, SUPER ON *.* FROM {DBZ};")
     ]
     narrow = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED if each != "SELECT"]
     narrow.append({"grantee": DBZ, "privilege": "SELECT", "scope": "shop"})
-    assert bad(binlog.judge(of_mariadb(privileges=narrow), MARIADB)) == []
+    assert bad(binlog.evaluate(of_mariadb(privileges=narrow), MARIADB)) == []
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_right_for_databases_names_them_by_a_pattern(scope: str, is_enough: bo
     rights = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED if each != "SELECT"]
     rights += [{"grantee": DBZ, "privilege": each, "scope": scope} for each in ("SELECT", "INSERT")]
     tables = [{"name": f"my_shop.{each}", "engine": "InnoDB", "key_count": 1} for each in ("orders", "signals")]
-    found = bad(binlog.judge(of_mariadb(tables=tables, privileges=rights), connector))
+    found = bad(binlog.evaluate(of_mariadb(tables=tables, privileges=rights), connector))
     assert [what for _, what, _ in found] == ([] if is_enough else ["grants", "signals"])
 
 
@@ -152,12 +152,12 @@ def test_a_signal_table_into_which_a_binlog_reader_may_not_insert_is_told(scope:
     shop = replace(MARIADB, signals="shop.signals", tables=("shop.orders",))
     told = of_mariadb()
     told["tables"].append({"name": "shop.signals", "engine": "InnoDB", "key_count": 1})
-    assert bad(binlog.judge(told, shop)) == [("mend", "signals", f"GRANT INSERT ON `shop`.`signals` TO {DBZ};")]
-    assert bad(binlog.judge(told, replace(shop, config={"read.only": "true"}))) == []
+    assert bad(binlog.evaluate(told, shop)) == [("mend", "signals", f"GRANT INSERT ON `shop`.`signals` TO {DBZ};")]
+    assert bad(binlog.evaluate(told, replace(shop, config={"read.only": "true"}))) == []
     told["privileges"].append({"grantee": DBZ, "privilege": "INSERT", "scope": scope})
-    assert [what for _, what, _ in bad(binlog.judge(told, shop))] == (["grants"] if scope == "*" else [])
+    assert [what for _, what, _ in bad(binlog.evaluate(told, shop))] == (["grants"] if scope == "*" else [])
     told["tables"].pop()
-    assert ("mend", "signals") in [each[:2] for each in bad(binlog.judge(told, shop))]
+    assert ("mend", "signals") in [each[:2] for each in bad(binlog.evaluate(told, shop))]
 
 
 SQLSERVER = Connector(
@@ -197,7 +197,7 @@ ENABLE = (
 
 def test_a_sql_server_at_which_all_is_well_has_nothing_to_mend() -> None:
     """Agent, database, tables and rights are told as ok."""
-    found = sqlserver.judge(of_sqlserver(), SQLSERVER)
+    found = sqlserver.evaluate(of_sqlserver(), SQLSERVER)
     assert bad(found) == []
     assert {each.what for each in found} == {"SQL Server Agent", "CDC", "table", "grants"}
 
@@ -242,7 +242,7 @@ def test_one_fault_of_a_sql_server_is_one_finding_with_its_mend(
     changed: dict[str, Any], level: str, what: str, fix: str
 ) -> None:
     """Each alone, and nothing else is said beside it."""
-    [found] = bad(sqlserver.judge(of_sqlserver(**changed), SQLSERVER))
+    [found] = bad(sqlserver.evaluate(of_sqlserver(**changed), SQLSERVER))
     assert found[:2] == (level, what)
     assert fix in found[2]
 
@@ -270,7 +270,7 @@ def test_a_further_capture_instance_can_be_made_as_printed(own: list[dict[str, A
     told = of_sqlserver(
         rights_testDB=[{"held": "db_datareader"}, {"held": "readers"}], instances_testDB=[*own, PRODUCT]
     )
-    [found] = bad(sqlserver.judge(told, SQLSERVER))
+    [found] = bad(sqlserver.evaluate(told, SQLSERVER))
     assert found[:2] == ("mend", "capture instance")
     assert fix in found[2]
 
@@ -280,9 +280,9 @@ def test_of_two_capture_instances_the_older_one_is_disabled() -> None:
     the order in which they were made.
     """
     older, newer = instance(instance="first"), instance(instance="a second")
-    [found] = bad(sqlserver.judge(of_sqlserver(instances_testDB=[older, newer, PRODUCT]), SQLSERVER))
+    [found] = bad(sqlserver.evaluate(of_sqlserver(instances_testDB=[older, newer, PRODUCT]), SQLSERVER))
     assert "@capture_instance = N'first';" in found[2]
-    assert asking.questions(SQLSERVER)["instances testDB"].rstrip().endswith("ORDER BY c.create_date")
+    assert preflight.queries(SQLSERVER)["instances testDB"].rstrip().endswith("ORDER BY c.create_date")
 
 
 def test_a_sysadmin_needs_no_role_to_read_changes() -> None:
@@ -290,20 +290,20 @@ def test_a_sysadmin_needs_no_role_to_read_changes() -> None:
     told = of_sqlserver(
         server=[{"edition": 3, "sysadmin": 1}], rights_testDB=[], instances_testDB=[instance(role="readers"), PRODUCT]
     )
-    assert [each[:2] for each in bad(sqlserver.judge(told, SQLSERVER))] == [("advice", "grants")]
+    assert [each[:2] for each in bad(sqlserver.evaluate(told, SQLSERVER))] == [("advice", "grants")]
 
 
 def test_a_table_without_a_key_is_enabled_without_net_changes() -> None:
     """They need a key or a unique index; an Azure SQL database has no Agent."""
     told = of_sqlserver({"tracked": False, "keyed": 0}, server=[{"edition": 5, "sysadmin": 0}], agent=[])
-    key, cdc = bad(sqlserver.judge(told, SQLSERVER))
+    key, cdc = bad(sqlserver.evaluate(told, SQLSERVER))
     assert (key[1], cdc[1]) == ("key", "CDC")
     assert f"{ENABLE} = 0;" in cdc[2]
 
 
 def test_every_database_of_a_sql_server_is_asked_by_its_name() -> None:
     """Names are quoted as brackets and texts want it; everything about the user is an argument."""
-    asked = asking.questions(replace(SQLSERVER, databases=("a]b", "c'd")))
+    asked = preflight.queries(replace(SQLSERVER, databases=("a]b", "c'd")))
     assert "[a]]b].sys.tables" in asked["tables a]b"]
     assert "N'c''d'" in asked["rights c'd"]
     assert all("dbz" not in sql for sql in asked.values())
@@ -327,7 +327,7 @@ def of_oracle(**changed: Any) -> dict[str, Any]:
 
 def test_an_oracle_at_which_all_is_well_has_nothing_to_mend() -> None:
     """Tables that are not captured are not looked at."""
-    assert bad(oracle.judge(of_oracle(), ORACLE)) == []
+    assert bad(oracle.evaluate(of_oracle(), ORACLE)) == []
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_one_fault_of_an_oracle_is_one_finding_with_its_mend(
     changed: dict[str, Any], level: str, what: str, fix: str
 ) -> None:
     """Each alone, and nothing else is said beside it."""
-    [found] = bad(oracle.judge(of_oracle(**changed), ORACLE))
+    [found] = bad(oracle.evaluate(of_oracle(**changed), ORACLE))
     assert found[:2] == (level, what)
     assert fix in found[2]
 
@@ -368,11 +368,11 @@ def test_what_an_oracle_user_has_through_roles_it_does_not_lack() -> None:
     """CONNECT holds CREATE SESSION; a role of one's own may hold all, and is not to be revoked then."""
     own = [{"privilege": each, "is_role": 1} for each in ("C##CAPTURE", "CONNECT")]
     through = [{"privilege": each} for each in ("CONNECT", *oracle._NEEDED)]
-    assert bad(oracle.judge(of_oracle(privileges=own, through=through), ORACLE)) == []
-    [lacks] = bad(oracle.judge(of_oracle(privileges=own, through=through[:-1]), ORACLE))
+    assert bad(oracle.evaluate(of_oracle(privileges=own, through=through), ORACLE)) == []
+    [lacks] = bad(oracle.evaluate(of_oracle(privileges=own, through=through[:-1]), ORACLE))
     assert lacks[2].startswith("GRANT LOCK ANY TABLE TO c##dbz;")
     spare = [*own, *({"privilege": each, "is_role": 0} for each in oracle._NEEDED)]
-    assert [fix for _, _, fix in bad(oracle.judge(of_oracle(privileges=spare), ORACLE))] == [
+    assert [fix for _, _, fix in bad(oracle.evaluate(of_oracle(privileges=spare), ORACLE))] == [
         "REVOKE C##CAPTURE FROM c##dbz;"
     ]
 
@@ -380,21 +380,21 @@ def test_what_an_oracle_user_has_through_roles_it_does_not_lack() -> None:
 def test_an_oracle_that_logs_every_column_of_every_table_needs_no_log_group() -> None:
     """The whole database, or table by table."""
     whole = [{"log_mode": "ARCHIVELOG", "minimal": "YES", "whole": "YES"}]
-    assert bad(oracle.judge(of_oracle(database=whole, logged=[]), ORACLE)) == []
+    assert bad(oracle.evaluate(of_oracle(database=whole, logged=[]), ORACLE)) == []
 
 
 def test_a_user_that_only_kafka_connect_knows_is_the_one_that_asks() -> None:
     """``${env:X}`` is no name of an account."""
     login = Login("mariadb", "h", 3306, "looker")
-    assert asking.values(login, replace(MARIADB, user="${env:U}"))["user"] == "looker"
-    assert asking.values(login, MARIADB)["user"] == "dbz"
+    assert preflight.query_parameters(login, replace(MARIADB, user="${env:U}"))["user"] == "looker"
+    assert preflight.query_parameters(login, MARIADB)["user"] == "dbz"
 
 
 def test_a_question_is_given_the_values_that_it_names_and_no_other() -> None:
     """Oracle's client refuses a value that a statement does not name: `:user` is not named by `:username`."""
     login = Login("oracle", "h", 1521, "c##dbz")
-    told = asking.values(login, ORACLE)
-    for sql in oracle.QUESTIONS.values():
-        assert set(asking.arguments("oracle", sql, told)) == set(re.findall(r":(\w+)", sql))
-    assert asking.arguments("oracle", oracle.QUESTIONS["privileges"], told) == {"username": "c##dbz"}
-    assert asking.arguments("mariadb", binlog.QUESTIONS["privileges"], told) == {"user": "c##dbz"}
+    told = preflight.query_parameters(login, ORACLE)
+    for sql in oracle.QUERIES.values():
+        assert set(preflight.used_parameters("oracle", sql, told)) == set(re.findall(r":(\w+)", sql))
+    assert preflight.used_parameters("oracle", oracle.QUERIES["privileges"], told) == {"username": "c##dbz"}
+    assert preflight.used_parameters("mariadb", binlog.QUERIES["privileges"], told) == {"user": "c##dbz"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from replicator.databases.readiness.finding import size, takes
-from replicator.databases.readiness.postgresql import judge
+from replicator.databases.readiness.finding import format_bytes, is_captured
+from replicator.databases.readiness.postgresql import evaluate
 from replicator.spec import Connector
 
 CONNECTOR = Connector(
@@ -53,13 +53,19 @@ def answers(**changed: Any) -> dict[str, Any]:
 
 def bad(told: dict[str, Any], connector: Connector = CONNECTOR) -> list[tuple[str, str, str]]:
     """What is not ok: the level, what was looked at, and the fix."""
-    return [(each.level, each.what, each.fix) for each in judge(told, connector) if each.level != "ok"]
+    return [(each.level, each.what, each.fix) for each in evaluate(told, connector) if each.level != "ok"]
 
 
 def test_a_source_at_which_all_is_well_has_nothing_to_mend() -> None:
     """Everything is told as ok; a table that is not captured is not looked at."""
     assert bad(answers()) == []
-    assert {each.what for each in judge(answers(), CONNECTOR)} == {"wal_level", "slot", "publication", "role", "table"}
+    assert {each.what for each in evaluate(answers(), CONNECTOR)} == {
+        "wal_level",
+        "slot",
+        "publication",
+        "role",
+        "table",
+    }
 
 
 @pytest.mark.parametrize(
@@ -234,7 +240,7 @@ def test_a_full_house_of_slots_and_a_missing_heartbeat_are_told() -> None:
 def test_a_table_that_is_named_and_absent_is_told_a_pattern_is_not() -> None:
     """Only a whole name can be wrong."""
     named = Connector(**{**vars(CONNECTOR), "tables": ("sales.orders", "sales.odrers", "sales[.]x.*")})
-    [found] = [each for each in judge(answers(), named) if each.level != "ok"]
+    [found] = [each for each in evaluate(answers(), named) if each.level != "ok"]
     assert (found.what, found.table) == ("table", "sales.odrers")
 
 
@@ -251,10 +257,10 @@ def test_a_table_that_is_named_and_absent_is_told_a_pattern_is_not() -> None:
 )
 def test_tables_are_chosen_as_debezium_does(patterns: tuple[str, ...], table: str, taken: bool) -> None:
     """Whole names, in any case; what is no expression is a name."""
-    assert takes(Connector(**{**vars(CONNECTOR), "tables": patterns, "except_tables": ()}), table) is taken
+    assert is_captured(Connector(**{**vars(CONNECTOR), "tables": patterns, "except_tables": ()}), table) is taken
 
 
 @pytest.mark.parametrize(("count", "told"), [(0, "0 B"), (1023, "1023 B"), (1536, "2 kB"), (3 << 30, "3 GB")])
 def test_bytes_are_told_for_people(count: int, told: str) -> None:
     """With the unit that keeps them short."""
-    assert size(count) == told
+    assert format_bytes(count) == told

@@ -20,7 +20,7 @@ from replicator.config.feedfile import FeedKeys
 from replicator.config.modelfile import ModelKeys
 from replicator.config.settingkeys import Keys
 from replicator.config.sourcekeys import DeclareKeys, SourceKeys
-from replicator.debezium.short_forms import parse_logical
+from replicator.debezium.type_parser import parse_type
 from tests import readme
 
 MANUAL = ("README.md", "docs/tables.md", "docs/operate.md")
@@ -37,7 +37,7 @@ PLAIN = {"cat", "export", ".", "python", "aws", "docker"}
 def parses(words: list[str]) -> None:
     """Raises a usage error unless the words behind ``replicator`` are a verb and its flags."""
     name, *words = [word for word in words if word != "--debug"]
-    command: Any = verbs.loaded(name)
+    command: Any = verbs.load(name)
     while hasattr(command, "commands"):
         name, *words = words
         command = command.commands[name]
@@ -119,7 +119,7 @@ def test_every_yaml_that_a_page_shows_is_taken(page: str, text: str) -> None:
 
 def keys(kind: str) -> set[str]:
     """Every key of a kind of file, at any depth."""
-    schema = yamlschema.schema(kind)
+    schema = yamlschema.build(kind)
     return {key for part in (schema, *schema.get("$defs", {}).values()) for key in part.get("properties", {})}
 
 
@@ -178,7 +178,7 @@ def test_the_example_of_a_declaration_is_a_valid_one(tmp_path: Path) -> None:
     """Its table and types are understood."""
     path = tmp_path / "declare.yaml"
     path.write_text(readme.file("declare.yaml"), encoding="utf-8")
-    [declared] = sourcefile.declarations(path)
+    [declared] = sourcefile.load_declarations(path)
     assert (declared.table, len(declared.columns)) == ("sales.orders", 3)
 
 
@@ -186,14 +186,14 @@ def test_the_example_of_a_source_is_a_valid_one(tmp_path: Path) -> None:
     """The part of conf/sources that is shown for a new table."""
     path = tmp_path / "source.yaml"
     path.write_text(readme.file("conf/sources"), encoding="utf-8")
-    assert [declared.truncate for declared in sourcefile.declarations(path)] == ["fail"]
+    assert [declared.truncate for declared in sourcefile.load_declarations(path)] == ["fail"]
 
 
 def test_the_example_of_a_connector_is_a_valid_one(tmp_path: Path) -> None:
     """The source's file of "Connectors", whose password is a reference."""
     path = tmp_path / "source.yaml"
     path.write_text(readme.file("conf/sources/shop.yaml"), encoding="utf-8")
-    told = sourcefile.template(path).connector
+    told = sourcefile.load_declare_file(path).connector
     assert (told.kind, told.tables, told.slot) == ("postgresql", ("sales.orders", "sales.lines"), "shop")
 
 
@@ -203,7 +203,7 @@ def test_the_types_that_are_named_exist() -> None:
     types = set(re.findall(r"`([a-z_]+(?:\([\d,]+\))?)`", sentence)) - {"precise"}
     assert len(types) > 10
     for name in types:
-        parse_logical(name)
+        parse_type(name)
 
 
 def test_the_inputs_of_the_example_are_its_placeholders() -> None:

@@ -63,7 +63,7 @@ def test_a_shape_that_records_cannot_show_is_mended_by_a_declaration(name: str, 
 
 def test_a_reason_of_a_newer_release_is_told_by_its_name() -> None:
     """A lake may have been written by one."""
-    assert reasons.reason("from_the_future").meaning == "from_the_future"
+    assert reasons.describe("from_the_future").meaning == "from_the_future"
 
 
 RULES = {

@@ -19,16 +19,16 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import purge
-from replicator.operate.maintain import Keeper, clean
-from replicator.operate.rebuild import EQUAL, FINISHED, REPLACED, WRITTEN, How, Rebuilt, rebuild
-from replicator.operate.rebuild_all import Chosen, carry_out, chosen, rebuild_model
+from replicator.operate.maintain import LakeTables, drop_shadows
+from replicator.operate.rebuild import EQUAL, FINISHED, REPLACED, WRITTEN, RebuildOptions, RebuildResult, rebuild
+from replicator.operate.rebuild_all import Selection, carry_out, rebuild_model, resolve_selection
 from replicator.spec import Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
 from replicator.stages import gold, silver, twins
 from replicator.stages.account import Account
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from replicator.transforms.columns.layout import key_of
-from replicator.transforms.equality import compare, rebuilt
+from replicator.transforms.comparison import compare, rebuild_diff
 from tests.builders import SILVER, UNSENT, Record, bronze, envelope, made, record, states
 from tests.cli import said
 from tests.golden.cases import cases
@@ -72,9 +72,9 @@ class World:
         self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
         return silver.refine(self.spark, self.at)[0]
 
-    def rebuild(self, at: Refinement | None = None, **how: Any) -> Rebuilt:
+    def rebuild(self, at: Refinement | None = None, **how: Any) -> RebuildResult:
         """The table once more."""
-        return rebuild(self.spark, at or self.at, NAME, How(**how))
+        return rebuild(self.spark, at or self.at, NAME, RebuildOptions(**how))
 
     def rows(self) -> dict[Any, tuple[Any, ...]]:
         """Silver at rest: (v, t, _deleted) by id."""
@@ -94,7 +94,7 @@ class World:
 
     def leftovers(self) -> list[str]:
         """What a rebuild has left."""
-        keeper = Keeper(self.at.lake, self.format)
+        keeper = LakeTables(self.at.lake, self.format)
         rows = self.control.under(f"{self.folder}/_replicator/rebuild")
         return [*rows, *(table.location for table in keeper.shadows(self.spark))]
 
@@ -143,7 +143,7 @@ def test_a_rebuild_of_a_recorded_case_changes_nothing(exact: SparkSession, tmp_p
     for batch in (case.events[1::2], case.events[::2]):
         run.feed(list(batch))
     for table in case.expected:
-        done = rebuild(exact, run.at, table, How())
+        done = rebuild(exact, run.at, table, RebuildOptions())
         assert (done.verdict, done.named) == (EQUAL, ())
 
 
@@ -302,7 +302,7 @@ def test_a_column_that_the_table_lacks_comes_with_what_is_known_of_it(exact: Spa
     present = made(exact, [(1, 1, "10", False, {"a": "05"}, 1), (2, 2, "20", False, None, 1),
                            (3, None, "30", True, None, 1)], f"k INT, a INT, {ours}")  # fmt: skip
     other = made(exact, [(1, 7, "b", "10", False, {"b": "06"}, 1), (2, 8, "c", "21", False, None, 1)], SILVER)
-    found = rebuilt.patched(present, other, ["k"], ["b"])
+    found = rebuild_diff.patch_columns(present, other, ["k"], ["b"])
     assert found.columns == ["k", "a", "b", "_seq", "_deleted", "_column_seq", "_source_ts_ms"]
     assert states(found.collect()) == {
         1: (1, "b", "10", False, {"a": "05", "b": "06"}),
@@ -374,7 +374,7 @@ def test_whoever_is_killed_is_gone_on_with(exact: SparkSession, tmp_path: Path) 
         assert world.leftovers() == []
     with pytest.raises(Killed):
         world.rebuild(replace(world.at, silver=Dying(world.format, "apply", shadow, after=True)))
-    assert clean(exact, Keeper(world.at.lake, world.format)) == ["s.shop.orders"]
+    assert drop_shadows(exact, LakeTables(world.at.lake, world.format)) == ["s.shop.orders"]
     world.damage(v=99)
     assert world.rebuild().verdict == WRITTEN
 
@@ -401,31 +401,31 @@ def test_models_follow_their_columns_and_what_fails_does_not_stop_the_rest(exact
     assert [each.error for each in gold.refresh(exact, [wide], at)] == [None]
     narrow = replace(wide, sql="SELECT id, v FROM {o}")
     assert isinstance(gold.refresh(exact, [narrow], at)[0].error, SchemaRefused)
-    assert rebuild_model(exact, narrow, at, How(dry=True), {}).verdict == REPLACED
+    assert rebuild_model(exact, narrow, at, RebuildOptions(dry=True), {}).verdict == REPLACED
     world.declare(truncate="fail")
     world.format.append(
         bronze(exact, [record(ORDERS, 8, None, envelope("t", pos=80))]), world.at.lake.bronze("s"), None
     )
-    what = chosen(exact, [world.at], [narrow], None)
-    done = {each.table: each for each in carry_out(exact, what, at, How())}
+    what = resolve_selection(exact, [world.at], [narrow], None)
+    done = {each.table: each for each in carry_out(exact, what, at, RebuildOptions())}
     assert isinstance(done[f"s/{NAME}"].error, TableStopped)
     assert (done["m"].verdict, done["m"].columns) == (REPLACED, ("t: string, now none",))
     assert gold.refresh(exact, [narrow], at) == []
     table = at.lake.gold("m", ("id",))
     assert sorted(map(tuple, world.format.read(exact, table).collect())) == [(1, 11), (3, 33)]
-    assert rebuild_model(exact, narrow, at, How(), {}).verdict == EQUAL
-    assert chosen(exact, [world.at], [narrow], ["m", "orders"]) == Chosen(
+    assert rebuild_model(exact, narrow, at, RebuildOptions(), {}).verdict == EQUAL
+    assert resolve_selection(exact, [world.at], [narrow], ["m", "orders"]) == Selection(
         ((world.at, NAME),), (narrow,), {"m": ("id",)}
     )
     twin = replace(narrow, name="orders")
     with pytest.raises(ConfigError, match=f"orders is a model and a table. Name the table {NAME}, or gold.orders"):
-        chosen(exact, [world.at], [twin], ["orders"])
-    both = chosen(exact, [world.at], [twin], ["gold.orders", NAME])
-    assert both == Chosen(((world.at, NAME),), (twin,), {"orders": ("id",)})
+        resolve_selection(exact, [world.at], [twin], ["orders"])
+    both = resolve_selection(exact, [world.at], [twin], ["gold.orders", NAME])
+    assert both == Selection(((world.at, NAME),), (twin,), {"orders": ("id",)})
     with pytest.raises(ConfigError, match="there is no table"):
-        chosen(exact, [world.at], [narrow], ["nothing"])
+        resolve_selection(exact, [world.at], [narrow], ["nothing"])
     with pytest.raises(ConfigError, match="exactly one table"):
-        list(carry_out(exact, Chosen((), (narrow,)), at, How(column="v")))
+        list(carry_out(exact, Selection((), (narrow,)), at, RebuildOptions(column="v")))
 
 
 def test_topics_without_a_table_are_left_to_the_run_after_the_rebuild(exact: SparkSession, tmp_path: Path) -> None:
@@ -438,7 +438,7 @@ def test_topics_without_a_table_are_left_to_the_run_after_the_rebuild(exact: Spa
     stray = record("s.shop.stray", 0, {"id": 1}, "{no json")
     world.format.append(bronze(exact, [*STORY, stray]), world.at.lake.bronze("s"), None)
     world.declare()
-    done = carry_out(exact, chosen(exact, [world.at], [], None), None, How())  # type: ignore[arg-type] # no model
+    done = carry_out(exact, resolve_selection(exact, [world.at], [], None), None, RebuildOptions())  # type: ignore[arg-type] # no model
     assert [each.error for each in done] == [None]
     silver.refine(exact, world.at)
     letters = world.format.read(exact, world.at.lake.dead_letters("s")).select("topic", "offset").collect()

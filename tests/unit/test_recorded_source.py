@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from replicator.errors import BadRecording, LakeBusy
 from replicator.lake import Lake
 from replicator.operate.lock import exclusive
-from replicator.sources import lines
+from replicator.sources import kcat_files
 from replicator.sources.recorded import RecordedSource
 from tests.cli import said
 
@@ -60,7 +60,7 @@ def test_a_part_that_is_no_text_keeps_its_numbers(exact: SparkSession, tmp_path:
         tuple(None if part is None else bytes(part).decode() for part in (row["key"], row["value"])) for row in rows
     ]
     assert found == [("1.5", numbers), (numbers, numbers), (None, numbers), (numbers, None), ("k", "[1.50]")]
-    by_python = [(each.key, each.value) for each in lines.of_file(file)]
+    by_python = [(each.key, each.value) for each in kcat_files.read_records(file)]
     assert [tuple(None if part is None else part.decode() for part in pair) for pair in by_python] == found
 
 
@@ -130,7 +130,7 @@ def test_a_file_that_is_not_there_leaves_no_lake(tmp_path: Path) -> None:
             said("run", "--recorded", *[str(tmp_path / file) for file in files], "--lake", str(tmp_path / "lake"))
         assert (caught.value.where, caught.value.exit_code) == (str(tmp_path / "absent.jsonl"), 2)
     assert not (tmp_path / "lake").exists()
-    lines.refuse_absent([str(tmp_path / "there.jsonl"), "/no/{a,b}.jsonl", "/no/*.jsonl", "s3a://no/a.jsonl"])
+    kcat_files.refuse_missing([str(tmp_path / "there.jsonl"), "/no/{a,b}.jsonl", "/no/*.jsonl", "s3a://no/a.jsonl"])
 
 
 def test_a_mark_before_the_text_of_a_file_is_no_part_of_it(exact: SparkSession, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_file_that_holds_its_lines_in_another_way_is_told_how(
     """Compressed with no name of that kind, or as a shell of Windows writes what it is given; without Spark, too."""
     file = tmp_path / "odd.jsonl"
     file.write_bytes(content)
-    for read in (RecordedSource([str(file)]).read, lambda _: list(lines.of_file(file))):
+    for read in (RecordedSource([str(file)]).read, lambda _: list(kcat_files.read_records(file))):
         with pytest.raises(BadRecording) as caught:
             read(exact)
         assert re.match(mend, str(caught.value.mend))

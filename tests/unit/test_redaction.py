@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from replicator.config import sourcefile
-from replicator.debezium.hiding import REDACTED
 from replicator.debezium.placeholder import Placeholder
+from replicator.debezium.record_masking import REDACTED
 from replicator.debezium.redaction import Redaction
 from replicator.spec import Mask
-from replicator.transforms.derived import hashed
+from replicator.transforms.table_transform import hashing
 
 KEY = "the key of hashed columns"
 POLICY = {"shop.people": Mask("shop.people", ("email", "id"), ("ssn",))}
-REDACTION = Redaction("s", POLICY, partial(hashed.digest, KEY), Placeholder())
+REDACTION = Redaction("s", POLICY, partial(hashing.digest, KEY), Placeholder())
 ROW = '{"id":1.50,"email":"ann@x","ssn":"078","total":12.50,"name":null}'
 
 
 def digest(text: str) -> str:
-    return hashed.digest(KEY, text)
+    return hashing.digest(KEY, text)
 
 
 KEPT = f'{{"id":"{digest("1.5")}","email":"{digest("ann@x")}","total":12.50,"name":null}}'
@@ -340,5 +340,5 @@ def test_a_policy_is_declared_per_table(tmp_path: Path) -> None:
     """Beside the tables, with the key from the environment."""
     path = tmp_path / "declare.yaml"
     path.write_text("hash_key: ${SECRET}\nmask_before_bronze:\n  shop.people: {hash: [email], drop: [ssn]}\n")
-    found: Any = sourcefile.template(path, {"SECRET": KEY})
+    found: Any = sourcefile.load_declare_file(path, {"SECRET": KEY})
     assert found.masks == (Mask("shop.people", ("email",), ("ssn",)),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.spec.references import is_reference, plain_secrets, shown
+from replicator.spec.references import is_reference, mask, plain_secrets
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="{}";'
 IAM = "software.amazon.msk.auth.iam.IAMLoginModule required;"
@@ -32,8 +32,8 @@ IAM = "software.amazon.msk.auth.iam.IAMLoginModule required;"
 def test_a_plain_secret_is_found_and_never_shown(key: str, value: str) -> None:
     """By the key's name, or inside of a value."""
     assert list(plain_secrets({key: value})) == [key]
-    assert "topsecret" not in shown(key, value)
-    assert "***" in shown(key, value)
+    assert "topsecret" not in mask(key, value)
+    assert "***" in mask(key, value)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_plain_secret_is_found_and_never_shown(key: str, value: str) -> None:
 def test_what_is_no_secret_is_shown_as_it_is(key: str, value: str) -> None:
     """References stay readable: they say where the secret is, not what."""
     assert list(plain_secrets({key: value})) == []
-    assert shown(key, value) == value
+    assert mask(key, value) == value
 
 
 @pytest.mark.parametrize("value", ["${SHOP}", "x${env:SHOP}", "${env:SHOP}x", "${env:}", "env:SHOP", ""])

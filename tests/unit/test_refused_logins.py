@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from replicator.databases import logins, mysql, postgresql
+from replicator.databases import connections, mysql, postgresql
 from replicator.errors import ConfigError, LoginRefused, ReplicatorError, Unreachable
 from replicator.sinks.postgres import PostgresConnection
 from replicator.spec import Login
@@ -105,7 +105,7 @@ def refusal(opened: Callable[[], object]) -> ReplicatorError:
 
 
 def looked(database: postgresql.PostgresDatabase | mysql.MysqlDatabase) -> None:
-    with database.glance():
+    with database.read_snapshot():
         pass
 
 
@@ -116,7 +116,7 @@ def test_what_postgresql_refuses_for_good_is_exit_code_2_in_any_language(state: 
         source = login("postgresql", port)
         found = [
             refusal(target(port, "hush").open),
-            refusal(lambda: logins.session(source)),
+            refusal(lambda: connections.connect(source)),
             refusal(lambda: looked(postgresql.source(source))),
         ]
     assert [(type(error), error.exit_code) for error in found] == [(LoginRefused, 2)] * 3
@@ -129,7 +129,7 @@ def test_what_postgresql_refuses_for_good_is_exit_code_2_in_any_language(state: 
 def test_what_postgresql_may_take_later_is_worth_another_try(state: str) -> None:
     """Too many sessions, a server that starts: exit code 3, and no word of a setting of ours that would be wrong."""
     with listening(postgres(state)) as port:
-        found = [refusal(target(port, "hush").open), refusal(lambda: logins.session(login("postgresql", port)))]
+        found = [refusal(target(port, "hush").open), refusal(lambda: connections.connect(login("postgresql", port)))]
     assert [type(error) for error in found] == [Unreachable] * 2
     assert all("ПОМИЛКА:  ні" in str(error) and "password" not in str(error) for error in found)
 
@@ -147,13 +147,13 @@ def test_what_mariadb_refuses_for_good_is_exit_code_2(number: int, setting: str)
     """As PostgreSQL's; a server that is full, or goes down, is not."""
     with listening(mariadb(number)) as port:
         found = [
-            refusal(lambda: logins.session(login("mariadb", port))),
+            refusal(lambda: connections.connect(login("mariadb", port))),
             refusal(lambda: looked(mysql.source(login("mysql", port)))),
         ]
     assert [type(error) for error in found] == [LoginRefused] * 2
     assert all(setting in str(error) and str(number) in str(error) for error in found)
     with listening(mariadb(1040)) as port:
-        assert isinstance(refusal(lambda: logins.session(login("mariadb", port))), Unreachable)
+        assert isinstance(refusal(lambda: connections.connect(login("mariadb", port))), Unreachable)
         assert isinstance(refusal(lambda: looked(mysql.source(login("mariadb", port)))), Unreachable)
 
 
@@ -164,7 +164,7 @@ def test_what_a_login_of_mysql_8_lacks_on_this_side_is_named(monkeypatch: pytest
     monkeypatch.setattr("pymysql._auth._have_cryptography", False)
     with listening(mysql_8) as port:
         found = [
-            refusal(lambda: logins.session(login("mysql", port))),
+            refusal(lambda: connections.connect(login("mysql", port))),
             refusal(lambda: looked(mysql.source(login("mysql", port)))),
         ]
     assert [(type(error), error.exit_code, error.where) for error in found] == [

@@ -22,8 +22,8 @@ from replicator.operate.report import sales, star
 from replicator.operate.runs import RunLog
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import gold
-from replicator.stages.lines import Line
 from replicator.stages.models.warehouse import Warehouse
+from replicator.stages.run_report import ReportLine
 from tests.builders import exact_session, made
 from tests.cli import said
 from tests.golden.run import Run
@@ -69,11 +69,11 @@ def lake(spark: SparkSession, recorded: Path, tmp_path_factory: pytest.TempPathF
     (folder / "lines.sql").write_text(SQL, encoding="utf-8")
     (folder / "lines.yaml").write_text(YAML, encoding="utf-8")
     problems = Problems()
-    models = modelfile.models(folder, [source], None, {}, problems)
+    models = modelfile.load_models(folder, [source], None, {}, problems)
     [built] = gold.refresh(spark, models, Warehouse(run.at.silver, DeltaFormat(), run.at.control, run.at.lake))
     assert built.error is None
     log = RunLog(run.at.control, run.at.lake, "run silver")
-    log.add(Line("silver", f"demo/{EVENTS}", 830, 829, 0, 1, {}, 1.0))
+    log.add(ReportLine("silver", f"demo/{EVENTS}", 830, 829, 0, 1, {}, 1.0))
     log.close()
     return folder / "lake"
 
@@ -151,7 +151,7 @@ def test_totals_are_of_all_customers_however_many_are_shown(
         (None, 3, 4, Decimal("0.05")),
     ]
     lines = made(spark, rows, "customer_id string, order_id int, quantity int, revenue decimal(18,4)")
-    found = sales.of("m", lines)
+    found = sales.build("m", lines)
     assert found.total == sales.Total(2, Decimal("0.35"), 3, 4)
     assert found.customers == (sales.Customer("a", Decimal("0.3"), 2, 3, Decimal(3)),)
 
@@ -169,7 +169,7 @@ def test_a_fact_without_its_dimension_row_stays_in_the_sums(spark: SparkSession)
         (1, 1, "b", dt.date(2003, 1, 6), 1, Decimal("9.99"), Decimal("-1.00")),
         (2, 2, "a", dt.date(2003, 2, 1), 2, Decimal("5.05"), Decimal("2.00")),
     ]
-    found = star.of(customers, products, made(spark, rows, ddl))
+    found = star.build(customers, products, made(spark, rows, ddl))
     assert (found.customers, found.products, found.whole.orders, found.whole.lines) == (1, 1, 2, 3)
     assert (found.whole.quantity, found.whole.revenue, found.whole.profit) == (
         Decimal(6),

@@ -18,15 +18,15 @@ from typer.testing import CliRunner
 from replicator.cli import app
 from replicator.errors import ConfigError
 from replicator.operate.dead_letters import Count
-from replicator.operate.report import page, sales_charts, written
+from replicator.operate.progress.attempts import UnreadableTable
+from replicator.operate.progress.table_status import TableStatus
+from replicator.operate.report import formatting, page, sales_charts
 from replicator.operate.report.collect import Report
 from replicator.operate.report.health import Batch, Health, timeline
 from replicator.operate.report.palette import DARK, LIGHT, Palette, contrast, text_on
 from replicator.operate.report.sales import Customer, Sales, Total
 from replicator.operate.report.star import Part, Star
 from replicator.operate.runs import Entry, Run
-from replicator.operate.where.attempts import Trouble
-from replicator.operate.where.standing import Standing
 
 NOW = dt.datetime(2026, 11, 22, 14, 5, 9, tzinfo=dt.timezone.utc)
 HOSTILE = """</script><script>document.title="taken"</script><img src=x onerror="document.title='taken'"><b>&amp;"""
@@ -66,16 +66,16 @@ STAR = Star(
 )
 HEALTH = Health(
     (
-        Standing("bronze", "shop", 5, "version 1", 7, 31.0, newest_ms=1_700_000_000_000),
-        Standing("silver", "shop/sales.orders", 4, "0", None, None, 1, 1_700_000_000_000, unknown=2),
-        Standing("silver", HOSTILE, 3, "0", 2, 60.0, 0, 1_700_000_061_000),
-        Standing("publish", "star.orders", None, "out of reach"),
+        TableStatus("bronze", "shop", 5, "version 1", 7, 31.0, newest_ms=1_700_000_000_000),
+        TableStatus("silver", "shop/sales.orders", 4, "0", None, None, 1, 1_700_000_000_000, unknown=2),
+        TableStatus("silver", HOSTILE, 3, "0", 2, 60.0, 0, 1_700_000_061_000),
+        TableStatus("publish", "star.orders", None, "out of reach"),
     ),
     timeline([Batch("shop", NOW, 5)]),
     (Count("shop", None, "malformed_json", 3, NOW, NOW),),
     (Run("r", "run", NOW.isoformat(timespec="seconds"), None, (Entry("silver", HOSTILE, 1, 5, error="no"),)),),
 )
-FULL = Report(HOSTILE, NOW, SALES, STAR, HEALTH, (Trouble("gold " + HOSTILE, HOSTILE),))
+FULL = Report(HOSTILE, NOW, SALES, STAR, HEALTH, (UnreadableTable("gold " + HOSTILE, HOSTILE),))
 EMPTY = Report("shop-lake", NOW, None, None, Health())
 
 
@@ -172,21 +172,21 @@ def _by_place(parsed: Parsed) -> list[dict[str, object]]:
 def test_sums_are_exact_and_halves_are_rounded_up() -> None:
     """The page's total is that of the rows to the last digit; half a cent is a cent."""
     assert SALES.total.revenue == Decimal("112277.410")
-    assert written.money(SALES.customers[0].revenue) == "110,277.31"
-    assert written.number(SALES.customers[0].average_quantity, 2) == "46.06"
-    assert written.money(SALES.customers[0].average_revenue) == "1,282.29"
-    assert written.money(SALES.customers[2].revenue) == "0.01"
-    assert written.percent(SALES.share(1)) == "98.2\xa0%"
+    assert formatting.money(SALES.customers[0].revenue) == "110,277.31"
+    assert formatting.number(SALES.customers[0].average_quantity, 2) == "46.06"
+    assert formatting.money(SALES.customers[0].average_revenue) == "1,282.29"
+    assert formatting.money(SALES.customers[2].revenue) == "0.01"
+    assert formatting.percent(SALES.share(1)) == "98.2\xa0%"
     assert sales().share(20) is None
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(None, written.NOTHING), (0.2, "0 s"), (62, "1 min 2 s"), (7325, "2 h 2 min"), (90_000, "1 d 1 h")],
+    [(None, formatting.NOTHING), (0.2, "0 s"), (62, "1 min 2 s"), (7325, "2 h 2 min"), (90_000, "1 d 1 h")],
 )
 def test_a_span_is_told_in_its_two_largest_units(seconds: float | None, text: str) -> None:
     """A table that is a day behind needs no seconds."""
-    assert written.span(seconds).replace("\xa0", " ") == text
+    assert formatting.span(seconds).replace("\xa0", " ") == text
 
 
 def test_the_promising_have_the_dearest_lines_beside_the_largest() -> None:
@@ -199,7 +199,7 @@ def test_the_promising_have_the_dearest_lines_beside_the_largest() -> None:
 def test_the_pie_holds_all_revenue() -> None:
     """The twenty largest have a slice each, all others one together."""
     found = sales(*[customer(f"c{at}", str(100 - at)) for at in range(30)])
-    [pie, _] = sales_charts.of(found, LIGHT)
+    [pie, _] = sales_charts.build(found, LIGHT)
     [data] = pie.figure["data"]
     assert len(data["values"]) == 21
     assert data["values"][-1] == sum(100 - at for at in range(20, 30))
@@ -235,7 +235,7 @@ def test_a_hop_adds_up_its_tables_and_says_which_do_not_know() -> None:
     assert (target.behind, target.unknown) == (None, 1)
     assert (bronze.behind, bronze.seconds, bronze.unknown) == (7, 31.0, 0)
     assert (silver.behind, silver.seconds, silver.unknown, silver.tables) == (2, 60.0, 1, 2)
-    assert written.moment(silver.newest) == "2023-11-14 22:14:21 UTC"
+    assert formatting.moment(silver.newest) == "2023-11-14 22:14:21 UTC"
 
 
 def test_a_missing_library_is_told_with_the_extra_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

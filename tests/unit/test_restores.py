@@ -25,7 +25,7 @@ def commit(operation: str, *more: dict[str, Any], **parameters: Any) -> list[str
         ([commit("WRITE", TOLD), commit("RESTORE", version="1")], None),
         ([commit("RESTORE", version="1"), commit("WRITE", TOLD)], 1),
         ([commit("OPTIMIZE"), commit("RESTORE", version='"2"')], 2),
-        ([commit("RESTORE", timestamp="2026-01-31"), commit("RESTORE", version="1")], restores.NOWHERE),
+        ([commit("RESTORE", timestamp="2026-01-31"), commit("RESTORE", version="1")], restores.UNKNOWN_VERSION),
         ([commit("OPTIMIZE"), None, commit("RESTORE", version="1")], None),
         ([commit("WRITE"), commit("WRITE")], None),
     ],
@@ -35,4 +35,4 @@ def test_the_newest_restore_counts_until_a_commit_tells_progress(
     commits: list[list[str] | None], found: int | None
 ) -> None:
     """Whatever stands before it, and however many commits without progress behind it."""
-    assert restores.untold(iter(commits)) == found
+    assert restores.find_pending_restore(iter(commits)) == found

@@ -9,16 +9,16 @@ from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
 from replicator.operate.runs import Entry, Run, RunLog, Runs
 from replicator.operate.verify.marks import Mark, Marks
-from replicator.stages.lines import Line
+from replicator.stages.run_report import ReportLine
 
 
 def test_a_run_adds_up_what_its_passes_did_with_each_table() -> None:
     """R1: the sums of the account stay with the lake, and so does the last error."""
     control, lake = MemoryControl(), Lake("lake")
     runs, log = Runs(control, lake), RunLog(control, lake, "run silver")
-    log.add(Line("silver", "s/orders", 5, 2, 1, 1, {"tombstone": 1}, 0.5))
-    log.add(Line("silver", "s/orders", 3, 1, 0, 0, {"tombstone": 1, "key_swap": 1}, 0.25))
-    log.add(Line("silver", "s/items", error=TableStopped("no", where="s/items")))
+    log.add(ReportLine("silver", "s/orders", 5, 2, 1, 1, {"tombstone": 1}, 0.5))
+    log.add(ReportLine("silver", "s/orders", 3, 1, 0, 0, {"tombstone": 1, "key_swap": 1}, 0.25))
+    log.add(ReportLine("silver", "s/items", error=TableStopped("no", where="s/items")))
     log.close()
     [run] = runs.last(5)
     assert run.ended is not None

@@ -51,7 +51,7 @@ def test_every_key_side_by_side_is_one_that_there_is(hadoop: dict[str, str]) -> 
 def test_patience_is_told_as_it_is(hadoop: dict[str, str], tmp_path: Path) -> None:
     """Beside what Hadoop would do without us; and no setting of ours is left out."""
     keys = Keys.model_validate({"lake": {"root": "s3a://bucket/lake"}})
-    conf = sparkconf.configuration(settings.bare(str(tmp_path)).model_copy(update={"lake": keys.lake}), {})
+    conf = sparkconf.session_settings(settings.bare(str(tmp_path)).model_copy(update={"lake": keys.lake}), {})
     set_by_us = {key.removeprefix("spark.hadoop."): value for key, value in conf.items() if ".fs.s3a." in key}
     told = {f"fs.s3a.{cells[0].strip('`')}": cells[1:3] for cells in rows(BUSY)}
     assert set_by_us.keys() <= told.keys()
@@ -65,6 +65,6 @@ def test_both_columns_are_configurations_that_load() -> None:
     assert (local.s3.endpoint, local.s3.path_style, local.lake.lease) == ("http://127.0.0.1:9000", True, 30)
     assert (aws.s3, aws.lake.lease) == (None, 30)
     for each in (local, aws):
-        told = sparkconf.configuration(each, {})
+        told = sparkconf.session_settings(each, {})
         assert each.lake.root.startswith("s3a://")
         assert told["spark.hadoop.fs.s3a.connection.maximum"] == "500"

@@ -25,9 +25,9 @@ from replicator.spec import Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from replicator.stages.table import regained
-from replicator.stages.tick.reached import Reached
-from replicator.transforms.live import live
+from replicator.stages.table import column_backfill
+from replicator.stages.tick.source_state import SourceState
+from replicator.transforms.live import select_live
 from tests.builders import UNSENT, Record, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark
@@ -70,7 +70,7 @@ class World:
 
     def shown(self, table: str = ORDERS) -> dict[int, dict[str, Any]]:
         """What users see of live rows, by id."""
-        rows = live(self.at.silver.read(self.spark, self.at.lake.silver("s", table)))
+        rows = select_live(self.at.silver.read(self.spark, self.at.lake.silver("s", table)))
         return {row["id"]: row.asDict() for row in rows.collect()}
 
     def states(self, table: str, condition: str) -> list[tuple[Any, ...]]:
@@ -285,12 +285,12 @@ def test_diff_tells_what_the_next_run_does_and_changes_nothing(exact: SparkSessi
         return [(world.types(table), world.rows(table), world.ledger(table)) for table in policies]
 
     before = held()
-    assert schema.prospects(exact, [world.at]) == []
+    assert schema.pending_changes(exact, [world.at]) == []
     later = [each for table in policies for each in history(table)[2:]]
     world.at.bronze.append(bronze(exact, later), world.at.lake.bronze("s"), None)
     then = {}
     for table, policy in policies.items():
-        found = schema.prospects(exact, [world.at], f"s/{table}")
+        found = schema.pending_changes(exact, [world.at], f"s/{table}")
         then[policy] = {(each.change, each.column, each.before, each.after): each.then for each in found}
     assert held() == before
     version, new = ("versioned", "v", "int", "string"), ("added", "w", "", "int")
@@ -301,7 +301,7 @@ def test_diff_tells_what_the_next_run_does_and_changes_nothing(exact: SparkSessi
     }
     for name in ("shop.evolve", "s/shop.evolve"):
         with pytest.raises(ConfigError, match=rf"'{name}' yet; did you mean 's/shop[.]evolves'"):
-            schema.prospects(exact, [world.at], name)
+            schema.pending_changes(exact, [world.at], name)
 
 
 def test_an_approved_change_is_made_by_the_next_run_although_the_policy_says_fail(
@@ -316,7 +316,7 @@ def test_an_approved_change_is_made_by_the_next_run_although_the_policy_says_fai
     assert schema.approve(exact, [world.at], "shop.orders") == []
     assert world.take(HISTORY[3]).error is None
     assert (world.types(), world.rows()) == wanted[:2]
-    shown = schema.shape(exact, [world.at], "s/shop.orders")
+    shown = schema.describe(exact, [world.at], "s/shop.orders")
     assert [(c.column, c.name, c.type, c.key) for c in shown.columns] == [
         ("id", "id", "int", 0), ("v", "v", "bigint", None), ("v__v2", "v__v2", "string", None), ("w", "w", "int", None),
     ]  # fmt: skip
@@ -364,7 +364,7 @@ def test_a_key_of_another_type_stops_the_table(exact: SparkSession, tmp_path: Pa
     error = world.take(other).error
     assert isinstance(error, SchemaRefused)
     assert "the key changed: column id changed from int to string" in str(error)
-    [told] = schema.prospects(exact, [world.at])
+    [told] = schema.pending_changes(exact, [world.at])
     assert told.then == "stops the table"
     assert "the key changed" in told.why
 
@@ -394,14 +394,14 @@ def cold(ice: World) -> World:
     """A copy of it."""
     format_, control = deepcopy((ice.at.silver, ice.at.control))
     other = World(ice.spark, ice.folder, ice.declared)
-    other.at = replace(ice.at, bronze=format_, silver=format_, control=control, reached=Reached())
+    other.at = replace(ice.at, bronze=format_, silver=format_, control=control, reached=SourceState())
     return other
 
 
 def thawed(world: World, **more: Any) -> World:
     """Another process, with the policy lifted."""
     other = World(world.spark, world.folder, Declaration("shop.orders", **more))
-    other.at = replace(world.at, source=other.at.source, reached=Reached())
+    other.at = replace(world.at, source=other.at.source, reached=SourceState())
     return other
 
 
@@ -450,7 +450,7 @@ def test_a_crash_while_columns_are_filled_is_repaired_by_the_next_run(
 ) -> None:
     """Behind each effect: the column is there, the rows are flagged, the rows are filled."""
     world = thawed(cold)
-    at = regained if step == "settled" else type(world.at.silver)
+    at = column_backfill if step == "settled" else type(world.at.silver)
     whole = getattr(at, step)
 
     def killed(*args: Any, **named: Any) -> None:
@@ -505,7 +505,7 @@ def test_a_column_that_comes_back_comes_to_the_histories_of_all_keys(exact: Any,
     take((4, 1, {"v": ("int32", 11), "x": ("int32", 7)}, "d"), (5, 2, {"v": ("int32", 22), "x": ("int32", 9)}, "u"))
     assert purge.purge(exact, world.at, ORDERS, 1_800_000_000_000).purged == 1
     thawn = tuple(replace(each, schema_changes="evolve") for each in (told, kept))
-    world.at = replace(world.at, source=replace(world.at.source, tables=thawn), reached=Reached())
+    world.at = replace(world.at, source=replace(world.at.source, tables=thawn), reached=SourceState())
     take((6, 3, {"v": ("int32", 3), "x": ("int32", 3)}, "c"), (7, 2, {"v": ("int32", 23), "x": ("int32", 10)}, "u"))
     states = [(1, 10, None, None), (1, 11, 7, None)]
     states += [(2, 20 + n, x, None) for n, x in enumerate([None, 8, 9, 10])]

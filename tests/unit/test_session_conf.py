@@ -28,7 +28,7 @@ def bare(tmp_path: Path, **keys: Any) -> settings.Settings:
 
 def test_a_local_session_speaks_delta_in_utc_with_ansi_and_no_ui(tmp_path: Path) -> None:
     """The defaults that every result depends on."""
-    conf = sparkconf.configuration(bare(tmp_path, spark={"spark.master": "local[3]"}), {})
+    conf = sparkconf.session_settings(bare(tmp_path, spark={"spark.master": "local[3]"}), {})
     assert conf["spark.sql.extensions"] == DELTA
     assert conf["spark.sql.session.timeZone"] == "UTC"
     assert conf["spark.sql.ansi.enabled"] == "true"
@@ -41,7 +41,7 @@ def test_what_spark_submit_said_wins(tmp_path: Path) -> None:
     """Only what is missing is set: a key that exists is not in the answer."""
     existing = {"spark.master": "yarn", "spark.sql.ansi.enabled": "false", "spark.executor.cores": "4"}
     own = bare(tmp_path, spark={"spark.executor.cores": "1", "spark.sql.shuffle.partitions": "64"})
-    conf = sparkconf.configuration(own, existing)
+    conf = sparkconf.session_settings(own, existing)
     assert not conf.keys() & existing.keys()
     assert conf["spark.sql.shuffle.partitions"] == "64"
     assert "spark.ui.enabled" not in conf
@@ -50,34 +50,36 @@ def test_what_spark_submit_said_wins(tmp_path: Path) -> None:
 def test_lists_are_joined_and_not_replaced(tmp_path: Path) -> None:
     """A cluster's own extensions stay, and ours are there once."""
     own = bare(tmp_path, spark={"spark.sql.extensions": "b.B"})
-    assert sparkconf.configuration(own, {"spark.sql.extensions": "a.A"})["spark.sql.extensions"] == f"a.A,b.B,{DELTA}"
+    assert (
+        sparkconf.session_settings(own, {"spark.sql.extensions": "a.A"})["spark.sql.extensions"] == f"a.A,b.B,{DELTA}"
+    )
     both = {"spark.sql.extensions": f"{DELTA},a.A"}
-    assert "spark.sql.extensions" not in sparkconf.configuration(bare(tmp_path), both)
+    assert "spark.sql.extensions" not in sparkconf.session_settings(bare(tmp_path), both)
 
 
 def test_hudi_brings_its_extension_and_its_serializer_and_only_where_it_is_named(tmp_path: Path) -> None:
     """Both extensions are there once; a session of Delta alone has nothing of Hudi's."""
-    both = sparkconf.configuration(bare(tmp_path, formats=("delta", "hudi")), {})
+    both = sparkconf.session_settings(bare(tmp_path, formats=("delta", "hudi")), {})
     assert sorted(both["spark.sql.extensions"].split(",")) == [DELTA, HUDI]
     assert both["spark.kryo.registrator"] == "org.apache.spark.HoodieSparkKryoRegistrar"
-    assert not [key for key in sparkconf.configuration(bare(tmp_path), {}) if "kryo" in key]
+    assert not [key for key in sparkconf.session_settings(bare(tmp_path), {}) if "kryo" in key]
 
 
 def test_the_answer_is_complete(tmp_path: Path) -> None:
     """Told its own answer, it has nothing to add."""
-    conf = sparkconf.configuration(bare(tmp_path), {})
-    assert sparkconf.configuration(bare(tmp_path), conf) == {}
+    conf = sparkconf.session_settings(bare(tmp_path), {})
+    assert sparkconf.session_settings(bare(tmp_path), conf) == {}
 
 
 def test_s3_is_set_only_where_it_is_configured(tmp_path: Path) -> None:
     """The connection pool is large, since a small one hangs; keys that are not given leave AWS's own chain. A lake
     there with nothing but its address has the pool, and the patience, all the same.
     """
-    assert not [key for key in sparkconf.configuration(bare(tmp_path), {}) if "s3a" in key]
-    alone = sparkconf.configuration(bare(tmp_path, lake={"root": "s3a://bucket/lake"}), {})
+    assert not [key for key in sparkconf.session_settings(bare(tmp_path), {}) if "s3a" in key]
+    alone = sparkconf.session_settings(bare(tmp_path, lake={"root": "s3a://bucket/lake"}), {})
     assert alone["spark.hadoop.fs.s3a.connection.maximum"] == "500"
     assert "spark.hadoop.fs.s3a.endpoint" not in alone
-    conf = sparkconf.configuration(bare(tmp_path, s3={"endpoint": "http://x", "path_style": True}), {})
+    conf = sparkconf.session_settings(bare(tmp_path, s3={"endpoint": "http://x", "path_style": True}), {})
     assert conf["spark.hadoop.fs.s3a.endpoint"] == "http://x"
     assert conf["spark.hadoop.fs.s3a.path.style.access"] == "true"
     assert conf["spark.hadoop.fs.s3a.connection.maximum"] == "500"
@@ -88,7 +90,7 @@ def test_a_store_that_has_no_time_is_told_of_in_minutes(tmp_path: Path) -> None:
     """Hadoop waits twice as long before each try of a throttled request, up to half as long again; its own twenty tries
     would take a day.
     """
-    conf = sparkconf.configuration(bare(tmp_path, s3={"endpoint": "http://x"}), {})
+    conf = sparkconf.session_settings(bare(tmp_path, s3={"endpoint": "http://x"}), {})
     tries = int(conf["spark.hadoop.fs.s3a.retry.throttle.limit"])
     seconds = sum(0.1 * 2**turn * 1.5 for turn in range(tries))
     assert 20 < seconds < 120
@@ -99,14 +101,14 @@ def test_a_store_that_has_no_time_is_told_of_in_minutes(tmp_path: Path) -> None:
 def test_no_secret_goes_to_a_command_line(tmp_path: Path) -> None:
     """The JVM's arguments are seen by every user of the machine."""
     own = bare(tmp_path, s3={"access_key": "canary", "secret_key": "canary"}, spark={"spark.x.password": "canary"})
-    assert "canary" not in str(sparkconf.launch(own, {}, [Path("/a.jar")], tmp_path / "log"))
-    assert sparkconf.configuration(own, {})["spark.hadoop.fs.s3a.secret.key"] == "canary"
+    assert "canary" not in str(sparkconf.launch_settings(own, {}, [Path("/a.jar")], tmp_path / "log"))
+    assert sparkconf.session_settings(own, {})["spark.hadoop.fs.s3a.secret.key"] == "canary"
 
 
 def test_a_new_jvm_gets_memory_jars_and_silence(tmp_path: Path) -> None:
     """What only a starting JVM can take, added to what spark-defaults.conf has."""
     existing = {"spark.jars": "/own.jar", "spark.driver.memory": "4g", "spark.driver.extraJavaOptions": "-Dx=1"}
-    conf = sparkconf.launch(bare(tmp_path), existing, [Path("/a.jar"), Path("/b.jar")], tmp_path / "log")
+    conf = sparkconf.launch_settings(bare(tmp_path), existing, [Path("/a.jar"), Path("/b.jar")], tmp_path / "log")
     assert conf["spark.jars"] == "/own.jar,/a.jar,/b.jar"
     assert "spark.driver.memory" not in conf
     assert conf["spark.driver.extraJavaOptions"].startswith('-Dx=1 "-Dlog4j2.configurationFile=')
@@ -117,12 +119,15 @@ def test_a_brief_command_compiles_quickly_unless_the_user_says_how(tmp_path: Pat
     its tasks, not beside them; options of the user's own stand.
     """
     options = "spark.driver.extraJavaOptions"
-    assert "TieredStopAtLevel=1" in sparkconf.launch(bare(tmp_path), {}, [], None, brief=True)[options]
-    assert sparkconf.launch(bare(tmp_path), {}, [], None)[options] == f"-XX:+UseParallelGC {jvm_options.LATE}"
-    assert options not in sparkconf.launch(bare(tmp_path), {options: "-XX:+UseG1GC"}, [], None)
+    assert "TieredStopAtLevel=1" in sparkconf.launch_settings(bare(tmp_path), {}, [], None, brief=True)[options]
+    assert (
+        sparkconf.launch_settings(bare(tmp_path), {}, [], None)[options]
+        == f"-XX:+UseParallelGC {jvm_options.LATE_COMPILATION}"
+    )
+    assert options not in sparkconf.launch_settings(bare(tmp_path), {options: "-XX:+UseG1GC"}, [], None)
     own = bare(tmp_path, spark={options: "-Dx=1"})
-    assert sparkconf.launch(own, {}, [], tmp_path / "log", brief=True)[options].startswith("-Dx=1 ")
-    assert options not in sparkconf.launch(bare(tmp_path), {options: "-Dx=1"}, [], None, brief=True)
+    assert sparkconf.launch_settings(own, {}, [], tmp_path / "log", brief=True)[options].startswith("-Dx=1 ")
+    assert options not in sparkconf.launch_settings(bare(tmp_path), {options: "-Dx=1"}, [], None, brief=True)
 
 
 @pytest.mark.parametrize("name", ["SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"])
@@ -132,22 +137,26 @@ def test_a_garbage_collector_of_the_users_stays_the_only_one(
     """A JVM that is told of two does not start, wherever it is told: the rest of our options stands."""
     options, defaults = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
     theirs = {defaults: "-Dx=1 -XX:+UseG1GC"}
-    quick = jvm_options.BRIEF.removeprefix("-XX:+UseSerialGC ")
-    assert sparkconf.launch(bare(tmp_path), theirs, [], None, brief=True)[options] == quick
-    assert sparkconf.launch(bare(tmp_path, spark=theirs), {}, [], None)[options] == jvm_options.LATE
+    quick = jvm_options.SHORT_LIVED.removeprefix("-XX:+UseSerialGC ")
+    assert sparkconf.launch_settings(bare(tmp_path), theirs, [], None, brief=True)[options] == quick
+    assert (
+        sparkconf.launch_settings(bare(tmp_path, spark=theirs), {}, [], None)[options] == jvm_options.LATE_COMPILATION
+    )
     monkeypatch.setenv(name, "-Xss4m -XX:+UseZGC")
-    assert sparkconf.launch(bare(tmp_path), {}, [], None)[options] == jvm_options.LATE
+    assert sparkconf.launch_settings(bare(tmp_path), {}, [], None)[options] == jvm_options.LATE_COMPILATION
 
 
 def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path: Path) -> None:
     """Beside the user's own options, unless these say what to map; none where no archive was ever made."""
     options, archive = "spark.driver.extraJavaOptions", tmp_path / "classes.jsa"
-    assert "Archive" not in sparkconf.launch(bare(tmp_path), {}, [], None, archive)[options]
+    assert "Archive" not in sparkconf.launch_settings(bare(tmp_path), {}, [], None, archive)[options]
     archive.touch()
     own = bare(tmp_path, spark={options: "-Dx=1"})
-    assert sparkconf.launch(own, {}, [], None, archive)[options].startswith(f'-Dx=1 "-XX:SharedArchiveFile={archive}"')
+    assert sparkconf.launch_settings(own, {}, [], None, archive)[options].startswith(
+        f'-Dx=1 "-XX:SharedArchiveFile={archive}"'
+    )
     theirs = {options: "-XX:SharedArchiveFile=/theirs"}
-    assert options not in sparkconf.launch(bare(tmp_path), theirs, [], None, archive)
+    assert options not in sparkconf.launch_settings(bare(tmp_path), theirs, [], None, archive)
 
 
 @pytest.mark.parametrize("watches", ["-javaagent:/a.jar", "-agentlib:jdwp=server=y", "-XX:StartFlightRecording"])
@@ -160,12 +169,12 @@ def test_no_archive_is_mapped_where_an_agent_or_a_recorder_watches_the_jvm(
     options, archive = "spark.driver.extraJavaOptions", tmp_path / "classes.jsa"
     archive.touch()
     own = bare(tmp_path, spark={options: f"-Dx=1 {watches}"})
-    assert options not in sparkconf.launch(own, {options: watches}, [], None, archive)
-    assert sparkconf.launch(own, {}, [], None, archive)[options] == f"-Dx=1 {watches}"
+    assert options not in sparkconf.launch_settings(own, {options: watches}, [], None, archive)
+    assert sparkconf.launch_settings(own, {}, [], None, archive)[options] == f"-Dx=1 {watches}"
     theirs = {"spark.driver.defaultJavaOptions": watches}
-    assert "Archive" not in sparkconf.launch(bare(tmp_path), theirs, [], None, archive)[options]
+    assert "Archive" not in sparkconf.launch_settings(bare(tmp_path), theirs, [], None, archive)[options]
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", watches)
-    assert "Archive" not in sparkconf.launch(bare(tmp_path), {}, [], None, archive)[options]
+    assert "Archive" not in sparkconf.launch_settings(bare(tmp_path), {}, [], None, archive)[options]
 
 
 @pytest.mark.parametrize(("master", "is_local"), [("local[2]", True), ("yarn", False)])
@@ -178,10 +187,13 @@ def test_only_a_local_master_is_told_its_address_and_which_python_its_workers_ar
     theirs = {"spark.master": master}
     where = {"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}
     python = {"PYSPARK_PYTHON": sys.executable} if is_local else {}
-    launched = sparkconf.launch(bare(tmp_path, spark=theirs), {}, [], None)
-    assert (sparkconf.address(launched, {}), sparkconf.workers(launched, {})) == (where, python)
-    launched = sparkconf.launch(bare(tmp_path), theirs, [], None)
-    assert (sparkconf.address(launched, theirs), sparkconf.workers(launched, theirs)) == (where, python)
+    launched = sparkconf.launch_settings(bare(tmp_path, spark=theirs), {}, [], None)
+    assert (sparkconf.address_variables(launched, {}), sparkconf.worker_variables(launched, {})) == (where, python)
+    launched = sparkconf.launch_settings(bare(tmp_path), theirs, [], None)
+    assert (sparkconf.address_variables(launched, theirs), sparkconf.worker_variables(launched, theirs)) == (
+        where,
+        python,
+    )
 
 
 def test_a_spark_home_of_another_spark_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,9 +203,9 @@ def test_a_spark_home_of_another_spark_gives_way(tmp_path: Path, monkeypatch: py
     for home, core in ((other, "spark-core_2.12-3.3.1.jar"), (same, f"spark-core_{line.scala}-{line.name}.0.jar")):
         (home / "jars").mkdir(parents=True)
         (home / "jars" / core).touch()
-    assert spark_home.chosen(None, line) == spark_home.chosen(str(other), line) == spark_home.own()
-    assert spark_home.chosen(str(tmp_path / "absent"), line) == spark_home.own()
-    assert spark_home.chosen(str(same), line) == same
+    assert spark_home.choose(None, line) == spark_home.choose(str(other), line) == spark_home.bundled()
+    assert spark_home.choose(str(tmp_path / "absent"), line) == spark_home.bundled()
+    assert spark_home.choose(str(same), line) == same
     monkeypatch.setenv("SPARK_HOME", str(other))
     assert probes.spark().endswith(f"; SPARK_HOME is passed over: no Spark {line.name} is in {other}")
     monkeypatch.setenv("SPARK_HOME", str(same))
@@ -232,14 +244,16 @@ def test_what_the_doctor_cannot_look_at_is_a_finding_with_the_code_of_a_run(tmp_
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path: Path) -> None:
     """Nothing is silenced where somebody wants to read."""
     own_log = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
-    assert "log4j2" not in sparkconf.launch(bare(tmp_path), {}, [], None)["spark.driver.extraJavaOptions"]
-    assert "spark.driver.extraJavaOptions" not in sparkconf.launch(bare(tmp_path), own_log, [], tmp_path / "log")
+    assert "log4j2" not in sparkconf.launch_settings(bare(tmp_path), {}, [], None)["spark.driver.extraJavaOptions"]
+    assert "spark.driver.extraJavaOptions" not in sparkconf.launch_settings(
+        bare(tmp_path), own_log, [], tmp_path / "log"
+    )
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[4]", 4), ("local[2,3]", 2), ("yarn", None)])
 def test_a_local_master_has_cores_and_a_cluster_its_own_rule(master: str, cores: int | None) -> None:
     """Shuffle partitions follow the cores only where the driver does the work."""
-    assert sparkconf.cores(master) == cores
+    assert sparkconf.local_cores(master) == cores
 
 
 def test_spark_defaults_are_read_as_spark_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,8 +276,8 @@ def test_what_libraries_print_is_no_data_and_no_warning_of_ours(spark: SparkSess
 
 def test_a_session_that_runs_without_a_formats_extension_is_refused() -> None:
     """Spark takes none later: without Hudi's, its tables would look empty."""
-    session.refuse_unextended(("delta", "hudi"), f"{DELTA}, {HUDI}")
+    session.refuse_missing_extension(("delta", "hudi"), f"{DELTA}, {HUDI}")
     with pytest.raises(ConfigError, match="without the session extension of hudi"):
-        session.refuse_unextended(("delta", "hudi"), DELTA)
+        session.refuse_missing_extension(("delta", "hudi"), DELTA)
     with pytest.raises(ConfigError, match="of delta"):
-        session.refuse_unextended(("delta",), None)
+        session.refuse_missing_extension(("delta",), None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.config.sourcefile import sources
+from replicator.config.sourcefile import load_sources
 from replicator.config.yamlfile import Problems
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
@@ -158,7 +158,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lakef
     folder = tmp_path_factory.mktemp("shapes")
     (folder / "s.yaml").write_text(FILE)
     problems = Problems()
-    source = sources(folder, "", {}, {}, problems)[0][0]
+    source = load_sources(folder, "", {}, {}, problems)[0][0]
     problems.raise_if_any()
     return taken(exact_session(spark), source, folder, FIRST, SECOND)
 

@@ -22,7 +22,7 @@ from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import batch as batches_of_silver
-from replicator.stages.tick.reached import Reached
+from replicator.stages.tick.source_state import SourceState
 from tests.builders import UNSENT, Record, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark
@@ -206,7 +206,7 @@ def _decimal(precision: int, scale: int) -> dict[str, Any]:
 
 def _undeclared(lake: Silver) -> Silver:
     """In a process of its own."""
-    return replace(lake, at=replace(lake.at, source=SourceSpec("s", ".*"), reached=Reached()))
+    return replace(lake, at=replace(lake.at, source=SourceSpec("s", ".*"), reached=SourceState()))
 
 
 def _values(lake: Silver, *columns: str, table: str = "shop.orders") -> dict[int, tuple[Any, ...]]:
@@ -312,7 +312,7 @@ def test_what_nobody_describes_is_never_guessed_to_be_a_decimal_or_a_date(lake: 
     for columns in ((), declared):
         source = SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),))
         own = replace(lake, at=replace(lake.at, source=source, silver=MemoryFormat(), bronze=MemoryFormat()))
-        own = replace(own, at=replace(own.at, reached=Reached(), control=MemoryControl()))
+        own = replace(own, at=replace(own.at, reached=SourceState(), control=MemoryControl()))
         account = own.take(record(ORDERS, 0, {"id": 1}, envelope("c", sent)))["s/shop.orders"]
         found.append((_values(own, "price", "day"), ["day, id, price" in each for each in account.warnings]))
     assert found == [({1: ("EtaH", 12058)}, [True]), ({1: (Decimal("123.4567"), date(2003, 1, 6))}, [])]
@@ -348,7 +348,7 @@ def test_a_record_that_nothing_accounts_for_stops_its_table_before_anything_is_w
 ) -> None:
     """R1: the next run has all of them."""
     lake.take(record(ORDERS, 0, {"id": 0}, envelope("c", row(0, 0), pos=10)))
-    count = batches_of_silver.counted
+    count = batches_of_silver.build
 
     def one_less(read: Any, made: DataFrame, *more: Any) -> Any:
         counted = count(read, made.where("id <> 2"), *more)
@@ -357,7 +357,7 @@ def test_a_record_that_nothing_accounts_for_stops_its_table_before_anything_is_w
     records = [record(ORDERS, at, {"id": at}, envelope("c", row(at, at), pos=10 + at)) for at in (1, 2, 3)]
     lake.at.bronze.append(bronze(lake.spark, [*records, record(ORDERS, 4, None, "{")]), lake.at.lake.bronze("s"), None)
     with monkeypatch.context() as patch:
-        patch.setattr(batches_of_silver, "counted", one_less)
+        patch.setattr(batches_of_silver, "build", one_less)
         [account] = silver.refine(lake.spark, lake.at)
     assert (type(account.error), account.applied) == (Residue, 0)
     assert "1 of 4 records" in str(account.error)

@@ -16,7 +16,7 @@ from replicator.lake import Lake
 from replicator.spec import BY_TIME, Column, Declaration, SourceSpec
 from replicator.stages import silver, tuning
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick import routing, sharing, ticks
+from replicator.stages.tick import routing, tick_split, ticks
 from tests.builders import UNSENT, Record, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark
@@ -65,25 +65,27 @@ def test_a_batch_of_a_small_table_takes_few_jobs(spark: SparkSession, at: Refine
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["columns", "whole"])
-@pytest.mark.parametrize("size", [0, tuning.MANY_RECORDS, tuning.MANY_RECORDS + 1], ids=["small", "medium", "large"])
+@pytest.mark.parametrize(
+    "size", [0, tuning.LARGE_RECORD_BYTES, tuning.LARGE_RECORD_BYTES + 1], ids=["small", "medium", "large"]
+)
 def test_rows_are_counted_while_they_are_computed(spark: SparkSession, size: int, whole: bool) -> None:
     """Once each, whatever the parts they lie in, and however they are kept; of no rows, none."""
     session = tuning.session_for_records(spark, size, 4)
     rows = made(session, [(n if n % 5 else None,) for n in range(20)], "n INT").repartition(3)
     conditions = {name: F.expr(told) for name, told in CONDITIONS.items()}
     for found, wanted in ((rows, {"odd": 8, "known": 16, "none": 0}), (rows.limit(0), dict.fromkeys(CONDITIONS, 0))):
-        with tuning.tallied(found, conditions, whole=whole) as (kept, counts):
+        with tuning.persist_and_count(found, conditions, whole=whole) as (kept, counts):
             assert (kept.columns, counts) == (["n"], wanted)
             assert kept.where("n IS NOT NULL").count() == wanted["known"]
-        with tuning.tallied(found, conditions, F.expr("n > 16"), whole=whole) as (kept, counts):
+        with tuning.persist_and_count(found, conditions, F.expr("n > 16"), whole=whole) as (kept, counts):
             assert (kept.count(), counts) == (3 * bool(wanted["known"]), wanted)
 
 
 def test_what_is_cached_is_in_pieces_that_the_default_heap_holds(spark: SparkSession) -> None:
     """Decision 0065: records of some kilobytes each, in as many tasks as there are cores, with 1 GB for all of them."""
-    many = tuning.session_for_records(spark, tuning.MANY_RECORDS + 1, 9)
+    many = tuning.session_for_records(spark, tuning.LARGE_RECORD_BYTES + 1, 9)
     rows = many.range(0, 5_000, 1, 1).selectExpr("id", "repeat('x', 2000) AS value")
-    with tuning.kept(rows, whole=True) as cached:
+    with tuning.persist(rows, whole=True) as cached:
         assert cached.count() == 5_000
         pieces = cached._jdf.queryExecution().withCachedData().cacheBuilder().cachedColumnBuffers()
         assert pieces.count() == 5
@@ -91,7 +93,7 @@ def test_what_is_cached_is_in_pieces_that_the_default_heap_holds(spark: SparkSes
 
 def test_models_have_three_sizes(spark: SparkSession) -> None:
     """Decision 0050: small ones are interpreted, medium ones compiled, and only large ones re-planned and cached."""
-    sizes = (0, tuning.FEW_ROWS, tuning.FEW_ROWS + 1, tuning.SMALL_BYTES, tuning.SMALL_BYTES + 1)
+    sizes = (0, tuning.SMALL_MODEL_BYTES, tuning.SMALL_MODEL_BYTES + 1, tuning.SMALL_BYTES, tuning.SMALL_BYTES + 1)
     sessions = [tuning.session_for_models(spark, size) for size in sizes]
     told = [each.conf.get("spark.replicator.size", "large") for each in sessions]
     assert told == ["small", "small", "medium", "medium", "large"]
@@ -108,7 +110,9 @@ def test_medium_models_are_compiled_by_the_stage_and_medium_records_are_not(spar
 @pytest.mark.parametrize(("topics", "most"), [(0, 0), (1, 2 << 20), (3, 6 << 20), (4, 8 << 20), (9, 8 << 20)])
 def test_records_are_worth_compiling_for_where_a_topic_has_many(spark: SparkSession, topics: int, most: int) -> None:
     """Decision 0058: a plan is compiled for each table, and pays where that one has enough records."""
-    sessions = [tuning.session_for_records(spark, size, topics) for size in (most, most + 1, tuning.MANY_RECORDS + 1)]
+    sessions = [
+        tuning.session_for_records(spark, size, topics) for size in (most, most + 1, tuning.LARGE_RECORD_BYTES + 1)
+    ]
     assert [(tuning.is_small(each), tuning.is_large(each)) for each in sessions] == [
         (True, False),
         (False, False),
@@ -116,18 +120,24 @@ def test_records_are_worth_compiling_for_where_a_topic_has_many(spark: SparkSess
     ]
 
 
-@pytest.mark.parametrize(("size", "is_medium"), [(0, False), (tuning.SOME_RECORDS, False), (8 << 20, True)], ids=str)
+@pytest.mark.parametrize(
+    ("size", "is_medium"), [(0, False), (tuning.PARALLEL_RECORD_BYTES, False), (8 << 20, True)], ids=str
+)
 def test_all_cores_describe_what_is_more_than_a_few_records(spark: SparkSession, size: int, is_medium: bool) -> None:
     """Decision 0060: few are described in one task, small work is in one behind that, and medium work never."""
     session = tuning.session_for_records(spark, size, 1 if is_medium else 9)
     cores = spark.sparkContext.defaultParallelism
-    rows = tuning.laid_out(made(session, [(n,) for n in range(20)], "offset INT").repartition(3 * cores), size)
+    rows = tuning.repartition_records(
+        made(session, [(n,) for n in range(20)], "offset INT").repartition(3 * cores), size
+    )
     wanted = 3 * cores if is_medium else cores if size else 1
     assert (rows.rdd.getNumPartitions(), cores) == (wanted, 2)
-    assert tuning.gathered(rows, size).rdd.getNumPartitions() == (wanted if is_medium else 1)
+    assert tuning.coalesce_records(rows, size).rdd.getNumPartitions() == (wanted if is_medium else 1)
 
 
-@pytest.mark.parametrize("size", [0, tuning.MANY_RECORDS, tuning.MANY_RECORDS + 1], ids=["small", "medium", "large"])
+@pytest.mark.parametrize(
+    "size", [0, tuning.LARGE_RECORD_BYTES, tuning.LARGE_RECORD_BYTES + 1], ids=["small", "medium", "large"]
+)
 def test_many_records_are_read_in_more_tasks_than_there_are_cores(
     spark: SparkSession, tmp_path: Path, size: int
 ) -> None:
@@ -138,17 +148,17 @@ def test_many_records_are_read_in_more_tasks_than_there_are_cores(
     cores, tasks = spark.sparkContext.defaultParallelism, []
     for _ in range(2):
         tasks.append(session.read.parquet(f"{tmp_path}/rows").rdd.getNumPartitions())
-        tuning.divided(session)
+        tuning.tune_for_tables(session)
     assert (tasks[0] >= cores * tuning.TASKS_PER_CORE, tasks[1]) == (size > 0, cores)
 
 
 def test_what_is_done_with_all_records_is_compiled_where_they_are_many(spark: SparkSession) -> None:
     """Decision 0061: not with a few megabytes, and never with a table's share of small work."""
     mode, told = "spark.sql.codegen.factoryMode", []
-    for size in (tuning.COMPILED_RECORDS - 1, tuning.COMPILED_RECORDS, 8 << 20, (8 << 20) + 1):
+    for size in (tuning.COMPILED_RECORD_BYTES - 1, tuning.COMPILED_RECORD_BYTES, 8 << 20, (8 << 20) + 1):
         session = tuning.session_for_records(spark, size, 9)
         before = session.conf.get(mode)
-        tuning.divided(session)
+        tuning.tune_for_tables(session)
         told.append((tuning.is_small(session), before, session.conf.get(mode)))
     assert told == [
         (True, "NO_CODEGEN", "NO_CODEGEN"),
@@ -186,11 +196,11 @@ def test_records_that_no_mode_changes_are_taken_as_they_were_described(
     source = SourceSpec("s", ".*", tables=(table,))
     at = Refinement(source, memory, memory, MemoryControl(), Lake(str(tmp_path)), 1.0)
     at.bronze.append(bronze(exact, [PLAIN, *others]), at.lake.bronze("s"), None)
-    with ticks.unread(exact, at) as tick:
+    with ticks.read_next(exact, at) as tick:
         assert tick is not None
-        shared = sharing.shared(tick)
+        shared = tick_split.split_by_table(tick)
         assert (shared.records is tick.records) == is_plain
-        read = routing.as_routed(tick.records, shared.routes, source)
+        read = routing.apply_modes(tick.records, shared.routes, source)
         same = read.select(*tick.records.columns).exceptAll(tick.records)
         assert not is_plain or same.isEmpty()
 
@@ -199,7 +209,7 @@ def test_large_rows_that_are_kept_together_are_computed_once(spark: SparkSession
     """A plan that reads them begins at what is kept, also where a union was cached, which Spark forgets in another."""
     session = tuning.session_for(spark, tuning.SMALL_BYTES + 1)
     one, other, third = (session.range(9).select((F.col("id") + n).alias("id")) for n in range(3))
-    with tuning.kept(one.unionByName(other)) as union, tuning.together(union, third) as both:
+    with tuning.persist(one.unionByName(other)) as union, tuning.persist_union(union, third) as both:
         assert both.count() == 27
         plan = both.select("id").distinct()._jdf.queryExecution().executedPlan().toString()
         assert "Range" not in plan.partition("InMemoryRelation")[0]

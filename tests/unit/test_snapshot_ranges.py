@@ -18,10 +18,10 @@ from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import ordering, snapshots
-from replicator.stages.table.snapshots import Whole
+from replicator.stages.table.snapshots import FullSnapshot
 from replicator.stages.tick.epochs import Epochs
-from replicator.stages.tick.reached import Reached
-from replicator.stages.tick.share import Share
+from replicator.stages.tick.source_state import SourceState
+from replicator.stages.tick.table_share import TableShare
 from tests.builders import Record, bronze, envelope, record
 
 pytestmark = pytest.mark.spark
@@ -98,14 +98,14 @@ def taken(spark: SparkSession, folder: Path, *, cut: bool = True, anew: bool = F
     memory, found, real = MemoryFormat(), Taken({}, []), ordering.read_below
     at = Refinement(SourceSpec("s", ".*", tables=tables), memory, memory, MemoryControl(), Lake(str(folder)))
 
-    def seen(share: Share, rows: Any) -> Any:
+    def seen(share: TableShare, rows: Any) -> Any:
         found.below.append(share.name)
         return real(share, rows)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordering, "read_below", seen)
         for batch in batches:
-            at = replace(at, reached=Reached()) if anew else at
+            at = replace(at, reached=SourceState()) if anew else at
             memory.append(bronze(spark, batch), at.lake.bronze("s"), None)
             assert {(each.error, each.dead_lettered) for each in silver.refine(spark, at)} == {(None, 0)}
     for table in RANGES:
@@ -221,6 +221,8 @@ def test_a_snapshot_that_a_connector_took_anew_is_told(
     assert [[each.partition(":")[0] for each in warnings] for warnings in told] == words
     for warning in chain.from_iterable(told):
         assert "`replicator connect snapshot s shop.orders --remove-missing` takes them out" in warning
-    snapshots.add(at.control, at.lake.snapshots("s"), {"shop.orders": Whole(1, {(TOPIC, 0): 9}, {(TOPIC, 0): 9})})
+    snapshots.add(
+        at.control, at.lake.snapshots("s"), {"shop.orders": FullSnapshot(1, {(TOPIC, 0): 9}, {(TOPIC, 0): 9})}
+    )
     again = Refinement(at.source, memory, MemoryFormat(), at.control, at.lake)
     assert [each.warnings for each in silver.refine(exact, again) if each.read] == [()]

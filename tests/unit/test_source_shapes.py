@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.config.sourcefile import sources, template
+from replicator.config.sourcefile import load_declare_file, load_sources
 from replicator.config.yamlfile import Problems
 from replicator.errors import ConfigError
 from replicator.spec import AGGREGATE_ID, Outbox, SourceSpec
@@ -19,7 +19,7 @@ BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.D
 def source(folder: Path, text: str) -> SourceSpec:
     (folder / "s.yaml").write_text(text)
     problems = Problems()
-    found = sources(folder, "", {}, {}, problems)
+    found = load_sources(folder, "", {}, {}, problems)
     problems.raise_if_any()
     return found[0][0]
 
@@ -77,7 +77,7 @@ def test_a_file_declares_the_same_of_recorded_events(tmp_path: Path) -> None:
     """What holds for the whole source is not lost with `run --recorded --declare`."""
     path = tmp_path / "declare.yaml"
     path.write_text("name: s\nsignal_data_collection: s.signals\noutbox: log\ntables: {a.b: {}}\n")
-    told = template(path)
+    told = load_declare_file(path)
     assert (told.signals, told.declaration("a.b").outbox, told.declaration("x.y").outbox) == (
         "s.signals",
         Outbox("log"),

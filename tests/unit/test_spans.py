@@ -28,12 +28,12 @@ def test_recent_keys_and_old_ones_are_spans_apart(exact: SparkSession) -> None:
     """A batch of a range's end and of three rows of before: all rows between them are left out."""
     recent = range(1_000_000, 1_000_500)
     keys = made(exact, map(row, [*recent, 3, 70_000, 500_000]), COLUMNS)
-    [lie] = key_spans.found([(keys, ["id", "number", "a.name", "price"])])
+    [lie] = key_spans.find([(keys, ["id", "number", "a.name", "price"])])
     assert set(lie) == {"id", "number"}
     assert [span for span in lie["id"] if span[0] < 1_000_000] == [(3, 3), (70_000, 70_000), (500_000, 500_000)]
     assert (lie["id"][0][0], lie["id"][-1][1], len(lie["id"])) == (3, 1_000_499, 4)
     table = made(exact, map(row, range(0, 1_100_000, 1_000)), COLUMNS)
-    found = table.where(spans.within(table, ["id", "number"], lie, ["id", "number"]))
+    found = table.where(spans.may_match(table, ["id", "number"], lie, ["id", "number"]))
     assert {each["id"] for each in found.collect()} == {70_000, 500_000, 1_000_000}
 
 
@@ -43,7 +43,7 @@ def test_every_key_is_in_a_span_of_each_of_its_columns(exact: SparkSession, seed
     dice = random.Random(seed)
     numbers = [int(dice.choice([10**3, 10**6, 10**12]) * dice.random() ** 3) - 500 for _ in range(400)]
     keys = made(exact, [*map(row, numbers), (None,) * 6], COLUMNS)
-    of_keys, of_days = key_spans.found([(keys, ["tenant", "id"]), (keys.where("id > 0"), ["day"])])
+    of_keys, of_days = key_spans.find([(keys, ["tenant", "id"]), (keys.where("id > 0"), ["day"])])
     for lie, column, values in (
         (of_keys, "tenant", [number % 7 for number in numbers]),
         (of_keys, "id", numbers),
@@ -51,29 +51,29 @@ def test_every_key_is_in_a_span_of_each_of_its_columns(exact: SparkSession, seed
     ):
         each = lie[column]
         assert all(any(low <= value <= high for low, high in each) for value in values)
-        assert len(each) <= spans.MOST
+        assert len(each) <= spans.MAX_SPANS
         ends = [end for span in each for end in span]
         assert ends == sorted(ends)
-    both = keys.where(spans.within(keys, ["tenant", "id"], of_keys, ["tenant", "id"]))
+    both = keys.where(spans.may_match(keys, ["tenant", "id"], of_keys, ["tenant", "id"]))
     assert both.count() == len(numbers)
 
 
 def test_without_a_key_no_row_is_looked_for(exact: SparkSession) -> None:
     """Nothing has no span; columns of other types tell nothing, and leave out nothing."""
     keys, table = made(exact, [], COLUMNS), made(exact, [row(1)], COLUMNS)
-    [lie] = key_spans.found([(keys, ["id", "price"])])
+    [lie] = key_spans.find([(keys, ["id", "price"])])
     assert lie == {"id": []}
-    assert table.where(spans.within(table, ["id"], lie, ["id"])).isEmpty()
-    assert table.where(spans.within(table, ["price"], lie, ["price"])).count() == 1
-    assert key_spans.found([(keys, ["price"]), (keys, [])]) == [{}, {}]
-    assert table.where(spans.within(table, ["a.name"], {"id": [(5, 6)]}, ["id"])).count() == 1
+    assert table.where(spans.may_match(table, ["id"], lie, ["id"])).isEmpty()
+    assert table.where(spans.may_match(table, ["price"], lie, ["price"])).count() == 1
+    assert key_spans.find([(keys, ["price"]), (keys, [])]) == [{}, {}]
+    assert table.where(spans.may_match(table, ["a.name"], {"id": [(5, 6)]}, ["id"])).count() == 1
 
 
 def test_a_file_is_met_where_its_bounds_and_a_span_do() -> None:
     """By every column of which the log tells both ends."""
     lie = {"tenant": [(1, 1), (5, 6)], "id": [(100, 200)]}
-    assert spans.meets(lie, {"tenant": 2, "id": 150}, {"tenant": 5, "id": 900})
-    assert not spans.meets(lie, {"tenant": 2, "id": 150}, {"tenant": 4, "id": 900})
-    assert not spans.meets(lie, {"tenant": 0, "id": 201}, {"tenant": 9, "id": 900})
-    assert spans.meets(lie, {"tenant": 2}, {"id": 900})
-    assert not spans.meets({"id": []}, {"id": 1}, {"id": 2})
+    assert spans.overlaps(lie, {"tenant": 2, "id": 150}, {"tenant": 5, "id": 900})
+    assert not spans.overlaps(lie, {"tenant": 2, "id": 150}, {"tenant": 4, "id": 900})
+    assert not spans.overlaps(lie, {"tenant": 0, "id": 201}, {"tenant": 9, "id": 900})
+    assert spans.overlaps(lie, {"tenant": 2}, {"id": 900})
+    assert not spans.overlaps({"id": []}, {"id": 1}, {"id": 2})

@@ -35,7 +35,7 @@ def test_a_lines_versions_are_those_of_its_locks(line: Line) -> None:
     """Delta's JAR and its Python package are released together; nothing of another Scala is among the JARs."""
     python = packages(LOCKS[line.name])
     assert (python["pyspark"], python["delta-spark"]) == ({line.spark}, {line.delta})
-    found = [each.split(":") for each in jars.locked(line.name, line.formats)]
+    found = [each.split(":") for each in jars.load_lock(line.name, line.formats)]
     assert [v for g, a, v in found if g == "io.delta" and a.startswith("delta-spark")] == [line.delta]
     scalas = {suffix[1] for _, artifact, _ in found if (suffix := re.search(r"_(2\.1\d)$", artifact))}
     assert scalas == {line.scala}
@@ -69,11 +69,11 @@ def test_hudi_is_refused_where_it_is_not_to_be_had() -> None:
     """By one sentence that says which line has it; also where only its JARs are asked for."""
     four = sparkline.of("4.1.4")
     with pytest.raises(ConfigError, match=r"Spark 4\.1 keeps no tables in hudi.*format: delta.*Spark 3\.5"):
-        sparkline.refuse(four, ["delta", "hudi"])
+        sparkline.refuse_formats(four, ["delta", "hudi"])
     with pytest.raises(ConfigError, match="keeps no tables in hudi"):
-        jars.locked("4.1", ["hudi"])
-    sparkline.refuse(four, ["delta"])
-    sparkline.refuse(sparkline.of("3.5.7"), ["delta", "hudi"])
+        jars.load_lock("4.1", ["hudi"])
+    sparkline.refuse_formats(four, ["delta"])
+    sparkline.refuse_formats(sparkline.of("3.5.7"), ["delta", "hudi"])
 
 
 def test_a_configuration_with_hudi_is_valid_on_the_lines_that_have_it(tmp_path: Path) -> None:
@@ -101,6 +101,6 @@ def test_the_installed_spark_has_the_classes_that_its_line_names() -> None:
 @every_line
 def test_a_session_is_told_what_its_line_says(tmp_path: Path, line: Line) -> None:
     """The class that writes checkpoints on a local disk, and the line's own settings."""
-    told = sparkconf.configuration(settings.bare(str(tmp_path)), {}, line)
+    told = sparkconf.session_settings(settings.bare(str(tmp_path)), {}, line)
     assert told["spark.sql.streaming.checkpointFileManagerClass"] == line.checkpoint_files
     assert line.settings.items() <= told.items()

@@ -12,14 +12,14 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from replicator.catalog.local import LocalEngine
-from replicator.catalog.question import Question, asked
+from replicator.catalog.duckdb_engine import DuckdbEngine
+from replicator.catalog.sql_query import SqlQuery, transpile
 from replicator.catalog.store import Store
 from replicator.cli import app, spark_sql
-from replicator.cli.views import register, views
+from replicator.cli.views import list_views, register
 from replicator.errors import ConfigError, VersionMissing
 from replicator.formats.delta import DeltaFormat
-from replicator.formats.delta_ways import Ways
+from replicator.formats.delta_merge_strategies import MergeThresholds
 from replicator.lake import Lake
 from replicator.spec import Progress
 from replicator.transforms.merge import SYSTEM_DDL
@@ -31,7 +31,7 @@ LAKE = Lake("/lake")
 
 def named(silver: Iterable[tuple[str, str]], gold: Iterable[str] = ()) -> dict[str, str]:
     tables = [(source, name, LAKE.silver(source, name)) for source, name in silver]
-    return {name: table.name for name, table in views(tables, [(model, LAKE.gold(model)) for model in gold])}
+    return {name: table.name for name, table in list_views(tables, [(model, LAKE.gold(model)) for model in gold])}
 
 
 def test_a_silver_table_goes_by_its_last_name_and_always_by_its_long_one() -> None:
@@ -187,7 +187,7 @@ def test_duckdb_gives_the_rows_that_spark_gives(spark: SparkSession, tmp_path: P
     JSON, character by character.
     """
     pytest.importorskip("duckdb")
-    lake, delta = Lake(str(tmp_path)), DeltaFormat(Ways(rewritten_bytes=0))
+    lake, delta = Lake(str(tmp_path)), DeltaFormat(MergeThresholds(rewritten_bytes=0))
     table = lake.silver("s", "db.odd", ("id",))
     for version, (first, end, deleted) in enumerate([(0, 9, "false"), (0, 5, "id < 3")]):
         system = SYSTEM.format(seq=version, deleted=deleted)
@@ -195,10 +195,10 @@ def test_duckdb_gives_the_rows_that_spark_gives(spark: SparkSession, tmp_path: P
         rows = spark.sql(f"SELECT {ODD} {system} FROM ids")
         delta.apply(rows, table, Progress("b", version))
     assert list(tmp_path.rglob("deletion_vector_*.bin"))
-    query = Question("SELECT * FROM db.odd ORDER BY id", "spark")
+    query = SqlQuery("SELECT * FROM db.odd ORDER BY id", "spark")
     found = []
-    for engine in (spark_sql.SparkEngine(spark, delta, lake), LocalEngine(Store(str(tmp_path)), lake)):
-        words = asked(query, engine.dialect, engine.databases)
+    for engine in (spark_sql.SparkEngine(spark, delta, lake), DuckdbEngine(Store(str(tmp_path)), lake)):
+        words = transpile(query, engine.dialect, engine.databases)
         answer = engine.ask(words, None)
         found.append((answer.columns, list(map(tuple, answer.texts())), list(engine.ask(words, None).objects())))
     assert [row[0] for row in found[0][1]] == ["3", "4", "5", "6", "7", "8"]

@@ -24,7 +24,7 @@ from replicator.lake import Lake
 from replicator.operate import checks
 from replicator.spec import INCREMENTAL, Model, ModelColumn
 from replicator.stages import gold, silver
-from replicator.stages.gold import Built
+from replicator.stages.gold import RefreshResult
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from tests.builders import bronze, envelope, exact_session, made, record
@@ -88,7 +88,7 @@ class Sample:
             self.offsets[name] += 1
         self.silver.bronze.append(bronze(self.exact, records), self.silver.lake.bronze("dbserver1"), None)
 
-    def build(self) -> dict[str, Built]:
+    def build(self) -> dict[str, RefreshResult]:
         """Silver and gold; nothing may stop or warn."""
         assert [each.error for each in silver.refine(self.exact, self.silver) if each.error] == []
         built = gold.refresh(self.spark, MODELS, self.at)
@@ -206,7 +206,7 @@ def test_the_star_with_histories(spark: SparkSession) -> None:
         day: richer if midnight(day) + timedelta(days=1) > moved else mover["creditLimit"]
         for day in month_ends(min(day_of.values()), left.date())
     }
-    looked = list(checks.look(spark, checks.chosen(CONF.models, []), sample.at.gold, sample.at.lake))
+    looked = list(checks.run_checks(spark, checks.select_models(CONF.models, []), sample.at.gold, sample.at.lake))
     assert [each.model for each in looked if each.is_well] == [model.name for model in CONF.models if model.checks]
     assert [str(verdict) for each in looked for verdict in each.verdicts if not verdict.is_kept] == []
     assert sum(len(each.verdicts) for each in looked) == 11

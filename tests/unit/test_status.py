@@ -19,9 +19,9 @@ from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.status import Surroundings, standings
-from replicator.operate.where import direct
-from replicator.operate.where.direct import DirectSurvey
+from replicator.operate.progress import arrow_survey
+from replicator.operate.progress.arrow_survey import ArrowSurvey
+from replicator.operate.status import StatusInputs, list_statuses
 from replicator.sources.kafka import KafkaSource
 from replicator.spec import Model, ModelColumn
 from replicator.stages import gold
@@ -39,12 +39,12 @@ def test_gold_is_behind_by_the_commits_of_its_inputs_that_it_has_not_read(spark:
     tables.append(made(spark, [(1,)], "id int"), customers, None)
     [built] = gold.refresh(spark, [model], Warehouse(tables, tables, control, lake))
     assert built.error is None
-    at = Surroundings(lake, tables, control, readers={}, intakes={}, models=(model,), sinks={})
-    assert [(each.layer, each.rows, each.lag_events) for each in standings(spark, at)] == [("gold", 1, 0)]
+    at = StatusInputs(lake, tables, control, readers={}, intakes={}, models=(model,), sinks={})
+    assert [(each.layer, each.rows, each.lag_events) for each in list_statuses(spark, at)] == [("gold", 1, 0)]
     tables.append(made(spark, [(2,), (3,)], "id int"), customers, None)
-    assert [(each.layer, each.rows, each.lag_events) for each in standings(spark, at)] == [("gold", 1, 1)]
+    assert [(each.layer, each.rows, each.lag_events) for each in list_statuses(spark, at)] == [("gold", 1, 1)]
     unknown = replace(at, models=())
-    assert [(each.table, each.rows, each.lag_events) for each in standings(spark, unknown)] == [("m", 1, None)]
+    assert [(each.table, each.rows, each.lag_events) for each in list_statuses(spark, unknown)] == [("m", 1, None)]
 
 
 SILVER = pa.table(
@@ -112,9 +112,9 @@ def test_silver_is_told_where_bronze_is_gone(exact: SparkSession, tmp_path: Path
     lake = Lake(str(tmp_path))
     written(lake, "d.t")
     shutil.rmtree(tmp_path / "bronze")
-    around = Surroundings(lake, DeltaFormat(), JsonControl(exact), {}, {}, (), {})
-    survey = DirectSurvey(lake, Store(str(tmp_path)), ("delta",), {}, (), {})
-    for found in (standings(exact, around), direct.standings(survey)):
+    around = StatusInputs(lake, DeltaFormat(), JsonControl(exact), {}, {}, (), {})
+    survey = ArrowSurvey(lake, Store(str(tmp_path)), ("delta",), {}, (), {})
+    for found in (list_statuses(exact, around), arrow_survey.list_statuses(survey)):
         assert [(each.layer, each.table, each.rows, each.lag_events) for each in found] == [
             ("silver", "s/d.t", 2, None)
         ]
@@ -127,8 +127,8 @@ def test_a_source_whose_kafka_lets_nobody_in_is_told_all_the_same(
     lake = Lake(str(tmp_path))
     written(lake, "d.t")
     reader = KafkaSource("127.0.0.1:9", ".*", {"security.protocol": "SSL", "ssl.truststore.location": "/none.jks"})
-    around = Surroundings(lake, DeltaFormat(), JsonControl(exact), {"s": reader}, {}, (), {})
-    found = {each.layer: (each.rows, each.lag_events) for each in standings(exact, around)}
+    around = StatusInputs(lake, DeltaFormat(), JsonControl(exact), {"s": reader}, {}, (), {})
+    found = {each.layer: (each.rows, each.lag_events) for each in list_statuses(exact, around)}
     assert found["bronze"] == (1, None)
     assert found["silver"][0] == 2
     assert "source_silent source=s reason=Kafka's client does not start with its options: " in caplog.text

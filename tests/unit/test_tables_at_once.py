@@ -21,15 +21,15 @@ from replicator.errors import TableStopped
 from replicator.failpoints import Killed
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
-from replicator.formats.delta_ways import Ways
+from replicator.formats.delta_merge_strategies import MergeThresholds
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Applied, Arrival, Column, Declaration, Progress, SourceSpec, Table, Token
-from replicator.stages import side_by_side, silver, tuning
+from replicator.stages import parallel, silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import routing
-from replicator.stages.tick.reached import Reached
+from replicator.stages.tick.source_state import SourceState
 from tests.builders import Record, bronze, envelope, record
 
 COLUMNS = (Column("id", "int"), Column("v", "int"))
@@ -116,7 +116,7 @@ def test_the_table_with_the_most_records_is_taken_first(exact: SparkSession, tmp
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("at_once", "size", "expected"),
-    [(3, 100, 3), (1, 100, 1), (3, tuning.MANY_RECORDS, 1)],
+    [(3, 100, 3), (1, 100, 1), (3, tuning.LARGE_RECORD_BYTES, 1)],
     ids=["three", "one by one", "a large batch"],
 )
 def test_so_many_tables_of_a_batch_are_written_at_once(
@@ -152,8 +152,14 @@ def test_a_table_that_stops_and_letters_of_all_keep_the_others_going(exact: Spar
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("ways", [Ways(), Ways(0), Ways(0, marked_files=0)], ids=["written anew", "marked", "merged"])
-def test_every_commit_carries_its_own_progress_and_token(spark: SparkSession, tmp_path: Path, ways: Ways) -> None:
+@pytest.mark.parametrize(
+    "ways",
+    [MergeThresholds(), MergeThresholds(0), MergeThresholds(0, marked_files=0)],
+    ids=["written anew", "marked", "merged"],
+)
+def test_every_commit_carries_its_own_progress_and_token(
+    spark: SparkSession, tmp_path: Path, ways: MergeThresholds
+) -> None:
     """Both are settings of a session for the time of a commit: no table may find another one's, or none."""
     at = world(tmp_path, DeltaFormat(ways, fence=Leased()))
     for offset in (1, 4):
@@ -193,7 +199,7 @@ def test_tables_that_regain_columns_at_once_all_count_as_partial(exact: SparkSes
     take(exact, at, *(change(name, 1) for name in names))
     take(exact, at, *(change(name, 2, w="kept out") for name in names))
     thawed = world(tmp_path, MemoryFormat()).source
-    at = replace(at, source=thawed, reached=Reached())
+    at = replace(at, source=thawed, reached=SourceState())
     done = take(exact, at, *(change(name, 4, w="let in") for name in names))
     assert [account.error for account in done.values()] == [None] * 2
     for name in names:
@@ -216,7 +222,7 @@ def test_threads_have_the_properties_of_who_started_them(spark: SparkSession) ->
         return before, context.getLocalProperty("replicator.test")
 
     try:
-        found = side_by_side.each(seen, [1, 2, 3, 4], 2, "test")
+        found = parallel.run_each(seen, [1, 2, 3, 4], 2, "test")
         assert context.getLocalProperty("replicator.test") == "callers"
     finally:
         context.setLocalProperty("replicator.test", None)  # type: ignore[arg-type]
@@ -238,7 +244,7 @@ def test_what_is_built_beside_the_caller_is_built_as_the_caller_builds_it(spark:
 
     expressions = ["a * 2", "CAST(t AS int)"]
     alone = [failed(each) for each in expressions]
-    assert side_by_side.each(failed, expressions, 2, "test") == alone
-    with side_by_side.Aside[str]("test") as aside:
+    assert parallel.run_each(failed, expressions, 2, "test") == alone
+    with parallel.BackgroundTask[str]("test") as aside:
         aside.begin(lambda: failed("a * 2"))
         assert aside.taken(wait=True) == alone[0]

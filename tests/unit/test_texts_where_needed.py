@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import texts, types
-from replicator.debezium.logical import Logical
-from replicator.debezium.short_forms import parse_logical
+from replicator.debezium import field_text, types
+from replicator.debezium.logical_types import LogicalType
+from replicator.debezium.type_parser import parse_type
 from tests.builders import made
 
 KINDS = (
@@ -22,11 +22,11 @@ VALUES = (
 )  # fmt: skip
 
 
-def _both(logical: Logical) -> tuple[Column, Column]:
+def _both(logical: LogicalType) -> tuple[Column, Column]:
     """What becomes of ``value`` with its text and without it where none is lacking."""
     wire = F.from_json("value", f"STRUCT<c: {types.wire_type(logical)}>")["c"]
     text = F.from_json("value", "STRUCT<c: STRING>")["c"]
-    lazily = texts.text_of(logical, wire, F.when(texts.lacks_text(logical, wire), text))
+    lazily = field_text.text_of(logical, wire, F.when(field_text.needs_text(logical, wire), text))
     told = [types.decode(logical, wire, each) for each in (text, lazily)]
     always, seldom = (F.struct(each.value.cast("string").alias("v"), each.problem.alias("p")) for each in told)
     return always, seldom
@@ -36,12 +36,12 @@ def _both(logical: Logical) -> tuple[Column, Column]:
 def test_a_value_is_the_same_without_a_text_that_it_does_not_lack(exact: SparkSession) -> None:
     """Numbers, words and what has parts, fitting or not: value and problem do not change (decision 0046)."""
     rows = made(exact, [(f'{{"c":{value}}}',) for value in VALUES], "value STRING")
-    pairs = {kind: _both(parse_logical(kind)) for kind in KINDS}
+    pairs = {kind: _both(parse_type(kind)) for kind in KINDS}
     cells = [
         F.struct(always.alias("always"), seldom.alias("seldom")).alias(kind) for kind, (always, seldom) in pairs.items()
     ]
     for row in rows.select("value", *cells).collect():
         for kind in KINDS:
             assert row[kind]["seldom"] == row[kind]["always"], (kind, row["value"])
-    lacking = [texts.lacks_text(parse_logical("int"), F.from_json("value", "STRUCT<c: INT>")["c"]).alias("lacks")]
+    lacking = [field_text.needs_text(parse_type("int"), F.from_json("value", "STRUCT<c: INT>")["c"]).alias("lacks")]
     assert [row["lacks"] for row in rows.select(*lacking).collect()][:3] == [True, False, False]

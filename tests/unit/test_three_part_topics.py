@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.config.sourcefile import template
+from replicator.config.sourcefile import load_declare_file
 from tests.golden.run import Run
 
 pytestmark = pytest.mark.spark
@@ -42,7 +42,7 @@ def test_a_table_of_sql_server_is_read_from_the_topic_that_names_its_database(
 ) -> None:
     """`include: [dbo.customers]` reads ``server1.testDB.dbo.customers`` and no other topic."""
     (tmp_path / "declare.yaml").write_text(DECLARED, encoding="utf-8")
-    source = template(tmp_path / "declare.yaml")
+    source = load_declare_file(tmp_path / "declare.yaml")
     changed = ANNE | {"email": "anne@example.org"}
     sent = [
         event(0, "r", None, ANNE, "00000027:00000758:0005"),

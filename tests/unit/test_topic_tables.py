@@ -21,9 +21,9 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import tail
 from replicator.spec import Column, Declaration, Progress, SourceSpec, Table, Transform
-from replicator.stages import topic
+from replicator.stages import topic_tables
 from replicator.stages.refinement import Refinement
-from replicator.stages.topic import Told
+from replicator.stages.topic_tables import TopicTables
 from tests.builders import UNSENT, envelope, made, record, wrapped
 from tests.cli import said
 
@@ -46,7 +46,7 @@ def _row_schema(kind: str) -> dict[str, Any]:
 
 
 @contextmanager
-def told(spark: SparkSession, *values: Any, name: str = TOPIC, declared: Declaration = TYPED) -> Iterator[Told]:
+def told(spark: SparkSession, *values: Any, name: str = TOPIC, declared: Declaration = TYPED) -> Iterator[TopicTables]:
     """Records of a topic, one of each value."""
     records = [record(name, at, {"id": 1}, value) for at, value in enumerate(values)]
     rows: list[Any] = [
@@ -55,7 +55,7 @@ def told(spark: SparkSession, *values: Any, name: str = TOPIC, declared: Declara
     ]
     memory = MemoryFormat()
     at = Refinement(SourceSpec("s", "s[.].*", tables=(declared,)), memory, memory, MemoryControl(), Lake("memory"))
-    with topic.told(spark, at, lambda session: made(session, rows, KAFKA)) as found:
+    with topic_tables.read_tables(spark, at, lambda session: made(session, rows, KAFKA)) as found:
         yield found
 
 
@@ -127,7 +127,7 @@ def test_the_commits_of_a_table_are_told_one_by_one(spark: SparkSession, tmp_pat
     put(2, (1, "Anna", "upsert"), (2, None, "delete"), (3, "Cid", "upsert"))
     seen = []
     for version in (0, 1):
-        with tail.commit(spark, gold, table, version) as (moment, rows):
+        with tail.read_commit(spark, gold, table, version) as (moment, rows):
             assert moment.version == version
             seen.append(
                 [(row["change"], row["key"], row["before"], row["after"]) for row in rows.orderBy("at").collect()]
@@ -138,7 +138,7 @@ def test_the_commits_of_a_table_are_told_one_by_one(spark: SparkSession, tmp_pat
         ("removed", {"id": "2"}, {"name": '"Bob"'}, None),
         ("added", {"id": "3"}, None, {"name": '"Cid"'}),
     ]
-    with pytest.raises(VersionMissing), tail.commit(spark, gold, table, 2):
+    with pytest.raises(VersionMissing), tail.read_commit(spark, gold, table, 2):
         pass
     conf = tmp_path / "conf"
     (conf / "models").mkdir(parents=True)

@@ -14,7 +14,7 @@ from replicator.config import sourcefile
 from replicator.config.yamlfile import Problems
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, SourceSpec, Transform
-from replicator.stages.table import origins
+from replicator.stages.table import transform_origins
 
 KEY = "a secret of the source"
 PAGE = Path(__file__).parents[2] / "docs/transforms.md"
@@ -25,7 +25,7 @@ def declared(folder: Path, transform: str, *, more: str = "", source: str = "has
     """A ``--declare`` file of one table."""
     path = folder / "declare.yaml"
     path.write_text(f"{source}\ntables:\n  shop.people:\n    {more}\n    transform:\n      {transform}\n")
-    return sourcefile.template(path, {"SECRET": KEY, "SHORT": "guess me"})
+    return sourcefile.load_declare_file(path, {"SECRET": KEY, "SHORT": "guess me"})
 
 
 def test_every_step_is_declared_per_table(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_examples_of_the_documentation_of_transforms_are_valid(tmp_path: Pat
     """What a reader copies out of docs/transforms.md loads."""
     (tmp_path / "s.yaml").write_text(block)
     problems = Problems()
-    [(source, _)] = sourcefile.sources(tmp_path, "", {}, {"SHOP_HASH_KEY": KEY}, problems)
+    [(source, _)] = sourcefile.load_sources(tmp_path, "", {}, {"SHOP_HASH_KEY": KEY}, problems)
     problems.raise_if_any()
     assert source.name == "shop"
 
@@ -119,12 +119,15 @@ def test_a_transform_is_another_one_with_another_step_function_or_key() -> None:
     """Each of them makes other rows; where nothing is hashed, the key makes none."""
     hashing, plain = Transform(hashed=("email",)), Transform(masked=("email",))
     told = [None, hashing, plain, Transform(function="tests.user_functions:tidy"), replace(plain, where="id > 1")]
-    marks = {origins.mark(SourceSpec("s", "", hash_key=KEY), Declaration("a.b", transform=each)) for each in told}
+    marks = {
+        transform_origins.fingerprint(SourceSpec("s", "", hash_key=KEY), Declaration("a.b", transform=each))
+        for each in told
+    }
     assert len(marks) == len(told)
     assert None in marks
     other = SourceSpec("s", "", hash_key=f"{KEY}, another")
-    assert origins.mark(other, Declaration("a.b", transform=hashing)) not in marks
-    assert origins.mark(other, Declaration("a.b", transform=plain)) in marks
+    assert transform_origins.fingerprint(other, Declaration("a.b", transform=hashing)) not in marks
+    assert transform_origins.fingerprint(other, Declaration("a.b", transform=plain)) in marks
 
 
 def test_a_program_is_told_alike_by_every_python() -> None:
@@ -137,6 +140,9 @@ def test_a_program_is_told_alike_by_every_python() -> None:
         "FunctionDef",
         [("name", "'f'"), ("args", ("arguments", [])), ("body", [("Return", [("value", call)])])],
     )
-    assert origins.tree(ast.parse("def f():  # why\n    return g( 1 )\n")) == ("Module", [("body", [body])])
+    assert transform_origins.normalize_ast(ast.parse("def f():  # why\n    return g( 1 )\n")) == (
+        "Module",
+        [("body", [body])],
+    )
     parts = ast.JoinedStr([ast.Constant("a"), ast.Constant("")])  # as 3.12 has it of some
-    assert origins.tree(parts) == origins.tree(ast.JoinedStr([ast.Constant("a")]))
+    assert transform_origins.normalize_ast(parts) == transform_origins.normalize_ast(ast.JoinedStr([ast.Constant("a")]))

@@ -18,24 +18,24 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints
-from replicator.debezium.hiding import text_of
 from replicator.debezium.jsontext import Number
+from replicator.debezium.record_masking import text_to_hash
 from replicator.errors import TableStopped, TransformChanged
 from replicator.failpoints import Killed
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
-from replicator.operate.verify.moulded import moulded
+from replicator.operate.rebuild import EQUAL, WRITTEN, RebuildOptions, rebuild
+from replicator.operate.verify.source_transform import apply_transform
 from replicator.spec import Column, Declaration, Mask, Progress, SourceSpec, Transform
 from replicator.stages import silver
 from replicator.stages.account import Account
-from replicator.stages.intake import masking
+from replicator.stages.ingest import masking
 from replicator.stages.refinement import Refinement
-from replicator.stages.table import origins
+from replicator.stages.table import transform_origins
 from replicator.transforms import fold, merge
-from replicator.transforms.derived import casts, fitting, hashed, transformed
-from replicator.transforms.derived.fitting import Unfit
+from replicator.transforms.table_transform import binding, casts, execution, hashing
+from replicator.transforms.table_transform.binding import InvalidTransform
 from tests import user_functions
 from tests.builders import UNSENT, Record, bronze, envelope, made, record
 
@@ -192,10 +192,10 @@ def test_a_cast_to_a_number_neither_rounds_nor_cuts(exact: SparkSession, tmp_pat
         ("true", "int", "1"), ("1.7D", "float", "1.7"), ("timestamp_ntz'2003-01-06 10:11:12'", "date", "2003-01-06"),
     ]  # fmt: skip
     rows = exact.sql("SELECT " + ", ".join(f"{value} AS c{at}" for at, (value, _, _) in enumerate(cases)))
-    told = casts.kinds(rows, {f"c{at}": kind for at, (_, kind, _) in enumerate(cases)})
+    told = casts.normalize_types(rows, {f"c{at}": kind for at, (_, kind, _) in enumerate(cases)})
     held = dict(rows.dtypes)
     [row] = rows.select(
-        *[casts.exactly(name, held[name], kind).cast("string").alias(name) for name, kind in told.items()]
+        *[casts.exact_cast(name, held[name], kind).cast("string").alias(name) for name, kind in told.items()]
     ).collect()
     found = [(*case[:2], row[at]) for at, case in enumerate(cases)]
     assert found == cases
@@ -269,7 +269,7 @@ def test_another_transform_stops_the_table_until_it_is_rebuilt(exact: SparkSessi
         account = world.take(world.change("c", 2, 11))
         assert isinstance(account.error, TransformChanged)
         assert "`replicator rebuild s/shop.people`" in str(account.error)
-    done = rebuild(exact, world.at, NAME, How())
+    done = rebuild(exact, world.at, NAME, RebuildOptions())
     assert (done.verdict, done.rows, done.added) == (WRITTEN, 2, 1)
     world.applied(world.change("u", 1, 12, name="Bob"))
     rows = {row["id"]: (row["name"], row["ssn"], row["email"]) for row in world.rows()}
@@ -301,8 +301,8 @@ def test_another_transform_stops_the_table_until_it_is_rebuilt(exact: SparkSessi
 def test_what_is_not_done_row_by_row_does_not_fit(exact: SparkSession, told: Transform, sentence: str) -> None:
     """Of each change alone, or the order and the batching of changes would show in the table."""
     function = getattr(user_functions, told.function.partition(":")[2]) if told.function else None
-    with pytest.raises(Unfit) as caught:
-        fitting.fitted(told, function, KEY, NAME, made(exact, [], _CHANGES), ("id",))
+    with pytest.raises(InvalidTransform) as caught:
+        binding.bind(told, function, KEY, NAME, made(exact, [], _CHANGES), ("id",))
     assert sentence in str(caught.value)
 
 
@@ -312,19 +312,21 @@ def test_verify_compares_the_rows_of_the_source_as_they_are_transformed(exact: S
     """
     world = World(exact, tmp_path, replace(EVERY_STEP, function=""))
     world.applied(world.change("c", 1, 10), world.change("c", 2, 11, total="1"), world.change("c", 3, 12, total="3"))
-    origin = origins.stored(world.at, NAME, world.at.bronze.identity(exact, world.at.lake.bronze("s")) or "")
+    origin = transform_origins.load_by_name(
+        world.at, NAME, world.at.bronze.identity(exact, world.at.lake.bronze("s")) or ""
+    )
     assert origin is not None
     assert origin.columns.fieldNames() == list(COLUMNS)
     values = [(1, " Ann ", "ann@example.org", "1.5"), (2, "", "", "1"), (3, " Ann ", "ann@example.org", "3")]
     rows = made(exact, values, "id INT, name STRING, email STRING, total STRING")
-    found = moulded(world.at, NAME, rows, origin.columns, {"email": "json"})
+    found = apply_transform(world.at, NAME, rows, origin.columns, {"email": "json"})
     assert (found.keys, found.rows.columns) == (("id",), ["id", "full_x20_name", "total", "gross"])
     assert [word.split(":")[0] for word in found.unknown] == ["email", "phone"]
     wanted = [tuple(row[name] for name in found.rows.columns) for row in world.rows()]
     assert {tuple(row) for row in found.rows.collect()} == set(wanted)
     assert len(wanted) == 2
     with pytest.raises(TableStopped, match="needs total, which cannot be compared"):
-        moulded(world.at, NAME, rows.drop("total"), origin.columns, {})
+        apply_transform(world.at, NAME, rows.drop("total"), origin.columns, {})
 
 
 def test_without_the_source_a_dry_rebuild_compares_silver_with_bronze(exact: SparkSession, tmp_path: Path) -> None:
@@ -334,7 +336,7 @@ def test_without_the_source_a_dry_rebuild_compares_silver_with_bronze(exact: Spa
     told = Transform(derive=(("twice", "total * 2"),), where="total > 1", hashed=("email",), rename=(("name", "n"),))
     world = World(exact, tmp_path, told)
     world.applied(*[world.change("c", key, 10 + key, total=str(total)) for key, total in ((1, 2), (2, 1), (3, 3))])
-    done = rebuild(exact, world.at, NAME, How(dry=True))
+    done = rebuild(exact, world.at, NAME, RebuildOptions(dry=True))
     assert (done.verdict, done.rows, done.letters) == (EQUAL, 3, 0)
     place = world.at.lake.silver("s", NAME, ("id",))
     rows = world.format.read(exact, place).where("id < 3")
@@ -342,7 +344,7 @@ def test_without_the_source_a_dry_rebuild_compares_silver_with_bronze(exact: Spa
     wrong = rows.withColumns({"email": clear, "_deleted": F.lit(False), "_op": F.lit("upsert")})
     world.format.put(wrong, place, Progress("somebody", 1))
     before = world.rows()
-    done = rebuild(exact, world.at, NAME, How(dry=True))
+    done = rebuild(exact, world.at, NAME, RebuildOptions(dry=True))
     assert (done.verdict, done.added, done.changed, done.gone) == (WRITTEN, 0, 2, 0)
     assert sorted(done.named) == ["id=1: email", "id=2: _deleted"]
     assert world.rows() == before
@@ -375,10 +377,10 @@ def test_the_merge_laws_hold_behind_a_transform(exact: SparkSession) -> None:
     held = None
     for batch in batches:
         rows = made(exact, batch, _CHANGES)
-        making = fitting.fitted(told, None, KEY, NAME, rows, ("id",))
-        fresh = transformed.filtered(transformed.made(rows, making)).drop("_reject", "_at")
+        making = binding.bind(told, None, KEY, NAME, rows, ("id",))
+        fresh = execution.apply_filter(execution.transform_changes(rows, making)).drop("_reject", "_at")
         folded = fold.fold(fresh, making.keys_there, ())
-        held = folded if held is None else merge.join_rows(held, folded.select(held.columns), making.keys_there)
+        held = folded if held is None else merge.merge_rows(held, folded.select(held.columns), making.keys_there)
         held = held.localCheckpoint()
     assert held is not None
     found = {row["id"]: (row["twice"], row["email"], row["n"], row["_seq"], row["_deleted"]) for row in held.collect()}
@@ -399,15 +401,15 @@ def test_a_hash_is_hmac_sha_256_and_its_key_is_in_no_plan(exact: SparkSession) -
         F.lit(None).cast("string").alias("nothing"),
         F.array("n").alias("nested"),
     )
-    keyed = hashed.with_key(rows, KEY)
+    keyed = hashing.with_hmac_pads(rows, KEY)
     kinds = dict(rows.dtypes)
-    result = keyed.select(*[hashed.hashed(F.col(c), kinds[c]).alias(c) for c in rows.columns])
+    result = keyed.select(*[hashing.hash_value(F.col(c), kinds[c]).alias(c) for c in rows.columns])
     [row] = result.collect()
-    assert row["t"] == digest("ä") == hashed.digest(KEY, "ä")
+    assert row["t"] == digest("ä") == hashing.digest(KEY, "ä")
     assert (row["n"], row["c"]) == (digest("1"), digest("10"))
     assert row["b"] == hmac.new(KEY.encode(), b"\xff", hashlib.sha256).hexdigest()
-    assert row["d"] == row["wider"] == digest("12.5") == hashed.digest(KEY, text_of(Number("12.500")))
-    assert row["whole"] == digest("12") == hashed.digest(KEY, text_of(Number("12.00")))
+    assert row["d"] == row["wider"] == digest("12.5") == hashing.digest(KEY, text_to_hash(Number("12.500")))
+    assert row["whole"] == digest("12") == hashing.digest(KEY, text_to_hash(Number("12.00")))
     assert (row["nothing"], row["nested"]) == (None, digest("[1]"))
     java: Any = result._jdf
     plan = java.queryExecution().toString()
@@ -417,8 +419,8 @@ def test_a_hash_is_hmac_sha_256_and_its_key_is_in_no_plan(exact: SparkSession) -
         assert part.hex()[:24].upper() not in plan.upper()
         assert part[:12].decode("latin1") not in plan
     long = "x" * 100
-    [row] = hashed.with_key(rows, long).select(hashed.hashed(F.col("t"), "string").alias("t")).collect()
-    assert row["t"] == hashed.digest(long, "ä")
+    [row] = hashing.with_hmac_pads(rows, long).select(hashing.hash_value(F.col("t"), "string").alias("t")).collect()
+    assert row["t"] == hashing.digest(long, "ä")
 
 
 @pytest.mark.parametrize(
@@ -445,9 +447,9 @@ def test_a_hash_is_hmac_sha_256_and_its_key_is_in_no_plan(exact: SparkSession) -
 )
 def test_a_number_has_one_hash_whatever_its_type_and_spelling(exact: SparkSession, value: str, written: str) -> None:
     """What ``transform`` hashes is what ``mask_before_bronze`` hashes in the record's text."""
-    rows = hashed.with_key(exact.range(1).select(F.expr(value).alias("n")), KEY)
-    [row] = rows.select(hashed.hashed(F.col("n"), dict(rows.dtypes)["n"]).alias("n")).collect()
-    assert row["n"] == hashed.digest(KEY, text_of(Number(written)))
+    rows = hashing.with_hmac_pads(exact.range(1).select(F.expr(value).alias("n")), KEY)
+    [row] = rows.select(hashing.hash_value(F.col("n"), dict(rows.dtypes)["n"]).alias("n")).collect()
+    assert row["n"] == hashing.digest(KEY, text_to_hash(Number(written)))
 
 
 def test_letters_of_every_script_are_masked(exact: SparkSession, tmp_path: Path) -> None:
@@ -477,7 +479,7 @@ def test_rows_of_documents_whose_identity_is_hashed_before_bronze_are_found_by_t
     columns = "topic STRING, key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
     raw = [("s.shop.docs", key.encode(), value.encode(), None) for key, value in records]
     spec = SourceSpec("s", ".*", masks=(mask,), hash_key=KEY)
-    hidden = [(row["key"], row["value"]) for row in masking.masked(made(exact, raw, columns), spec).collect()]
+    hidden = [(row["key"], row["value"]) for row in masking.mask_records(made(exact, raw, columns), spec).collect()]
     found = []
     for pairs, transform in ((hidden, None), (records, told)):
         declared = Declaration("shop.docs", (Column("_id", "string"), Column("n", "int")), transform=transform)

@@ -20,11 +20,11 @@ import pytest
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import doubts, integers, quoted, texts
+from replicator.debezium import field_text, integers, problem_precheck, quoting
 from replicator.debezium.connect_schema import row_fields
-from replicator.debezium.logical import Field, Logical, spark_type
-from replicator.debezium.modes import Modes
-from replicator.debezium.short_forms import parse_logical
+from replicator.debezium.handling_modes import HandlingModes
+from replicator.debezium.logical_types import Field, LogicalType, spark_type
+from replicator.debezium.type_parser import parse_type
 from replicator.debezium.types import Policies, decode, wire_type
 from replicator.errors import ConfigError
 from tests.builders import made
@@ -55,7 +55,7 @@ RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recorded"
 
 
 def decode_table(
-    spark: SparkSession, cases: Sequence[tuple[Logical, str]], policies: Policies | None = None
+    spark: SparkSession, cases: Sequence[tuple[LogicalType, str]], policies: Policies | None = None
 ) -> list[tuple[Any, ...]]:
     """[(value, reason)] of (type, JSON text of the value) pairs, in their order.
 
@@ -71,12 +71,12 @@ def decode_table(
         text = F.from_json("j", "v string")["v"]
         decoded = decode(logical, wire, text, policies or Policies(), bare_of(logical, wire, "j", "v"))
         value = F.unix_micros(decoded.value) if spark_type(logical) == "TIMESTAMP" else decoded.value
-        was_sent = texts.was_sent(logical, wire, F.when(texts.lacks_text(logical, wire), text))
-        sign = doubts.sign(logical, was_sent, decoded.problem)
+        was_sent = field_text.was_sent(logical, wire, F.when(field_text.needs_text(logical, wire), text))
+        sign = problem_precheck.marker(logical, was_sent, decoded.problem)
         parts = {
             "value": value,
             "problem": decoded.problem,
-            "doubt": doubts.is_doubtful(logical, decoded.value, F.lit(False) if sign is None else sign),
+            "doubt": problem_precheck.may_have_problem(logical, decoded.value, F.lit(False) if sign is None else sign),
         }
         columns.append(F.struct(*[part.alias(part_name) for part_name, part in parts.items()]).alias(names[name]))
     found = {row["at"]: row for row in rows.select("at", *columns).collect()}
@@ -86,18 +86,18 @@ def decode_table(
     return [tuple(found[at][names[str(kind)]])[:2] for at, (kind, _) in enumerate(cases)]
 
 
-def bare_of(logical: Logical, wire: Column, json: str, name: str) -> dict[str, Column]:
+def bare_of(logical: LogicalType, wire: Column, json: str, name: str) -> dict[str, Column]:
     """What must be quoted, read once more where it looks as if it were not."""
-    asked = quoted.readings(logical) if quoted.must_be(logical) else {}
+    asked = quoting.probe_types(logical) if quoting.is_required(logical) else {}
     return {
-        reading: F.when(quoted.looks_so(reading, wire), F.from_json(json, f"`{name}` {kind}")[name])
+        reading: F.when(quoting.is_worth_probing(reading, wire), F.from_json(json, f"`{name}` {kind}")[name])
         for reading, kind in asked.items()
     }
 
 
 def check(spark: SparkSession, table: Sequence[tuple[Any, str, Any]], policies: Policies | None = None) -> None:
     """Rows of ``table`` are (type, JSON, expected value or reason); a reason is a Problem."""
-    cases = [(parse_logical(kind) if isinstance(kind, str) else kind, value) for kind, value, _ in table]
+    cases = [(parse_type(kind) if isinstance(kind, str) else kind, value) for kind, value, _ in table]
     wrong = []
     for (kind, value, expected), (got, reason) in zip(table, decode_table(spark, cases, policies), strict=True):
         outcome = Problem(reason) if reason else got
@@ -147,7 +147,7 @@ def test_text_is_kept_as_it_is(spark: SparkSession) -> None:
 
 def test_nul_may_be_replaced(spark: SparkSession) -> None:
     """Section 4: policy nul = replace puts U+FFFD."""
-    cases = [(parse_logical("string"), '"a\\u0000b"'), (parse_logical("map"), '{"k\\u0000":"\\u0000"}')]
+    cases = [(parse_type("string"), '"a\\u0000b"'), (parse_type("map"), '{"k\\u0000":"\\u0000"}')]
     found = decode_table(spark, cases, Policies(nul="replace"))
     assert found == [("a\ufffdb", None), ({"k\ufffd": "\ufffd"}, None)]
 
@@ -198,7 +198,7 @@ def test_variable_scale_decimals_carry_their_own_scale(spark: SparkSession) -> N
 def test_decimal_text_is_never_rounded(spark: SparkSession) -> None:
     """Mode string: Y10 holds, exponents are understood, special words follow the policy."""
     check(spark, DECIMAL_TEXTS)
-    special = [(parse_logical("decimal_string(10,2)"), '"NAN"'), (parse_logical("decimal_string(10,2)"), '"junk"')]
+    special = [(parse_type("decimal_string(10,2)"), '"NAN"'), (parse_type("decimal_string(10,2)"), '"junk"')]
     assert decode_table(spark, special, Policies(numeric_special="null")) == [
         (None, None),
         (None, "type_mismatch"),
@@ -213,7 +213,7 @@ def test_json_numbers_reach_a_decimal_unrounded(spark: SparkSession) -> None:
 def test_a_json_number_of_more_than_38_digits_is_refused_at_once() -> None:
     """No reader of Spark keeps such a number: the declaration is wrong, not the record."""
     with pytest.raises(ConfigError, match="38 digits"):
-        wire_type(Logical("decimal", 60, 2, encoding="number"))
+        wire_type(LogicalType("decimal", 60, 2, encoding="number"))
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kathmandu"])
@@ -230,10 +230,10 @@ def test_no_date_or_time_depends_on_the_session_zone(spark: SparkSession, zone: 
 def test_infinity_follows_its_policy(spark: SparkSession) -> None:
     """Section 4: the sentinel has no reason, null is NULL on purpose, dead_letter is temporal_range."""
     cases = [
-        (parse_logical("date"), "2146033979"),
-        (parse_logical("micro_timestamp"), "-9223372036854775808"),
-        (parse_logical("zoned_timestamp"), '"infinity"'),
-        (parse_logical("date"), "12058"),
+        (parse_type("date"), "2146033979"),
+        (parse_type("micro_timestamp"), "-9223372036854775808"),
+        (parse_type("zoned_timestamp"), '"infinity"'),
+        (parse_type("date"), "12058"),
     ]
     assert [problem for _, problem in decode_table(spark, cases)] == [None] * 4
     as_null = decode_table(spark, cases, Policies(infinity="null"))
@@ -254,17 +254,17 @@ def test_structs_are_checked_field_by_field(spark: SparkSession) -> None:
 
 def test_a_declared_mode_decides_how_decimals_and_bytes_are_read() -> None:
     """Y13: the connector's modes are declared per source."""
-    modes = Modes(decimals="string", binary="hex")
-    assert wire_type(parse_logical("decimal(10,2)", modes)) == "STRING"
-    assert parse_logical("decimal(10,2)", modes) == parse_logical("decimal_string(10,2)")
-    assert parse_logical("bytea", modes) == parse_logical("bytes_hex")
-    assert spark_type(parse_logical("decimal(10,2)", Modes(decimals="double"))) == "DOUBLE"
+    modes = HandlingModes(decimals="string", binary="hex")
+    assert wire_type(parse_type("decimal(10,2)", modes)) == "STRING"
+    assert parse_type("decimal(10,2)", modes) == parse_type("decimal_string(10,2)")
+    assert parse_type("bytea", modes) == parse_type("bytes_hex")
+    assert spark_type(parse_type("decimal(10,2)", HandlingModes(decimals="double"))) == "DOUBLE"
 
 
 def test_an_unknown_logical_type_is_refused_before_any_value_is_read() -> None:
     """A family without a decoder never gives wrong values."""
     with pytest.raises(ConfigError, match="cannot be decoded"):
-        wire_type(Logical("nonsense"))
+        wire_type(LogicalType("nonsense"))
 
 
 def recorded_rows(name: str, table: str) -> list[tuple[Any, list[str]]]:

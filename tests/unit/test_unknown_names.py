@@ -75,8 +75,8 @@ def test_letters_of_a_table_are_asked_for_by_its_whole_name(root: str) -> None:
 def test_a_table_is_meant_by_its_last_part_too(word: str, meant: str) -> None:
     """However long the names are of its source and its schema; of several with the same part all are named."""
     known = ("shop/public.customers", "shop/sales.items", "crm/sales.items", "fact_orders", "shop/operations.lines")
-    assert spelling.table_meant(word, known) == f"; did you mean {meant}?"
-    assert spelling.table_meant("nothing like it", known) == ""
+    assert spelling.did_you_mean_table(word, known) == f"; did you mean {meant}?"
+    assert spelling.did_you_mean_table("nothing like it", known) == ""
 
 
 @pytest.mark.spark

@@ -11,25 +11,25 @@ import pytest
 from replicator.debezium import cloudevents, mongodb, outbox
 from replicator.debezium.envelope import CLOUDEVENT, MONGODB, UNIONS
 from replicator.debezium.jsontext import dumps, loads
-from replicator.debezium.logical import Field, Logical
-from replicator.debezium.outbox import Routed
-from replicator.debezium.shapes import Shapes, of
-from replicator.debezium.short_forms import parse_logical
+from replicator.debezium.logical_types import Field, LogicalType
+from replicator.debezium.outbox import RouterRecord
+from replicator.debezium.shapes import Normalizer, for_source
+from replicator.debezium.type_parser import parse_type
 from replicator.debezium.unions import Unions
 from replicator.spec import AGGREGATE_ID, Declaration, Outbox, SourceSpec
 
 TOPIC = "s.shop.orders"
 SOURCE = {"connector": "postgresql", "db": "shop", "table": "orders"}
 DECLARED = {
-    "id": parse_logical("int"),
-    "v": parse_logical("int"),
-    "name": parse_logical("text"),
-    "price": parse_logical("decimal(10,4)"),
-    "tags": parse_logical("text[]"),
-    "attributes": parse_logical("hstore"),
-    "place": parse_logical("point"),
-    "kind": parse_logical("enum"),
-    "doc": parse_logical("json"),
+    "id": parse_type("int"),
+    "v": parse_type("int"),
+    "name": parse_type("text"),
+    "price": parse_type("decimal(10,4)"),
+    "tags": parse_type("text[]"),
+    "attributes": parse_type("hstore"),
+    "place": parse_type("point"),
+    "kind": parse_type("enum"),
+    "doc": parse_type("json"),
 }
 
 
@@ -137,8 +137,8 @@ def test_a_schema_block_says_what_a_column_holds() -> None:
 )
 def test_a_field_of_a_struct_may_have_a_dot_in_its_name(sent: Any, plain: Any) -> None:
     """A5: what the struct knows by a name is its field, no branch of a union; what is inside is told by its type."""
-    inner = Logical("struct", fields=(Field("w", Logical("int")),))
-    outer = Logical("struct", fields=(Field("y.z", inner), Field("b", Logical("bytes", encoding="base64"))))
+    inner = LogicalType("struct", fields=(Field("w", LogicalType("int")),))
+    outer = LogicalType("struct", fields=(Field("y.z", inner), Field("b", LogicalType("bytes", encoding="base64"))))
     assert row_of({"id": 1, "v": sent}, Unions({"shop.orders": {"v": outer}})) == {"id": 1, "v": plain}
 
 
@@ -189,9 +189,9 @@ def test_parts_of_a_key_are_plain_again() -> None:
 
 def test_bytes_in_the_key_of_a_record_that_is_not_from_avro_stay_base64() -> None:
     """Promise D: what only looks like a union changes nothing else."""
-    latin1 = Unions({"shop.orders": {"id": parse_logical("bytes"), "m": parse_logical("hstore")}}, latin1=True)
+    latin1 = Unions({"shop.orders": {"id": parse_type("bytes"), "m": parse_type("hstore")}}, latin1=True)
     value = json.dumps({"after": {"id": "EtaH", "m": {"string": "x"}}, "source": SOURCE, "op": "c"})
-    written = Shapes(latin1).texts(TOPIC, UNIONS, Routed("", '{"id":"EtaH"}', value))
+    written = Normalizer(latin1).texts(TOPIC, UNIONS, RouterRecord("", '{"id":"EtaH"}', value))
     assert written is not None
     assert (written[0], json.loads(str(written[1]))) == ('{"id":"EtaH"}', json.loads(value))
 
@@ -218,7 +218,7 @@ EVENT = {
 def test_a_cloud_event_is_an_envelope() -> None:
     """A6: operation, table and position stand in its attributes, numbers as text."""
     event = loads(json.dumps(EVENT).replace("1.5}", "1.50}"))
-    plain = cloudevents.plain(event)
+    plain = cloudevents.to_envelope(event)
     assert plain is not None
     assert '"after":{"id":1,"price":1.50}' in dumps(plain)
     told = json.loads(dumps(plain))
@@ -233,7 +233,7 @@ def test_a_cloud_event_keeps_the_schema_of_its_data() -> None:
     """A2, A6: ``data`` may be wrapped; as an envelope's its schema has the operation too."""
     side = {"type": "struct", "fields": [{"type": "int32", "field": "id"}], "field": "after"}
     data = {"schema": {"type": "struct", "fields": [side]}, "payload": {"after": {"id": 1}}}
-    plain = cloudevents.plain(exactly(EVENT | {"data": data}))
+    plain = cloudevents.to_envelope(exactly(EVENT | {"data": data}))
     assert plain is not None
     assert [member["field"] for member in plain["schema"]["fields"]] == ["after", "op"]
     assert (plain["payload"]["op"], plain["payload"]["after"]) == ("u", exactly({"id": 1}))
@@ -241,13 +241,13 @@ def test_a_cloud_event_keeps_the_schema_of_its_data() -> None:
 
 def test_an_event_of_somebody_else_is_none_of_ours() -> None:
     """A1: a row may have a column of any name."""
-    assert cloudevents.plain({"id": 1, "specversion": "x"}) is None
+    assert cloudevents.to_envelope({"id": 1, "specversion": "x"}) is None
 
 
 def test_an_event_that_does_not_say_its_operation_gets_none() -> None:
     """B9: ``extension.attributes.enable=false`` leaves an ``unknown_op``, not a guess."""
     bare = {name: held for name, held in EVENT.items() if not name.startswith("iodebezium")}
-    plain = cloudevents.plain(bare)
+    plain = cloudevents.to_envelope(bare)
     assert plain is not None
     assert "op" not in plain
 
@@ -255,13 +255,13 @@ def test_an_event_that_does_not_say_its_operation_gets_none() -> None:
 HEADERS = (("id", b"e-1"), ("eventType", b"OrderPlaced"), ("raw", b"\xff"), ("__debezium.context.taskId", b"0"))
 
 
-def event(value: str | None, key: str | None = '"17"', **more: Any) -> Routed:
-    return Routed("event.order", key, value, **({"headers": HEADERS} | more))
+def event(value: str | None, key: str | None = '"17"', **more: Any) -> RouterRecord:
+    return RouterRecord("event.order", key, value, **({"headers": HEADERS} | more))
 
 
-def routed(one: Routed, settings: Outbox | None = None) -> tuple[Any, Any]:
+def routed(one: RouterRecord, settings: Outbox | None = None) -> tuple[Any, Any]:
     """Key and row of an event, without their schemas."""
-    written = outbox.plain(one, settings if settings is not None else Outbox("router"))
+    written = outbox.flatten(one, settings if settings is not None else Outbox("router"))
     assert written is not None
     return tuple(None if text is None else json.loads(text)["payload"] for text in written)  # type: ignore[return-value]
 
@@ -297,7 +297,7 @@ def test_a_payload_is_the_exact_text_in_every_form(value: str, payload: str) -> 
         (event('{"schema":{"type":"bytes"},"payload":"/wA="}'), b"\xff\x00"),
     ],
 )
-def test_a_payload_of_bytes_is_kept_byte_by_byte(one: Routed, data: bytes) -> None:
+def test_a_payload_of_bytes_is_kept_byte_by_byte(one: RouterRecord, data: bytes) -> None:
     """I2: bytes as they are, or as base64 where a JSON converter wrote them (A7)."""
     assert base64.b64decode(routed(one, Outbox("router", binary=True))[1]["payload"]) == data
 
@@ -305,7 +305,7 @@ def test_a_payload_of_bytes_is_kept_byte_by_byte(one: Routed, data: bytes) -> No
 def test_an_event_without_payload_is_left_alone_unless_it_deletes() -> None:
     """I3: with ``route.tombstone.on.empty.payload`` it deletes its aggregate."""
     nothing = [event(None), event("null"), event('{"schema":null,"payload":null}')]
-    assert [outbox.plain(one, Outbox("router")) for one in nothing] == [None] * 3
+    assert [outbox.flatten(one, Outbox("router")) for one in nothing] == [None] * 3
     deletes = Outbox("router", key=AGGREGATE_ID, null_deletes=True)
     for one in nothing:
         key, row = routed(one, deletes)
@@ -314,8 +314,10 @@ def test_an_event_without_payload_is_left_alone_unless_it_deletes() -> None:
 
 def test_bytes_that_are_no_text_are_judged_as_they_are_unless_declared() -> None:
     """R4: ``invalid_utf8`` is for what should have been text."""
-    assert outbox.plain(event(None, undecodable=b"\xff"), Outbox("router")) is None
-    assert outbox.plain(event(None, undecodable=b"\xff"), Outbox("router", key=AGGREGATE_ID, null_deletes=True)) is None
+    assert outbox.flatten(event(None, undecodable=b"\xff"), Outbox("router")) is None
+    assert (
+        outbox.flatten(event(None, undecodable=b"\xff"), Outbox("router", key=AGGREGATE_ID, null_deletes=True)) is None
+    )
 
 
 def test_an_event_without_its_id_has_no_key() -> None:
@@ -331,8 +333,8 @@ def test_a_document_of_mongodb_is_a_row() -> None:
         "source": {"connector": "mongodb", "db": "shop", "collection": "orders"},
         "op": "c",
     }
-    key, plain = mongodb.plain(exactly({"id": '{"$numberLong": "5"}'}), exactly(body))
-    assert key == mongodb.plain(exactly({"id": "5"}), exactly(body))[0] == {"_id": "5"}
+    key, plain = mongodb.to_envelope(exactly({"id": '{"$numberLong": "5"}'}), exactly(body))
+    assert key == mongodb.to_envelope(exactly({"id": "5"}), exactly(body))[0] == {"_id": "5"}
     assert dumps(plain["after"]) == '{"_id":"5","n":7,"d":1.50,"x":{"a":1},"o":"ff"}'
     assert plain["source"]["table"] == "orders"
 
@@ -349,7 +351,7 @@ def test_ids_of_different_types_are_different_rows() -> None:
     }  # fmt: skip
     for sent, expected in ids.items():
         body = {"after": f'{{"_id": {sent}}}', "source": {"connector": "mongodb"}, "op": "c"}
-        key, plain = mongodb.plain(exactly({"id": sent}), exactly(body))
+        key, plain = mongodb.to_envelope(exactly({"id": sent}), exactly(body))
         assert (key["_id"], plain["after"]["_id"]) == (expected, expected), sent
 
 
@@ -370,19 +372,19 @@ def test_ids_of_different_types_are_different_rows() -> None:
 )
 def test_hostile_records_end_as_records_and_stop_nobody(shape: str, hostile: str) -> None:
     """R5: whatever it says, it is judged by what comes out."""
-    written = Shapes().texts(TOPIC, shape, Routed("", '{"id":1}', hostile))
+    written = Normalizer().texts(TOPIC, shape, RouterRecord("", '{"id":1}', hostile))
     assert written is None or isinstance(json.loads(str(written[1])), dict | list)
 
 
 def test_a_record_that_is_nested_too_deep_is_no_row() -> None:
     """Promise D: it is not left to be taken for a flattened row."""
     deep = json.dumps(EVENT).replace('{"id": 1', '{"deep": ' + "[" * 900 + "]" * 900 + ', "id": 1')
-    assert Shapes().texts(TOPIC, CLOUDEVENT, Routed("", '{"id":1}', deep)) == ('{"id":1}', "[]")
+    assert Normalizer().texts(TOPIC, CLOUDEVENT, RouterRecord("", '{"id":1}', deep)) == ('{"id":1}', "[]")
 
 
 def test_a_key_that_is_no_json_stays_as_it_is() -> None:
     """R4: it is the key that will be judged, not the record."""
-    written = Shapes().texts(TOPIC, CLOUDEVENT, Routed("", "no json", json.dumps(EVENT)))
+    written = Normalizer().texts(TOPIC, CLOUDEVENT, RouterRecord("", "no json", json.dumps(EVENT)))
     assert written is not None
     assert (written[0], json.loads(str(written[1]))["op"]) == ("no json", "u")
 
@@ -391,7 +393,7 @@ def test_a_source_of_routers_leaves_declared_tables_and_control_topics_alone() -
     """I1: every other topic of three parts carries events."""
     one = Declaration("event.cart", outbox=Outbox("router", topic="carts"))
     spec = SourceSpec("s", "", tables=(one, Declaration("a.b")), default=Declaration("", outbox=Outbox("router")))
-    readers = of(spec, {})
+    readers = for_source(spec, {})
     found = {topic: readers.router(topic) for topic in ("carts", "s.a.b", "s.event.x", "s", "__debezium-heartbeat.a.b")}
     assert {topic: table[0] for topic, table in found.items() if table} == {
         "carts": "event.cart",

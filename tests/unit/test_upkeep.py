@@ -13,7 +13,7 @@ from replicator.cli import purge
 from replicator.errors import LeaseLost, ReplicatorError, StoreRefused, TableStopped, Unreachable
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.maintain import maintain, written_by
+from replicator.operate.maintain import filter_by_stages, maintain
 from replicator.spec import Maintained, Table
 
 NOTHING: Any = None
@@ -70,9 +70,9 @@ def test_a_run_keeps_the_tables_of_its_own_stages_only() -> None:
         ("dead letters", lake.dead_letters("s")),
     ]
     every = [bronze, *silver, gold]
-    assert written_by(("silver", "publish"), every) == silver
-    assert written_by(("gold", "bronze"), every) == [bronze, gold]
-    assert written_by(("publish",), every) == []
+    assert filter_by_stages(("silver", "publish"), every) == silver
+    assert filter_by_stages(("gold", "bronze"), every) == [bronze, gold]
+    assert filter_by_stages(("publish",), every) == []
 
 
 def test_a_lake_in_which_there_is_nothing_is_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:

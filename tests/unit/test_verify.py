@@ -22,13 +22,13 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import verify
-from replicator.operate.rebuild import EQUAL, WRITTEN, How
+from replicator.operate.rebuild import EQUAL, WRITTEN, RebuildOptions
 from replicator.operate.rebuild_all import rebuild_model
 from replicator.operate.verify import equality, source
 from replicator.operate.verify.equality import Pair
 from replicator.operate.verify.marks import Marks
 from replicator.operate.verify.ranges import Ranges
-from replicator.operate.verify.verdict import Look, Verdict
+from replicator.operate.verify.verdict import Verdict, VerifyOptions
 from replicator.spec import Login, Model, ModelColumn, Progress, SourceSpec
 from replicator.spec.rules import WARN, Check, Expression, NotNull
 from replicator.stages import gold
@@ -105,9 +105,9 @@ class World:
 
     def verdict(self, model: Model = MODEL, **look: Any) -> Verdict:
         at = Refinement(SourceSpec("s", ".*"), self.format, self.format, self.control, self.lake)
-        checks = verify.Checks([at], ("delta",), self.warehouse, [model])
-        comparisons = verify.chosen(self.spark, checks)
-        (told,) = verify.verify(self.spark, comparisons, Look(**look), self.marks.note)
+        checks = verify.VerifyInputs([at], ("delta",), self.warehouse, [model])
+        comparisons = verify.selection(self.spark, checks)
+        (told,) = verify.verify(self.spark, comparisons, VerifyOptions(**look), self.marks.note)
         return told
 
 
@@ -177,8 +177,8 @@ def test_rows_of_one_key_that_occurs_twice_are_told_apart(world: World) -> None:
     """A copy that has a row twice is no equal one, though every key and value is right."""
     rows = world.spark.sql("SELECT id AS k, 'x' AS v FROM range(50)")
     twice = rows.unionByName(rows.where("k = 3"))
-    found = equality.compared(Pair(rows, twice, ("k",)), Look())
-    told = equality.judged(Verdict("gold", "t", "silver"), Pair(rows, twice, ("k",)), found, Look())
+    found = equality.find_differences(Pair(rows, twice, ("k",)), VerifyOptions())
+    told = equality.to_verdict(Verdict("gold", "t", "silver"), Pair(rows, twice, ("k",)), found, VerifyOptions())
     assert (told.extra, told.missing, told.named) == (1, 0, ("k=3 (row 2 of this key): extra",))
 
 
@@ -189,7 +189,7 @@ def test_a_key_is_the_same_moment_when_it_is_looked_at_again(monkeypatch: pytest
     time.tzset()
     try:
         keys = {equality.key_of_row(Row(at=kind.fromInternal(moment)), ["at"]) for moment in moments}
-        assert sorted(kind.toInternal(*equality.sent_back(key, [kind])) for key in keys) == moments
+        assert sorted(kind.toInternal(*equality.to_spark_key(key, [kind])) for key in keys) == moments
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -199,11 +199,11 @@ def test_keys_that_are_in_no_range_are_looked_at_again(world: World) -> None:
     """NULL, which a declared key may be at the source, also where too many keys differ to be remembered."""
     rows = world.spark.sql("SELECT IF(id < 1500, NULL, id) AS k, 'x' AS v FROM range(3000)")
     pair = Pair(rows, rows.where("k > 1500"), ("k",), ranges=Ranges("k", tuple(range(3000))))
-    found = equality.compared(pair, Look())
+    found = equality.find_differences(pair, VerifyOptions())
     assert (found.differing, [span.keys for span in found.spans]) == (1501, [1])
     assert found.where(pair.ranges) == pair.ranges
     lost = rows.where("k >= 1500")
-    found = equality.compared(replace(pair, one=lost, other=lost.where("k > 2999")), Look())
+    found = equality.find_differences(replace(pair, one=lost, other=lost.where("k > 2999")), VerifyOptions())
     assert len(found.where(pair.ranges).intervals or ()) == 33
 
 
@@ -211,7 +211,7 @@ def test_a_number_of_a_database_is_a_whole_number_of_silvers_or_none(world: Worl
     """Up to the ends of 64 bits, however many zeros are behind its point."""
     wanted: dict[str, int | None] = {"9223372036854775807": 2**63 - 1, "-9223372036854775808": -(2**63), "1.00": 1}
     wanted |= dict.fromkeys(["9223372036854775808", "-9223372036854775809", "1.5", "NaN"])
-    told = postgresql.told_as("numeric", T.LongType())
+    told = postgresql.codec_for("numeric", T.LongType())
     assert told is not None
     rows = made(world.spark, [(text,) for text in wanted], "text STRING")
     assert dict(rows.select("text", told.value(F.col("text"))).collect()) == wanted
@@ -221,13 +221,13 @@ def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:
     """Another SQL, an unknown name, nothing to compare with: errors with what mends them."""
     at = world.warehouse
     other = Model("lines", "SELECT 1 AS line FROM {orders}", {"orders": "s/shop.orders"}, ("line",), MODEL.columns[:1])
-    checks = verify.Checks([], ("delta",), at, [other])
-    (told,) = verify.verify(world.spark, verify.chosen(world.spark, checks))
+    checks = verify.VerifyInputs([], ("delta",), at, [other])
+    (told,) = verify.verify(world.spark, verify.selection(world.spark, checks))
     assert "another one" in str(told.error)
     with pytest.raises(ConfigError, match="no table 'nothing'"):
-        verify.chosen(world.spark, checks, ["nothing"])
+        verify.selection(world.spark, checks, ["nothing"])
     with pytest.raises(ConfigError, match="There are: silver"):
-        verify.chosen(world.spark, checks, against="hudi")
+        verify.selection(world.spark, checks, against="hudi")
 
 
 def test_a_table_is_behind_by_commits_with_records_of_its_own(exact: Any, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_table_is_behind_by_commits_with_records_of_its_own(exact: Any, tmp_pa
     come("d.busy")
     come("d.busy", "d.new")
     come("d.new")
-    assert [source._behind(exact, at, name) for name in ("d.busy", "d.idle")] == [2, 0]
+    assert [source._lag(exact, at, name) for name in ("d.busy", "d.idle")] == [2, 0]
 
 
 def test_a_lake_that_is_not_there_is_equal_to_nothing(world: World, tmp_path: Path) -> None:
@@ -264,10 +264,10 @@ def test_several_tables_and_models_are_chosen_by_name(world: World) -> None:
     """Each once, in the order of the layers, whatever the order of the names; one that nothing has refuses all."""
     at = Refinement(SourceSpec("s", ".*"), world.format, world.format, world.control, world.lake)
     models, nowhere = [replace(MODEL, name=name) for name in ("a", "b", "c")], Login("postgresql", "nowhere", 1, "u")
-    checks = verify.Checks([at], ("delta",), world.warehouse, models, databases={"s": postgresql.source(nowhere)})
+    checks = verify.VerifyInputs([at], ("delta",), world.warehouse, models, databases={"s": postgresql.source(nowhere)})
 
     def chosen(*wanted: str) -> list[tuple[str, str]]:
-        return [(each.layer, each.table) for each in verify.chosen(world.spark, checks, wanted)]
+        return [(each.layer, each.table) for each in verify.selection(world.spark, checks, wanted)]
 
     both = [("source", "s/shop.customers"), ("gold", "a"), ("gold", "b")]
     assert chosen("b", "customers", "a", "s/shop.customers") == both
@@ -279,11 +279,11 @@ def test_several_tables_and_models_are_chosen_by_name(world: World) -> None:
 
 def test_a_table_that_the_sources_file_leaves_out_is_compared_by_name_only(world: World) -> None:
     """Its rows in silver are of when it was read last, and it may be gone at the source: nobody can mend that."""
-    but_orders = SourceSpec("s", topicnames.topics("s", exclude=("shop.orders",)))
+    but_orders = SourceSpec("s", topicnames.topic_pattern("s", exclude=("shop.orders",)))
     at = Refinement(but_orders, world.format, world.format, world.control, world.lake)
     nowhere = postgresql.source(Login("postgresql", "nowhere", 1, "u"))
-    checks = verify.Checks([at], ("delta",), world.warehouse, databases={"s": nowhere})
-    of_source = [verify.chosen(world.spark, checks, wanted, ["source"]) for wanted in (None, ["orders"])]
+    checks = verify.VerifyInputs([at], ("delta",), world.warehouse, databases={"s": nowhere})
+    of_source = [verify.selection(world.spark, checks, wanted, ["source"]) for wanted in (None, ["orders"])]
     assert [[each.table for each in found] for found in of_source] == [["s/shop.customers"], ["s/shop.orders"]]
 
 
@@ -318,7 +318,7 @@ def test_a_lake_that_takes_no_mark_keeps_no_verdict_back(capsys: pytest.CaptureF
     def note(_: Verdict) -> None:
         raise Unreachable("Read-only file system", where="lake/_replicator/verified/gold/m.json")
 
-    cli_verify._kept(note)(Verdict("gold", "m", "silver", rows=1))
+    cli_verify._best_effort(note)(Verdict("gold", "m", "silver", rows=1))
     assert "m (silver): `verify --show` will not tell this: Unreachable: Read-only" in capsys.readouterr().err
 
 
@@ -342,9 +342,9 @@ def test_a_model_with_an_unknown_member_and_checks_is_verified_and_rebuilt(spark
     world.damage(made(world.spark, [(-1, "somebody", "upsert"), (3, None, "delete")], schema), customers)
     told = world.verdict(customers)
     assert sorted(told.named) == ["id=-1: name", "id=3: missing"]
-    done = rebuild_model(world.spark, customers, world.warehouse, How(), {"customers": ("id",)})
+    done = rebuild_model(world.spark, customers, world.warehouse, RebuildOptions(), {"customers": ("id",)})
     assert (done.verdict, done.rows, done.added, done.changed) == (WRITTEN, 91, 1, 1)
     assert done.warnings == ("known: 1 row breaks it (id=-1)",)
     assert world.verdict(customers).is_equal
-    again = rebuild_model(world.spark, customers, world.warehouse, How(), {"customers": ("id",)})
+    again = rebuild_model(world.spark, customers, world.warehouse, RebuildOptions(), {"customers": ("id",)})
     assert (again.verdict, again.warnings) == (EQUAL, done.warnings)

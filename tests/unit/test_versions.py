@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import TableStopped
-from replicator.operate.rebuild import EQUAL, How, rebuild
+from replicator.operate.rebuild import EQUAL, RebuildOptions, rebuild
 from replicator.spec import Declaration, Transform
-from replicator.transforms.derived import versions
-from replicator.transforms.derived.fitting import Unfit, fitted
+from replicator.transforms.table_transform import versions
+from replicator.transforms.table_transform.binding import InvalidTransform, bind
 from tests.builders import made
 from tests.unit.test_schema_change import World, change
 from tests.unit.test_transforms import _CHANGES, KEY, NAME
@@ -53,7 +53,7 @@ def test_a_row_is_judged_by_the_value_that_it_has(exact: SparkSession, tmp_path:
             account = here.take(*[next(rest) for _ in range(size)])
             assert (account.error, account.dead_lettered) == (None, 0)
         assert {key: row["v__v2"] for key, row in here.shown().items()} == wanted
-    assert rebuild(exact, here.at, "shop.orders", How(dry=True)).verdict == EQUAL
+    assert rebuild(exact, here.at, "shop.orders", RebuildOptions(dry=True)).verdict == EQUAL
 
 
 @pytest.fixture
@@ -72,15 +72,15 @@ def rows(exact: SparkSession) -> DataFrame:
 def test_several_columns_of_several_types_are_asked_each_by_its_own(rows: DataFrame) -> None:
     """Whatever their order and that of their types; others stay as they are."""
     value = F.expr("coalesce(cast(v AS int) = 1, false) AND cast(w AS string) IN ('a', '5')")
-    over = versions.read_as_one(rows, value)
+    over = versions.implicit_versions(rows, value)
     assert over == {"v": ["v", "v__v2", "v__v3"], "w": ["w", "w__v2"]}
     for columns in (rows.columns[1:], rows.columns[:0:-1]):
-        told = versions.judged(rows.select("id", *columns), value, "told", over)
+        told = versions.evaluate(rows.select("id", *columns), value, "told", over)
         assert told.columns == ["id", *columns, "told"]
         assert [row["id"] for row in told.where("told").sort("id").collect()] == [1, 2, 3]
-    assert versions.judged(rows, value, "told", over).drop("told").collect() == rows.collect()
-    assert versions.read_as_one(rows, F.expr("coalesce(v = 1, v__v2 = '1', v__v3)")) == {}
-    assert versions.read_as_one(rows, F.expr("id = 1")) == {}
+    assert versions.evaluate(rows, value, "told", over).drop("told").collect() == rows.collect()
+    assert versions.implicit_versions(rows, F.expr("coalesce(v = 1, v__v2 = '1', v__v3)")) == {}
+    assert versions.implicit_versions(rows, F.expr("id = 1")) == {}
 
 
 def test_what_names_some_of_the_types_names_them_all(exact: SparkSession) -> None:
@@ -90,9 +90,11 @@ def test_what_names_some_of_the_types_names_them_all(exact: SparkSession) -> Non
     changes = made(exact, [], _CHANGES.replace("total INT", "email__v2 INT, total INT"))
 
     def fit(**steps: Any) -> frozenset[str]:
-        return fitted(Transform(**steps), None, KEY, NAME, changes, ("id",)).filtered_by
+        return bind(Transform(**steps), None, KEY, NAME, changes, ("id",)).filtered_by
 
-    with pytest.raises(Unfit, match="`where` reads a column that has had several types: it has to read email, too"):
+    with pytest.raises(
+        InvalidTransform, match="`where` reads a column that has had several types: it has to read email, too"
+    ):
         fit(where="email__v2 = 1")
     assert fit(where="email = 'x' OR email__v2 = 1") == {"email", "email__v2"}
     assert fit(where="email = 'x'") == {"email", "email__v2"}

@@ -8,27 +8,27 @@ from replicator.errors import ConfigError, DeadLetterShare, OffsetsLost, TableSt
 from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
 from replicator.operate.lock import exclusive
-from replicator.operate.rebuilding import starts
+from replicator.operate.rebuilding import start_offsets
 from replicator.spec import Declaration
 from replicator.stages.account import Account
 from replicator.stages.table import dead_letters, truncates
-from replicator.stages.tick import cut
-from replicator.stages.tick.cut import Standing
+from replicator.stages.tick import transaction_cut
+from replicator.stages.tick.transaction_cut import CutState
 
 
 def test_what_waits_for_a_paused_table_is_told_how_it_goes_on() -> None:
     """A run of silver leaves a paused table as it is, however often it is given."""
     control, lake = MemoryControl(), Lake("/nowhere")
-    control.put(lake.cut("s"), Standing("bronze", 1, behind=("shop.orders",)).value())
+    control.put(lake.cut("s"), CutState("bronze", 1, behind=("shop.orders",)).value())
     with pytest.raises(TableStopped, match=r"shop\.orders stopped, or is paused.*`replicator tables resume`"):
-        cut.shown(control, lake, "s")
+        transaction_cut.load_consistent(control, lake, "s")
 
 
 def test_a_truncate_of_a_shard_is_followed_by_no_policy() -> None:
     """It would empty the rows of all of them, so that the configuration refuses `apply` there."""
     alone = Declaration("shop.orders", truncate="fail")
     shard = Declaration("shop.orders", truncate="fail", shards="shop[.]orders_.*")
-    told = [str(truncates.stops(table, "s/shop.orders").mend) for table in (alone, shard)]
+    told = [str(truncates.stop_error(table, "s/shop.orders").mend) for table in (alone, shard)]
     assert ["`truncate: apply`" in mend for mend in told] == [True, False]
     assert all("`truncate: ignore`" in mend for mend in told)
 
@@ -44,7 +44,7 @@ def test_a_log_that_ends_before_what_was_read_is_passed_over_by_no_new_checkpoin
     )  # else rows that were deleted in the gap stay, and so does its line in `status`
     assert "--checkpoint" not in cut_off
     with pytest.raises(OffsetsLost) as refused:
-        starts.starts({("shop.sales.orders", 0): 50}, {}, {("shop.sales.orders", 0): (0, 40)}, {})
+        start_offsets.resolve_starts({("shop.sales.orders", 0): 50}, {}, {("shop.sales.orders", 0): (0, 40)}, {})
     assert str(refused.value.mend) in cut_off
 
 

@@ -25,19 +25,19 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import epoch, pause, rebuild_all
 from replicator.operate.explain import explain
-from replicator.operate.rebuild import EQUAL, PAUSED, WRITTEN, How, rebuild
-from replicator.operate.status import Surroundings, standings
-from replicator.operate.where.waiting import Waiting, waiting
+from replicator.operate.progress.waiting import Waiting, waiting
+from replicator.operate.rebuild import EQUAL, PAUSED, WRITTEN, RebuildOptions, rebuild
+from replicator.operate.status import StatusInputs, list_statuses
 from replicator.spec import Applied, Progress, SourceSpec, Table
 from replicator.stages import silver
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick import cut, cutting
-from replicator.stages.tick.arrivals import News
-from replicator.stages.tick.cut import Cut, Standing
+from replicator.stages.tick import cut_calculation, transaction_cut
+from replicator.stages.tick.arrivals import NewRecords
 from replicator.stages.tick.epochs import Epochs
-from replicator.stages.tick.reached import Reached
-from replicator.stages.tick.rewind import Watch
+from replicator.stages.tick.order_checks import TickContext
+from replicator.stages.tick.source_state import SourceState
+from replicator.stages.tick.transaction_cut import Cut, CutState
 from replicator.transforms import transactions
 from tests.builders import bronze, envelope, made
 from tests.builders import record as sent
@@ -159,7 +159,7 @@ def test_transactions_are_shown_whole_and_in_their_order(
     run.take(log.arrives(all_of_it=True) or log.arrives(all_of_it=True))
     orders, lines = visible(run)
     assert max([*orders, *lines]) == number
-    stands = cut.load(run.at.control, run.at.lake, "s")
+    stands = transaction_cut.load(run.at.control, run.at.lake, "s")
     assert stands is not None
     assert stands.cut.offsets == {}
     assert stands.behind == ()
@@ -192,7 +192,7 @@ def test_gold_waits_while_a_table_has_not_taken_what_others_show(exact: SparkSes
     for number in (1, 2):
         log.transaction(number)
     run.take(log.arrives(all_of_it=True))
-    cut.shown(run.at.control, run.at.lake, "s")
+    transaction_cut.load_consistent(run.at.control, run.at.lake, "s")
     faults: list[tuple[BaseException, type[Exception]]] = [
         (TableStopped("orders stop"), TableStopped),
         (Killed(), AtWork),
@@ -206,9 +206,9 @@ def test_gold_waits_while_a_table_has_not_taken_what_others_show(exact: SparkSes
             run.feed(log.arrives(all_of_it=True))
         assert visible(run) != before, "the lines were to be written"
         with pytest.raises(refusal, match="not whole in silver"):
-            cut.shown(run.at.control, run.at.lake, "s")
+            transaction_cut.load_consistent(run.at.control, run.at.lake, "s")
         run.accounts += silver.refine(exact, run.at)  # without any news
-        cut.shown(run.at.control, run.at.lake, "s")
+        transaction_cut.load_consistent(run.at.control, run.at.lake, "s")
         orders, lines = visible(run)
         assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in log.written().items() if n}
         assert first + 2 in orders
@@ -228,9 +228,9 @@ def test_what_waits_is_told_with_what_holds_it_back(exact: SparkSession, tmp_pat
     run.take([record for record in arrived if record["topic"] != LINES])
     told = waiting(exact, run.at)
     assert told is not None
-    assert replace(told, cut=cut.Cut()) == Waiting(cut.Cut(), {ORDERS: 1}, 1, 1, (LINES,))
-    at = Surroundings(run.at.lake, run.at.silver, run.at.control, {}, {}, (), {}, {"s": run.at})
-    found = {(each.layer, each.table): each for each in standings(exact, at)}
+    assert replace(told, cut=transaction_cut.Cut()) == Waiting(transaction_cut.Cut(), {ORDERS: 1}, 1, 1, (LINES,))
+    at = StatusInputs(run.at.lake, run.at.silver, run.at.control, {}, {}, (), {}, {"s": run.at})
+    found = {(each.layer, each.table): each for each in list_statuses(exact, at)}
     line = found["waiting", "s"]
     assert (line.rows, line.position, line.lag_events) == (1, f"for records of {LINES}", 1)
     assert (line.lag_seconds or 0) > 3600
@@ -251,7 +251,7 @@ def test_marks_that_were_read_from_bronze_where_records_may_wait_are_rough(exact
     rough = []
     for number in range(1, 7):
         log.transaction(number)
-        run.at = replace(run.at, reached=Reached()) if number == 6 else run.at
+        run.at = replace(run.at, reached=SourceState()) if number == 6 else run.at
         run.take(log.arrives(all_of_it=True))
         rough.append(run.at.reached.levels[ORDERS].rough)
     assert rough == [*[False] * 5, True]
@@ -261,14 +261,14 @@ def test_ends_that_were_let_through_are_looked_for_among_the_last_records_alone(
     exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files of older ones are left out by what Delta knows of their offsets: the topic grows with each transaction."""
-    monkeypatch.setattr(cutting, "_REPEATED", 2)
+    monkeypatch.setattr(cut_calculation, "_REPEATED", 2)
     delta, lake = DeltaFormat(), Lake(str(tmp_path))
     at = Refinement(SourceSpec("s", "", whole_transactions=True), delta, delta, MemoryControl(), lake)
     places = [(0, offset) for offset in range(9)] + [(1, offset) for offset in range(9)]
     told = [sent(ENDS, offset, None, {"status": "END"}, partition=partition) for partition, offset in places]
     delta.append(bronze(exact, told), lake.bronze("s"), None)
-    stood = Standing("b", 0, Cut({(ENDS, 0): 8}))
-    lately = cutting._told_before(Watch(exact, at, News(0, {}), Epochs()), stood)
+    stood = CutState("b", 0, Cut({(ENDS, 0): 8}))
+    lately = cut_calculation._earlier_ends(TickContext(exact, at, NewRecords(0, {}), Epochs()), stood)
     assert lately is not None
     rows = sorted((row["partition"], row["offset"]) for row in lately.collect())
     assert rows == [(0, 6), (0, 7), (1, 7), (1, 8)]
@@ -288,7 +288,7 @@ def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact: SparkS
     late = [record for part in (0, 1) for record in log.sent[LINES, part]]
     run.at = replace(run.at, source=replace(run.at.source, whole_transactions=True))
     assert silver.refine(exact, run.at) == []
-    assert cut.shown(run.at.control, run.at.lake, "s") is not None
+    assert transaction_cut.load_consistent(run.at.control, run.at.lake, "s") is not None
     log.transaction(4)
     arrived = log.arrives(all_of_it=True)
     waits = [record for record in arrived if record["topic"] == LINES]
@@ -306,7 +306,7 @@ def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact: SparkS
     orders, lines = visible(run)
     assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in written.items() if n}
     assert 4 in orders
-    assert cut.load(run.at.control, run.at.lake, "s") is None
+    assert transaction_cut.load(run.at.control, run.at.lake, "s") is None
     run.at = replace(run.at, source=replace(run.at.source, whole_transactions=True))
     assert silver.refine(exact, run.at) == []
     for number in (5, 6):
@@ -339,19 +339,19 @@ def test_a_rebuild_shows_what_was_shown_and_lets_the_rest_wait(exact: SparkSessi
     wrong = rows.withColumn("lines", F.lit(99).cast(dict(rows.dtypes)["lines"])).withColumn("_op", F.lit("upsert"))
     run.at.silver.put(wrong, table, Progress("by mistake", 1))
     assert visible(run) != before
-    done = rebuild(exact, run.at, "shop.orders", How())
+    done = rebuild(exact, run.at, "shop.orders", RebuildOptions())
     assert (done.verdict, done.changed, done.added) == (WRITTEN, len(before[0]), 0)
     assert visible(run) == before
-    assert rebuild(exact, run.at, "shop.lines", How()).verdict == EQUAL
+    assert rebuild(exact, run.at, "shop.lines", RebuildOptions()).verdict == EQUAL
     tables.fails.append(TableStopped("orders stop"))
     run.feed(ends)
     assert 4 not in visible(run)[0], "its lines are shown, the order is not"
-    assert rebuild(exact, run.at, "shop.orders", How()).verdict == WRITTEN
+    assert rebuild(exact, run.at, "shop.orders", RebuildOptions()).verdict == WRITTEN
     run.accounts += silver.refine(exact, run.at)  # without any news
     orders, lines = visible(run)
     assert 4 in orders
     assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in log.written().items() if n}
-    stands = cut.shown(run.at.control, run.at.lake, "s")
+    stands = transaction_cut.load_consistent(run.at.control, run.at.lake, "s")
     assert stands is not None
     assert stands.cut.offsets == {}
 
@@ -383,16 +383,16 @@ def test_a_paused_table_holds_back_no_other(exact: SparkSession, tmp_path: Path)
     assert silver.refine(exact, run.at) == []
     assert run.at.control.get(run.at.lake.cut("s")) == row
     with pytest.raises(TableStopped, match=r"shop\.orders stopped, or is paused"):
-        cut.shown(run.at.control, run.at.lake, "s")
+        transaction_cut.load_consistent(run.at.control, run.at.lake, "s")
     with pytest.raises(ConfigError, match=r"replicator tables resume shop\.orders"):
-        rebuild_all.chosen(exact, [run.at], (), ["orders"])
-    every, at = rebuild_all.chosen(exact, [run.at], (), None), run.at
-    done = rebuild_all.carry_out(exact, every, Warehouse(at.silver, at.silver, at.control, at.lake), How())
+        rebuild_all.resolve_selection(exact, [run.at], (), ["orders"])
+    every, at = rebuild_all.resolve_selection(exact, [run.at], (), None), run.at
+    done = rebuild_all.carry_out(exact, every, Warehouse(at.silver, at.silver, at.control, at.lake), RebuildOptions())
     assert {each.table: each.verdict for each in done} == {"s/shop.orders": PAUSED, "s/shop.lines": EQUAL}
     pause.resume(paused)
     run.accounts += silver.refine(exact, run.at)
     assert max(visible(run)[0]) == number
-    stands = cut.shown(run.at.control, run.at.lake, "s")
+    stands = transaction_cut.load_consistent(run.at.control, run.at.lake, "s")
     assert stands is not None
     assert stands.cut.offsets == {}
 
@@ -447,7 +447,7 @@ def test_a_source_that_starts_anew_may_use_its_ids_again(exact: SparkSession, tm
     before = [(number, {"id": 1, "v": number}) for number in (1, 2)]
     sent = [(change(n, n, row, 10 * n), end(n, n, "shop.orders")) for n, row in before]
     run.take([each for pair in sent for each in pair])
-    epoch.bump(exact, epoch.Place("s", run.at.lake, run.at.bronze, run.at.control, run.at.silver), "restored", {})
+    epoch.bump(exact, epoch.LakeSource("s", run.at.lake, run.at.bronze, run.at.control, run.at.silver), "restored", {})
     run.take([end(3, 2, "shop.orders")])
     run.take([change(3, 2, {"id": 1, "v": 3}, 20, ts_ms=1700000999000)])
     assert [row["v"] for row in run.shown("shop.orders").values()] == [3]
@@ -481,7 +481,7 @@ def test_ends_may_name_a_table_with_its_database(exact: SparkSession) -> None:
         ("2", False, 6),
         ("3", False, 7),
     }
-    assert {row["_tx"]: row["tables"] for row in transactions.lacking(changes, ends).collect()} == {
+    assert {row["_tx"]: row["tables"] for row in transactions.missing_tables(changes, ends).collect()} == {
         "1": [],
         "2": ["dbo.t"],
         "3": ["db.dbo.late"],

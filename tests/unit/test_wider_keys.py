@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.row import history
+from replicator.operate.row import trace
 from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
@@ -245,7 +245,7 @@ def test_a_delete_that_does_not_say_which_row_it_took_is_a_dead_letter(table: tu
 def test_the_life_of_a_row_has_the_update_that_took_it_elsewhere(table: tuple[Table, list[list[Row]]]) -> None:
     """The first history, ``renamed``: of its first row's former key two records are."""
     made, _ = table
-    told = history.read(made.spark, made.at, "public.t", "1,a")
+    told = trace.read(made.spark, made.at, "public.t", "1,a")
     mine = {place[2]: change["_deleted"] for place, change in told.changes.items() if place[1] == 0}
     assert mine == {0: False, 2: True}
 

@@ -71,7 +71,7 @@ MISSPELLED = {
 
 def wrong(kind: str, values: Any) -> list[str]:
     """What an editor would mark."""
-    validator = Draft202012Validator(yamlschema.schema(kind))
+    validator = Draft202012Validator(yamlschema.build(kind))
     return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(values)]
 
 
@@ -96,7 +96,7 @@ def test_every_file_of_ours_is_as_its_schema_says(path: Path) -> None:
 
 def test_nor_what_init_makes_and_what_the_readme_declares() -> None:
     """The first files that a new user sees in an editor."""
-    for path, text in scaffold.project("shop", "postgresql").items():
+    for path, text in scaffold.render_project("shop", "postgresql").items():
         if Path(path).suffix == ".yaml":
             assert wrong(FOLDERS.get(Path(path).parent.name, "settings"), yaml.safe_load(text)) == []
     assert wrong("declare", yaml.safe_load(readme.file("declare.yaml"))) == []
@@ -124,7 +124,7 @@ def test_what_no_loader_takes_is_marked(kind: str, text: str, tmp_path: Path) ->
 
 def test_keys_are_explained_by_the_words_of_their_classes() -> None:
     """There is no second description: what a docstring says of a key is what an editor shows."""
-    found = yamlschema.schema("source")["$defs"]["TableKeys"]["properties"]
+    found = yamlschema.build("source")["$defs"]["TableKeys"]["properties"]
     assert found["purge_after"]["description"].startswith("`purge_after` is how long deleted rows stay")
     assert all(own.get("description") for name, own in found.items() if name != "accept_refused_replays")
 

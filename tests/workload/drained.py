@@ -15,7 +15,7 @@ from pyspark.sql.types import TimestampType
 
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.transforms.live import live
+from replicator.transforms.live import select_live
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -46,7 +46,7 @@ class Source:
 
     def rows(self, spark: SparkSession, table: str) -> list[dict[str, Any]]:
         """What users see of a table of silver; instants with their zone."""
-        found = live(DeltaFormat().read(spark, self._lake.silver(self._name, table)))
+        found = select_live(DeltaFormat().read(spark, self._lake.silver(self._name, table)))
         instants = [field.name for field in found.schema if isinstance(field.dataType, TimestampType)]
         rows = [row.asDict() for row in found.collect()]
         for row in rows:

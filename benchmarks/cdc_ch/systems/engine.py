@@ -30,7 +30,7 @@ TUNED = {
 
 def session(heap: str, kept_in: str, told: Mapping[str, str]) -> SparkSession:
     """A session with the JARs of a table format and what it is told, and nothing else."""
-    paths = jars.present(jars.locked(sparkline.installed().name, (kept_in,)), settings.cache_dir())
+    paths = jars.locate(jars.load_lock(sparkline.installed().name, (kept_in,)), settings.cache_dir())
     builder = SparkSession.builder.master(f"local[{CORES}]")
     launched = {"spark.driver.memory": heap, "spark.jars": ",".join(map(str, paths))}
     for key, value in {**told, **launched}.items():

@@ -186,5 +186,5 @@ def _files(count: int) -> str:
 
 
 def _version() -> str:
-    bundles = (each.split(":") for each in jars.locked(sparkline.installed().name, ("hudi",)))
+    bundles = (each.split(":") for each in jars.load_lock(sparkline.installed().name, ("hudi",)))
     return next(version for group, _, version in bundles if group == "org.apache.hudi")

@@ -27,13 +27,13 @@ from replicator.debezium import position
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.operate.maintain import Keeper, maintain
+from replicator.operate.maintain import LakeTables, maintain
 from replicator.spec import INCREMENTAL, Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
 from replicator.stages import gold, silver, tuning
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.transforms.columns.layout import Layout, described
-from replicator.transforms.live import live
+from replicator.transforms.columns.layout import Layout, with_column_metadata
+from replicator.transforms.live import select_live
 
 SPEC = SourceSpec(
     SOURCE,
@@ -112,7 +112,7 @@ class _Ours(engine.OnSpark):
     def _refined(self, at: Refinement) -> Mapping[str, float]:
         """All that is new; seconds by table."""
         seconds: defaultdict[str, float] = defaultdict(float)
-        for account in silver.refined(self._spark, at):
+        for account in silver.refine_pieces(self._spark, at):
             if account.error is not None:
                 raise account.error
             seconds[account.table.rpartition(".")[2]] += account.seconds
@@ -143,7 +143,7 @@ class _Refine(_Ours):
 
     def upkeep(self, case: Case, home: Path) -> None:  # noqa: ARG002 - all tables
         _aged(home)
-        keeper = Keeper(self._now.lake, self._now.silver)
+        keeper = LakeTables(self._now.lake, self._now.silver)
         for done in maintain(self._spark, keeper.tables_of, keeper.tables(self._spark), KEPT_SECONDS):
             if done.error is not None:
                 raise done.error
@@ -158,7 +158,7 @@ class _Refine(_Ours):
             engine.exported(self._live(at, table.name), out, table.name)
 
     def _live(self, at: Refinement, name: str) -> DataFrame:
-        return live(at.silver.read(self._spark, at.lake.silver(SOURCE, f"{SCHEMA}.{name}")))
+        return select_live(at.silver.read(self._spark, at.lake.silver(SOURCE, f"{SCHEMA}.{name}")))
 
 
 class _Collapse(_Ours):
@@ -218,13 +218,13 @@ class _Apply(_Ours):
         changes = self._changes(case)
         size = sum(file.stat().st_size for file in changes.glob("*.parquet"))
         spark = tuning.session_for_records(self._spark, size, 1)
-        tuning.divided(spark)
+        tuning.tune_for_tables(spark)
         _put(spark.read.parquet(str(changes)), WIDE, home, 2)
         return {}
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the one table
         rows = DeltaFormat().read(self._spark, _table(WIDE, home))
-        engine.exported(live(rows), out, WIDE.name)
+        engine.exported(select_live(rows), out, WIDE.name)
 
     def _changes(self, case: Case) -> Path:
         return self._work / "prepared" / Path(case.input).name
@@ -263,7 +263,7 @@ class _Gold(_Ours):
 
 def _put(changes: DataFrame, table: Kept, home: Path, number: int) -> None:
     layout = Layout({name: table.spark(name).lower() for name in table.names}, table.keys)
-    DeltaFormat().apply(described(changes, layout), _table(table, home), Progress("bronze", number))
+    DeltaFormat().apply(with_column_metadata(changes, layout), _table(table, home), Progress("bronze", number))
 
 
 def _table(table: Kept, home: Path) -> Table:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from replicator.cli.connect import files, life, offsets, ready, snapshot
+from replicator.cli.connect import files, lifecycle, offsets, readiness, snapshot
 
 app = typer.Typer(help="The connectors that capture the sources.", no_args_is_help=True)
 app.add_typer(offsets.app, name="offsets")
-app.command()(life.plugins)
+app.command()(lifecycle.plugins)
 app.command()(files.validate)
 app.command()(files.diff)
 app.command()(files.apply)
-app.command("list")(life.list_)
-app.command()(life.status)
-app.command()(life.pause)
-app.command()(life.resume)
-app.command()(life.restart)
-app.command()(life.stop)
-app.command()(life.delete)
-app.command()(ready.check)
+app.command("list")(lifecycle.list_)
+app.command()(lifecycle.status)
+app.command()(lifecycle.pause)
+app.command()(lifecycle.resume)
+app.command()(lifecycle.restart)
+app.command()(lifecycle.stop)
+app.command()(lifecycle.delete)
+app.command()(readiness.check)
 app.command()(snapshot.snapshot)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replicator.cli import console, options
-from replicator.cli.connect import reach
+from replicator.cli.connect import lookup
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
 
 _Prune = Annotated[bool, typer.Option("--prune", help="Delete Debezium's connectors that no file describes.")]
-_Counted = Annotated[bool, typer.Option("--prune", help="Count Debezium's that no file describes as differences.")]
+_PruneAsDifference = Annotated[
+    bool, typer.Option("--prune", help="Count Debezium's that no file describes as differences.")
+]
 _CHANGES = ("connector", "then", "key", "runs", "wanted")
 
 
 def validate(
-    sources: reach.Sources = None,
+    sources: lookup.Sources = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     as_json: options.Json = False,
@@ -34,8 +36,8 @@ def validate(
     The plugins try to log in to their databases.
     """
     settings = options.settings(env, conf)
-    connect, wanted = reach.cluster(settings), _wanted(settings, sources)
-    found, errors = reach.told(wanted, connect.validate, ConfigError)
+    connect, wanted = lookup.cluster(settings), _wanted_configurations(settings, sources)
+    found, errors = lookup.ask_each(wanted, connect.validate, ConfigError)
     if as_json:
         console.print_json([{"connector": name, **asdict(each)} for name, told in found.items() for each in told])
     else:
@@ -55,8 +57,8 @@ def validate(
 
 
 def diff(
-    sources: reach.Sources = None,
-    prune: _Counted = False,
+    sources: lookup.Sources = None,
+    prune: _PruneAsDifference = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     as_json: options.Json = False,
@@ -64,12 +66,12 @@ def diff(
     """How the connectors that run differ from the files; exit 1 if they do."""
     todo = _steps(options.settings(env, conf), sources, prune=prune)
     _print_steps(todo, as_json=as_json)
-    if _to_do(todo):
+    if _has_changes(todo):
         raise typer.Exit(1)
 
 
 def apply(
-    sources: reach.Sources = None,
+    sources: lookup.Sources = None,
     prune: _Prune = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
     env: options.Env = options.DEFAULT_ENV,
@@ -86,7 +88,7 @@ def apply(
         _print_steps(todo, as_json=as_json)
     if dry_run:
         return
-    outcomes = _reconciled(settings, sources, todo)
+    outcomes = _reconcile(settings, sources, todo)
     if as_json:
         console.print_json([_outcome(each) for each in outcomes])
     codes = {each.error.exit_code for each in outcomes if each.error is not None}
@@ -94,29 +96,29 @@ def apply(
         raise typer.Exit(min(codes))
 
 
-def _wanted(settings: Settings, sources: Sequence[str] | None) -> dict[str, dict[str, str]]:
+def _wanted_configurations(settings: Settings, sources: Sequence[str] | None) -> dict[str, dict[str, str]]:
     """The configuration of each connector that is described, by its name."""
     from replicator.connect.configuration import configuration
 
-    found = reach.described(settings, sources)
+    found = lookup.sources_by_connector(settings, sources)
     return {name: configuration(source.connector) for name, source in found.items() if source.connector is not None}
 
 
 def _steps(settings: Settings, sources: Sequence[str] | None, *, prune: bool) -> list[Step]:
-    from replicator.connect.reconcile import difference
+    from replicator.connect.reconcile import plan
 
     if prune and sources:
         raise ConfigError("--prune looks at all sources", mend="Leave their names out.")
-    wanted = _wanted(settings, sources)
-    found = difference(reach.cluster(settings), wanted, prune=prune)
+    wanted = _wanted_configurations(settings, sources)
+    found = plan(lookup.cluster(settings), wanted, prune=prune)
     return [step for step in found if step.connector in wanted] if sources else found
 
 
-def _reconciled(settings: Settings, sources: Sequence[str] | None, todo: Iterable[Step]) -> list[Outcome]:
+def _reconcile(settings: Settings, sources: Sequence[str] | None, todo: Iterable[Step]) -> list[Outcome]:
     from replicator.connect.reconcile import reconcile
 
-    outcomes, wanted = [], _wanted(settings, sources)
-    for outcome in reconcile(reach.cluster(settings), wanted, todo):
+    outcomes, wanted = [], _wanted_configurations(settings, sources)
+    for outcome in reconcile(lookup.cluster(settings), wanted, todo):
         for each in outcome.idle:
             told = f"{outcome.step.connector}: {each.key}: {each.what}"
             console.narrate(f"{told}. {each.mend}" if each.mend else told, style="yellow")
@@ -128,7 +130,7 @@ def _reconciled(settings: Settings, sources: Sequence[str] | None, todo: Iterabl
     return outcomes
 
 
-def _to_do(todo: Iterable[Step]) -> bool:
+def _has_changes(todo: Iterable[Step]) -> bool:
     return any(step.action in ("create", "update", "delete") for step in todo)
 
 

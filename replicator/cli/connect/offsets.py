@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from replicator.cli import console, options
-from replicator.cli.connect import reach
+from replicator.cli.connect import lookup
 
 app = typer.Typer(help="How far a connector has got at its source.", no_args_is_help=True)
 
@@ -24,8 +24,8 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """The offsets of a connector, as its plugin writes them."""
-    connect = reach.cluster(options.settings(env, conf))
-    reach.existing(connect, [connector])
+    connect = lookup.cluster(options.settings(env, conf))
+    lookup.find_connectors(connect, [connector])
     found = connect.offsets(connector)
     if as_json:
         console.print_json([asdict(each) for each in found])
@@ -42,7 +42,7 @@ def reset(connector: _Name, env: options.Env = options.DEFAULT_ENV, conf: option
 
     Rows that were deleted at the source meanwhile are not told by a snapshot; a slot of PostgreSQL stays where it is.
     """
-    connect = reach.cluster(options.settings(env, conf))
-    reach.existing(connect, [connector])
+    connect = lookup.cluster(options.settings(env, conf))
+    lookup.find_connectors(connect, [connector])
     connect.reset_offsets(connector)
     console.narrate(f"{connector} has no offsets any more: `replicator connect resume {connector}` starts it afresh.")

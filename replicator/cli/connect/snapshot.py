@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from replicator.cli import console, options
-from replicator.cli.connect import reach
+from replicator.cli.connect import lookup
 from replicator.errors import ConfigError, ConnectorFailed, Unreachable
 
 if TYPE_CHECKING:
-    from replicator.connect.notices import Notice
+    from replicator.connect.notifications import Notification
+    from replicator.connect.responses import Status
     from replicator.connect.rest import Connect
-    from replicator.connect.signals import Asked, Signal
-    from replicator.connect.told import Status
+    from replicator.connect.signals import Signal, SnapshotRequest
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
 
-_PATIENCE_SECONDS = 60.0
+_CHECK_SECONDS = 60.0
 _COLUMNS = ("table", "then", "rows")
 
 
@@ -60,43 +60,43 @@ def snapshot(
     Rows that the source does not have any more are not mentioned: they stay in silver, unless --remove-missing says
     that they shall go, with the next run after it.
     """
-    from replicator.connect import notices, signals
+    from replicator.connect import notifications, signals
 
     settings = options.settings(env, conf)
-    connect = reach.cluster(settings)
-    asked = signals.Asked(tuple(tables or ()), where, blocking, stop, remove_missing)
+    connect = lookup.cluster(settings)
+    asked = signals.SnapshotRequest(tuple(tables or ()), where, blocking, stop, remove_missing)
     if remove_missing and not wait:
         raise ConfigError("--remove-missing needs to see the end of the snapshot", mend="Leave --no-wait out.")
-    order = _order(reach.described(settings, [source]), connect, asked)
-    _must_be_there(order, asked.tables)
+    order = _order(lookup.sources_by_connector(settings, [source]), connect, asked)
+    _require_tables(order, asked.tables)
     waits = wait and not stop
     answers = signals.notifications(order.name, order.config, whole=remove_missing) if waits else ""
-    finish = _removal(context, settings, order.source, asked.tables) if remove_missing else None
+    finish = _prepare_removal(context, settings, order.source, asked.tables) if remove_missing else None
     jvm = _jvm(context, settings) if answers or signals.topic(order.config) else None
     if not answers:
         _send(order, jvm)
         console.narrate(f"{order.name} was told.")
         return
-    found = _watched(order, connect, answers, jvm, asked.tables)
+    found = _watch(order, connect, answers, jvm, asked.tables)
     _print(found, as_json=as_json)
-    notices.must_be_read(source, found)
+    notifications.require_read(source, found)
     if finish is not None:
         finish()
 
 
-def _order(described: Mapping[str, SourceSpec], connect: Connect, asked: Asked) -> _Order:
+def _order(described: Mapping[str, SourceSpec], connect: Connect, asked: SnapshotRequest) -> _Order:
     """Raises ConfigError for what the connector cannot do as it runs, ConnectorFailed where it does not run."""
     from replicator.connect import signals
 
     [(name, source)] = described.items()
-    known = reach.existing(connect, [name])[name]
-    signals.must_listen(name, known.config)
-    signal = signals.signal(asked, known.config)
-    _must_run(name, known.status)
+    known = lookup.find_connectors(connect, [name])[name]
+    signals.require_channel(name, known.config)
+    signal = signals.build_signal(asked, known.config)
+    _require_running(name, known.status)
     return _Order(name, source, known.config, signal)
 
 
-def _must_run(name: str, status: Status | None) -> None:
+def _require_running(name: str, status: Status | None) -> None:
     if status is not None and status.failed:
         raise ConnectorFailed(f"connector {name} failed: {status.trace}", mend="Mend the cause, then restart it.")
     if status is not None and status.held:
@@ -104,17 +104,17 @@ def _must_run(name: str, status: Status | None) -> None:
         raise ConfigError(f"the connector {name} is {status.connector} and reads no signals", mend=mend)
 
 
-def _must_be_there(order: _Order, tables: tuple[str, ...]) -> None:
+def _require_tables(order: _Order, tables: tuple[str, ...]) -> None:
     """Raise ConfigError for a table that the source does not have: the connector passes over it without a word. Where
     nobody can tell, that is told.
     """
-    from replicator.connect import present
+    from replicator.connect import table_existence
 
     if not tables:
         return
-    seen, why = _seen(order.source)
+    seen, why = _visible_tables(order.source)
     login = order.source.database
-    unknown = present.unknown(tables, order.config, seen, "" if login is None else login.user)
+    unknown = table_existence.find_unverified(tables, order.config, seen, "" if login is None else login.user)
     if unknown:
         console.narrate(
             f"warning: nothing tells whether there is {', '.join(unknown)}: {why}. A connector passes over a name that "
@@ -123,37 +123,37 @@ def _must_be_there(order: _Order, tables: tuple[str, ...]) -> None:
         )
 
 
-def _seen(source: SourceSpec) -> tuple[list[str] | None, str]:
+def _visible_tables(source: SourceSpec) -> tuple[list[str] | None, str]:
     """The tables that the source's login sees; None where it cannot be asked. And why it does not tell of a table."""
-    from replicator.databases.readiness import asking
+    from replicator.databases.readiness import preflight
 
     if source.database is None or source.connector is None:
         return None, f"the file of {source.name} has no block `database`"
     try:
-        found = asking.tables(source.database, source.connector)
+        found = preflight.list_tables(source.database, source.connector)
     except (ConfigError, Unreachable) as error:
         return None, error.what.rstrip(".")
     return found, f"{source.database.user} does not see the tables of the source"
 
 
-def _removal(
+def _prepare_removal(
     context: typer.Context, settings: Settings, source: SourceSpec, tables: tuple[str, ...]
 ) -> Callable[[], None]:
     """Take note of where Kafka ends before the signal; to be called once every table was read. A lake that gives no
     lease for what is noted then says so now, and not after hours.
     """
     from replicator import assemble
-    from replicator.operate import missing
-    from replicator.operate.lock import alone
+    from replicator.operate import snapshot_removal
+    from replicator.operate.lock import operator_lock
 
-    spark, [at] = options.opened(context, settings, source.name, brief=True)
-    reader = assemble.reader(source)
-    with alone(at.lake, assemble.terms(settings)):
-        begun = missing.begin(spark, at, reader, tables)
+    spark, [at] = options.open_sources(context, settings, source.name, brief=True)
+    reader = assemble.kafka_source(source)
+    with operator_lock(at.lake, assemble.lease_options(settings)):
+        begun = snapshot_removal.begin(spark, at, reader, tables)
 
     def finish() -> None:
-        with alone(at.lake, assemble.terms(settings)) as fence:
-            missing.finish(spark, at, reader, begun, int(time.time() * 1000), fence)
+        with operator_lock(at.lake, assemble.lease_options(settings)) as fence:
+            snapshot_removal.finish(spark, at, reader, begun, int(time.time() * 1000), fence)
         console.narrate("The next run removes from silver what the source does not have any more.")
 
     return finish
@@ -162,13 +162,13 @@ def _removal(
 def _jvm(context: typer.Context, settings: Settings) -> Any:
     from replicator import session
 
-    return session.jvm(settings, debug=options.debugging(context))
+    return session.jvm(settings, debug=options.is_debug(context))
 
 
 def _send(order: _Order, jvm: Any) -> None:
     """By the topic, where there is one: it needs no login to the database."""
     from replicator.connect import signal_topic, signals
-    from replicator.databases import signals as signal_table
+    from replicator.databases import signal_table
 
     source, login = order.source, order.source.database
     if topic := signals.topic(order.config):
@@ -178,37 +178,39 @@ def _send(order: _Order, jvm: Any) -> None:
         mend = "Give the source's file a block `database` that may INSERT there, or its connector a topic: `signals`."
         raise ConfigError(f"nothing says how a row gets into {signals.table(order.config)}", mend=mend)
     else:
-        signal_table.send(login, signals.quoted(login.kind, signals.table(order.config)), order.signal.row())
+        signal_table.send(login, signals.quote(login.kind, signals.table(order.config)), order.signal.row())
 
 
-def _watched(order: _Order, connect: Connect, answers: str, jvm: Any, tables: tuple[str, ...]) -> list[Notice]:
+def _watch(order: _Order, connect: Connect, answers: str, jvm: Any, tables: tuple[str, ...]) -> list[Notification]:
     """Send the signal, tell what comes of it, and give back what there is to say of each table in the end."""
-    from replicator.connect import notices
-    from replicator.debezium.spoken import Start
+    from replicator.connect import notifications
+    from replicator.debezium.event_reader import StartingOffset
     from replicator.sources.consumer import Topic
 
     topic = Topic(answers, order.source.bootstrap_servers, order.source.options)
-    with closing(topic.batches(jvm, Start(last=0), follow=True)) as batches:
+    with closing(topic.batches(jvm, StartingOffset(last=0), follow=True)) as batches:
         next(batches)  # from here on nothing that is said is missed
         _send(order, jvm)
-        read = partial(notices.notice, of=order.signal, prefix=order.config["topic.prefix"])
+        read = partial(notifications.parse_notification, of=order.signal, prefix=order.config["topic.prefix"])
         values = ([each.value for each in batch] for batch in batches)
-        told, tell = [], _teller(order.name)
-        for each in notices.follow(values, read, lambda: _look(connect, order.name), patience=_PATIENCE_SECONDS):
+        told, tell = [], _progress_printer(order.name)
+        for each in notifications.follow(
+            values, read, lambda: _check_status(connect, order.name), patience=_CHECK_SECONDS
+        ):
             tell(each)
             told.append(each)
-    return notices.outcomes(told, tables)
+    return notifications.outcomes(told, tables)
 
 
-def _look(connect: Connect, name: str) -> None:
-    _must_run(name, connect.status(name))
+def _check_status(connect: Connect, name: str) -> None:
+    _require_running(name, connect.status(name))
 
 
-def _teller(name: str) -> Callable[[Notice], None]:
+def _progress_printer(name: str) -> Callable[[Notification], None]:
     """Narrates notices: of chunks only now and then."""
     last = time.monotonic()
 
-    def tell(notice: Notice) -> None:
+    def tell(notice: Notification) -> None:
         nonlocal last
         if notice.is_progress and time.monotonic() - last >= console.LINE_SECONDS:
             last = time.monotonic()
@@ -220,7 +222,7 @@ def _teller(name: str) -> Callable[[Notice], None]:
     return tell
 
 
-def _print(found: list[Notice], *, as_json: bool) -> None:
+def _print(found: list[Notification], *, as_json: bool) -> None:
     if as_json:
         console.print_json([{"table": each.table, "then": each.status, "rows": each.rows} for each in found])
     else:

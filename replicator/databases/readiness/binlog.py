@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from replicator import names
-from replicator.databases.readiness import signalling
+from replicator.databases.readiness import signal_table
 from replicator.databases.readiness.finding import (
     ADVICE,
     MEND,
     OK,
-    Answers,
     Finding,
+    QueryResults,
     Rows,
-    absent,
-    keyless,
+    is_captured,
     matches,
-    takes,
-    unseen,
-    unsigned,
+    missing_tables,
+    no_permission,
+    no_primary_key,
+    unsigned_bigint,
 )
 from replicator.spec import Connector
 
@@ -29,7 +29,7 @@ _VARIABLES = (
     "binlog_expire_logs_seconds", "expire_logs_days",
 )  # fmt: skip
 _USERS_TABLES = "table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')"
-QUESTIONS: Mapping[str, str] = {
+QUERIES: Mapping[str, str] = {
     "variables": f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({', '.join(map(repr, _VARIABLES))})",
     "tables": f"""
 SELECT concat(t.table_schema, '.', t.table_name) AS name, t.engine AS engine,
@@ -63,17 +63,17 @@ SELECT grantee, privilege_type, concat(table_schema, '.', table_name) FROM infor
 """,
 }
 _NEEDED = ("SELECT", "RELOAD", "SHOW DATABASES", "REPLICATION SLAVE", "REPLICATION CLIENT")
-_ALIKE = {"BINLOG MONITOR": "REPLICATION CLIENT", "FLUSH_TABLES": "RELOAD", "FLUSH TABLES": "RELOAD"}
+_PRIVILEGE_ALIASES = {"BINLOG MONITOR": "REPLICATION CLIENT", "FLUSH_TABLES": "RELOAD", "FLUSH TABLES": "RELOAD"}
 _HARMLESS = frozenset({*_NEEDED, "LOCK TABLES", "USAGE", "SHOW VIEW", "SLAVE MONITOR", "PROCESS"})
 _SHORTEST = 3 * 86_400
-_TELL_TYPES = ("column.propagate.source.type", "datatype.propagate.source.type")
+_SOURCE_TYPE_SETTINGS = ("column.propagate.source.type", "datatype.propagate.source.type")
 """With these the schema block of a column says that it is unsigned."""
 
 
-def judge(answers: Answers, connector: Connector) -> list[Finding]:
+def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
     """Everything that was looked at, what is fine as well."""
     every = [row["name"] for row in answers["tables"] or ()]
-    captured = [name for name in every if _takes(connector, name)]
+    captured = [name for name in every if _is_captured(connector, name)]
     return [
         *_binlog({row["variable_name"].lower(): row["value"] for row in answers["variables"] or ()}, connector),
         *_privileges(answers["privileges"], connector, sorted({name.split(".")[0] for name in captured})),
@@ -81,14 +81,14 @@ def judge(answers: Answers, connector: Connector) -> list[Finding]:
         *_types(answers["unknown_types"] or (), connector),
         *_unsigned(answers["unsigned"] or (), connector),
         *_cascades(answers["cascades"] or (), captured),
-        *absent(connector, every),
+        *missing_tables(connector, every),
         *_signals(answers["privileges"] or (), connector, every),
     ]
 
 
-def _takes(connector: Connector, table: str) -> bool:
+def _is_captured(connector: Connector, table: str) -> bool:
     database = table.partition(".")[0]
-    return takes(connector, table) and (
+    return is_captured(connector, table) and (
         not connector.databases or any(matches(pattern, database) for pattern in connector.databases)
     )
 
@@ -112,10 +112,10 @@ def _binlog(told: Mapping[str, str], connector: Connector) -> Iterator[Finding]:
     if told.get("gtid_mode") == "OFF":
         fix = "-- step by step: OFF_PERMISSIVE, ON_PERMISSIVE, ON, with enforce_gtid_consistency = ON"
         yield Finding("gtid_mode", ADVICE, "OFF: the connector cannot follow a failover", fix)
-    yield from _kept(told)
+    yield from _retention(told)
 
 
-def _kept(told: Mapping[str, str]) -> Iterator[Finding]:
+def _retention(told: Mapping[str, str]) -> Iterator[Finding]:
     """How long the binlog stays; 0: for ever."""
     by_days = float(told.get("expire_logs_days") or 0) * 86_400
     seconds = float(told.get("binlog_expire_logs_seconds") or 0) or by_days
@@ -128,10 +128,10 @@ def _kept(told: Mapping[str, str]) -> Iterator[Finding]:
 
 def _privileges(told: Rows | None, connector: Connector, databases: list[str]) -> Iterator[Finding]:
     if not told:
-        yield unseen("grants", f"SELECT on mysql.*, or there is no account {connector.user}")
+        yield no_permission("grants", f"SELECT on mysql.*, or there is no account {connector.user}")
         return
     for grantee in sorted({row["grantee"] for row in told}):
-        own = {(_spelled(row["privilege"]), str(row["scope"])) for row in told if row["grantee"] == grantee}
+        own = {(_canonical_privilege(row["privilege"]), str(row["scope"])) for row in told if row["grantee"] == grantee}
         everywhere = {privilege for privilege, scope in own if scope == "*"}
         read = [scope for privilege, scope in own if privilege == "SELECT"]
         reads_all = bool(databases) and all(any(_covers(scope, each) for scope in read) for each in databases)
@@ -142,20 +142,22 @@ def _privileges(told: Rows | None, connector: Connector, databases: list[str]) -
             yield Finding("grants", MEND, f"{grantee} lacks {', '.join(missing)}", fix)
         if surplus:
             fix = f"REVOKE {', '.join(surplus)} ON *.* FROM {grantee};"
-            yield Finding("grants", ADVICE, f"{grantee} has {names.some(surplus, 4)}, which capture never needs", fix)
+            yield Finding(
+                "grants", ADVICE, f"{grantee} has {names.shorten_list(surplus, 4)}, which capture never needs", fix
+            )
         if not missing and not surplus:
             yield Finding("grants", OK, grantee)
 
 
 def _signals(told: Rows, connector: Connector, every: list[str]) -> Iterator[Finding]:
     """Whether each account of the connector's user may insert into the signal table."""
-    yield from signalling.missing(connector, every, _quoted(connector.signals))
-    for table in (each for each in every if signalling.is_signals(connector, each)):
+    yield from signal_table.check_exists(connector, every, _quoted(connector.signals))
+    for table in (each for each in every if signal_table.is_signal_table(connector, each)):
         database, own = table.partition(".")[0], ("*", table)
         rows = [row for row in told if row["privilege"] == "INSERT"]
         able = {row["grantee"] for row in rows if row["scope"] in own or _covers(str(row["scope"]), database)}
         for grantee in sorted({row["grantee"] for row in told} - able):
-            yield from signalling.unwritable(connector, table, _quoted(table), grantee)
+            yield from signal_table.check_insert(connector, table, _quoted(table), grantee)
 
 
 def _covers(scope: str, database: str) -> bool:
@@ -165,9 +167,9 @@ def _covers(scope: str, database: str) -> bool:
     return re.fullmatch(pattern, database, re.DOTALL) is not None
 
 
-def _spelled(privilege: str) -> str:
+def _canonical_privilege(privilege: str) -> str:
     """As the connector's documentation has it; servers and their versions differ."""
-    return _ALIKE.get(privilege, privilege)
+    return _PRIVILEGE_ALIASES.get(privilege, privilege)
 
 
 def _tables(tables: list[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -177,7 +179,7 @@ def _tables(tables: list[Mapping[str, Any]]) -> Iterator[Finding]:
             yield Finding("table", OK, "it has a key", table=name)
         else:
             said = "no primary key: its records have no key, and rows cannot be told apart"
-            yield keyless(name, _quoted(name), said)
+            yield no_primary_key(name, _quoted(name), said)
         if table["engine"] not in (None, "InnoDB"):
             fix = f"ALTER TABLE {_quoted(name)} ENGINE = InnoDB;"
             said = f"{table['engine']} has no transactions: a snapshot of it is of no one moment"
@@ -187,7 +189,7 @@ def _tables(tables: list[Mapping[str, Any]]) -> Iterator[Finding]:
 def _types(told: Rows, connector: Connector) -> Iterator[Finding]:
     """Types whose DDL or values Debezium's parser does not know (stack.md 2.5)."""
     for row in told:
-        if _takes(connector, row["name"]):
+        if _is_captured(connector, row["name"]):
             said = f"{row['col']} is {row['type'].upper()}, which the connector fails on"
             fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
             yield Finding("type", MEND, said, fix, row["name"])
@@ -196,11 +198,11 @@ def _types(told: Rows, connector: Connector) -> Iterator[Finding]:
 def _unsigned(told: Rows, connector: Connector) -> Iterator[Finding]:
     """Numbers that the connector's default sends as signed ones (types.md section 5)."""
     config = connector.config
-    if config.get("bigint.unsigned.handling.mode") == "precise" or any(key in config for key in _TELL_TYPES):
+    if config.get("bigint.unsigned.handling.mode") == "precise" or any(key in config for key in _SOURCE_TYPE_SETTINGS):
         return
     for row in told:
-        if _takes(connector, row["name"]):
-            yield unsigned(row["name"], row["col"])
+        if _is_captured(connector, row["name"]):
+            yield unsigned_bigint(row["name"], row["col"])
 
 
 def _cascades(told: Rows, captured: list[str]) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from replicator.spec import Connector, Declaration
 
 Rows = Sequence[Mapping[str, Any]]
-Answers = Mapping[str, Rows | None]
+QueryResults = Mapping[str, Rows | None]
 """By question, rows by column; None where the login may not ask."""
 
 Level = Literal["ok", "advice", "mend"]
@@ -39,20 +39,20 @@ _FULL: Final = "REPLICA IDENTITY FULL"
 _KEYLESS = "no primary key: rows cannot be told apart"
 
 
-def keyless(table: str, quoted: str, said: str = _KEYLESS, level: Level = MEND, also: str = "") -> Finding:
+def no_primary_key(table: str, quoted: str, said: str = _KEYLESS, level: Level = MEND, also: str = "") -> Finding:
     """Said of a table without a primary key; ``also`` is more of the fix."""
     ways = "or declare `keys`, or `append_only`, in the source's file"
     return Finding(_KEY, level, said, f"ALTER TABLE {quoted} ADD PRIMARY KEY (…); -- {ways}{also}", table)
 
 
-def unsigned(table: str, column: str) -> Finding:
+def unsigned_bigint(table: str, column: str) -> Finding:
     """Said of a BIGINT UNSIGNED, which a connector sends as a signed number by default (types.md section 5)."""
     said = f"{column} is BIGINT UNSIGNED: from 2^63 on it comes as a negative number"
     fix = f"columns: {{{column}: {{type: bigint, unsigned: true}}}} -- of the table, in the source's file"
     return Finding("type", ADVICE, said, fix, table)
 
 
-def with_declared(found: Iterable[Finding], declared: Iterable[Declaration]) -> list[Finding]:
+def apply_declarations(found: Iterable[Finding], declared: Iterable[Declaration]) -> list[Finding]:
     """What is found, less what the source's file says already: rows that its declared keys, or nothing but their place
     in the log, tell apart, and numbers that are unsigned.
     """
@@ -67,23 +67,23 @@ def _declared(found: Finding, declaration: Declaration) -> Finding:
     if found.what == _KEY and declaration.keys and not (found.level == MEND and _FULL in found.fix):
         return Finding(_KEY, OK, f"no primary key, and declared keys: {', '.join(declaration.keys)}", table=name)
     for column in declaration.columns:
-        if column.unsigned and found == unsigned(name, column.name):
+        if column.unsigned and found == unsigned_bigint(name, column.name):
             return Finding("type", OK, f"{column.name} is BIGINT UNSIGNED, and declared so", table=name)
     return found
 
 
-def unseen(what: str, right: str) -> Finding:
+def no_permission(what: str, right: str) -> Finding:
     """Said of a question that the login may not ask."""
     return Finding(what, ADVICE, f"this login may not look: it lacks {right}")
 
 
-def takes(connector: Connector, table: str) -> bool:
+def is_captured(connector: Connector, table: str) -> bool:
     """Whether the connector captures ``<database or schema>.<table>``, by Debezium's rule: whole names, in any case."""
     within = not connector.tables or any(matches(pattern, table) for pattern in connector.tables)
     return within and not any(matches(pattern, table) for pattern in connector.except_tables)
 
 
-def absent(connector: Connector, present: Sequence[str]) -> list[Finding]:
+def missing_tables(connector: Connector, present: Sequence[str]) -> list[Finding]:
     """A finding per table that is named, not described by a pattern, and that there is not."""
     known = {table.casefold() for table in present}
     named = [table for table in connector.tables if not _NOT_LITERAL.search(table)]
@@ -93,17 +93,17 @@ def absent(connector: Connector, present: Sequence[str]) -> list[Finding]:
     ]
 
 
-def only(rows: Rows | None) -> Mapping[str, Any]:
+def first_row(rows: Rows | None) -> Mapping[str, Any]:
     """The first row, an empty one where there is none."""
     return rows[0] if rows else {}
 
 
-def double_quoted(table: str) -> str:
+def quote_table(table: str) -> str:
     """``"schema"."table"`` of ``schema.table``."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in table.split(".", 1))
 
 
-def size(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Bytes for people."""
     step = 0 if count <= 0 else min((count.bit_length() - 1) // 10, len(_UNITS) - 1)
     return f"{count / 1024**step:.0f} {_UNITS[step]}"

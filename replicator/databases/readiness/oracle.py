@@ -12,26 +12,26 @@ from replicator.databases.readiness.finding import (
     ADVICE,
     MEND,
     OK,
-    Answers,
     Finding,
+    QueryResults,
     Rows,
-    absent,
-    double_quoted,
-    keyless,
-    only,
-    size,
-    takes,
-    unseen,
+    first_row,
+    format_bytes,
+    is_captured,
+    missing_tables,
+    no_permission,
+    no_primary_key,
+    quote_table,
 )
 from replicator.spec import Connector
 
-_OF_USERS = "owner NOT IN (SELECT username FROM all_users WHERE oracle_maintained = 'Y')"
+_USER_OWNED = "owner NOT IN (SELECT username FROM all_users WHERE oracle_maintained = 'Y')"
 _ROLES = (
     "SELECT granted_role FROM dba_role_privs START WITH grantee = UPPER(:username) "
     "CONNECT BY NOCYCLE PRIOR granted_role = grantee"
 )
 """Its own, those that these are in, and so on."""
-QUESTIONS: Mapping[str, str] = {
+QUERIES: Mapping[str, str] = {
     "database": """
 SELECT log_mode, supplemental_log_data_min AS minimal, supplemental_log_data_all AS whole FROM v$database
 """,
@@ -39,7 +39,7 @@ SELECT log_mode, supplemental_log_data_min AS minimal, supplemental_log_data_all
     "tables": f"""
 SELECT t.owner || '.' || t.table_name AS name, (SELECT count(*) FROM all_constraints c WHERE c.owner = t.owner
        AND c.table_name = t.table_name AND c.constraint_type = 'P') AS key_count
-  FROM all_tables t WHERE t.{_OF_USERS}
+  FROM all_tables t WHERE t.{_USER_OWNED}
 """,  # noqa: S608 - made of constants
     "logged": """
 SELECT owner || '.' || table_name AS name FROM all_log_groups WHERE log_group_type = 'ALL COLUMN LOGGING'
@@ -47,7 +47,7 @@ SELECT owner || '.' || table_name AS name FROM all_log_groups WHERE log_group_ty
     "columns": f"""
 SELECT owner || '.' || table_name AS name, column_name AS col, data_type AS type FROM all_tab_columns
  WHERE (LENGTH(column_name) > 30 OR LENGTH(table_name) > 30 OR data_type IN ('CLOB', 'NCLOB', 'BLOB', 'XMLTYPE'))
-       AND {_OF_USERS}
+       AND {_USER_OWNED}
 """,  # noqa: S608 - made of constants
     "privileges": """
 SELECT privilege, 0 AS is_role FROM dba_sys_privs WHERE grantee = UPPER(:username)
@@ -66,22 +66,22 @@ _LARGE = ("CLOB", "NCLOB", "BLOB", "XMLTYPE")
 _SMALL_LOG, _LONGEST = 500 << 20, 30
 
 
-def judge(answers: Answers, connector: Connector) -> list[Finding]:
+def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
     """Everything that was looked at, what is fine as well."""
-    tables = [row for row in answers["tables"] or () if takes(connector, row["name"])]
+    tables = [row for row in answers["tables"] or () if is_captured(connector, row["name"])]
     return [
         *_logs(answers, connector),
         *_rights(answers["privileges"], answers.get("through") or (), connector),
         *_tables(tables, answers),
         *_columns(answers["columns"] or (), connector),
-        *absent(connector, [row["name"] for row in answers["tables"] or ()]),
+        *missing_tables(connector, [row["name"] for row in answers["tables"] or ()]),
     ]
 
 
-def _logs(answers: Answers, connector: Connector) -> Iterator[Finding]:
-    told = only(answers["database"])
+def _logs(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
+    told = first_row(answers["database"])
     if not told:
-        yield unseen("logs", "SELECT on V_$DATABASE")
+        yield no_permission("logs", "SELECT on V_$DATABASE")
         return
     if told["log_mode"] == "ARCHIVELOG":
         yield Finding("log_mode", OK, "ARCHIVELOG")
@@ -91,9 +91,9 @@ def _logs(answers: Answers, connector: Connector) -> Iterator[Finding]:
     if told["minimal"] == "NO":
         fix = "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA; -- in the root container"
         yield Finding("supplemental logging", MEND, "minimal logging is off: rows cannot be put together", fix)
-    smallest = only(answers["redo"]).get("smallest")
+    smallest = first_row(answers["redo"]).get("smallest")
     if smallest is not None and int(smallest) < _SMALL_LOG:
-        said = f"redo logs of {size(int(smallest))} switch often, and each switch holds mining up"
+        said = f"redo logs of {format_bytes(int(smallest))} switch often, and each switch holds mining up"
         yield Finding(
             "redo logs", ADVICE, said, "ALTER DATABASE ADD LOGFILE GROUP … SIZE 1G; -- then drop the small ones"
         )
@@ -105,7 +105,7 @@ def _logs(answers: Answers, connector: Connector) -> Iterator[Finding]:
 def _rights(told: Rows | None, through: Rows, connector: Connector) -> Iterator[Finding]:
     """What it lacks of its own and ``through`` roles; too many are told of those that it was granted itself."""
     if not told:
-        yield unseen("grants", f"SELECT on DBA_SYS_PRIVS, or {connector.user} has none")
+        yield no_permission("grants", f"SELECT on DBA_SYS_PRIVS, or {connector.user} has none")
         return
     held = {row["privilege"] for row in told}
     reached = held | {row["privilege"] for row in through}
@@ -122,15 +122,15 @@ def _rights(told: Rows | None, through: Rows, connector: Connector) -> Iterator[
         yield Finding("grants", OK, connector.user)
 
 
-def _tables(tables: list[Mapping[str, Any]], answers: Answers) -> Iterator[Finding]:
-    everywhere = only(answers["database"]).get("whole") == "YES"
+def _tables(tables: list[Mapping[str, Any]], answers: QueryResults) -> Iterator[Finding]:
+    everywhere = first_row(answers["database"]).get("whole") == "YES"
     logged = {row["name"] for row in answers["logged"] or ()}
     for table in tables:
         name = table["name"]
         if not int(table["key_count"]):
-            yield keyless(name, double_quoted(name))
+            yield no_primary_key(name, quote_table(name))
         if not everywhere and name not in logged:
-            fix = f"ALTER TABLE {double_quoted(name)} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;"
+            fix = f"ALTER TABLE {quote_table(name)} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;"
             yield Finding("supplemental logging", MEND, "an update has changed columns only", fix, name)
         else:
             yield Finding("table", OK, "all columns are logged", table=name)
@@ -139,7 +139,7 @@ def _tables(tables: list[Mapping[str, Any]], answers: Answers) -> Iterator[Findi
 def _columns(told: Rows, connector: Connector) -> Iterator[Finding]:
     for row in told:
         name, column = row["name"], row["col"]
-        if not takes(connector, name):
+        if not is_captured(connector, name):
             continue
         if max(len(column), len(name.partition(".")[2])) > _LONGEST:
             said = f"a name of more than {_LONGEST} characters ({column}): LogMiner leaves its table out"

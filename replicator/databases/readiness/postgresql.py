@@ -7,12 +7,22 @@ from itertools import chain
 from typing import Any
 
 from replicator.databases.readiness import postgresql_tables as per_table
-from replicator.databases.readiness import signalling
-from replicator.databases.readiness.finding import ADVICE, MEND, OK, Answers, Finding, Rows, absent, only, size
-from replicator.databases.readiness.finding import double_quoted as quoted
+from replicator.databases.readiness import signal_table
+from replicator.databases.readiness.finding import (
+    ADVICE,
+    MEND,
+    OK,
+    Finding,
+    QueryResults,
+    Rows,
+    first_row,
+    format_bytes,
+    missing_tables,
+)
+from replicator.databases.readiness.finding import quote_table as quoted
 from replicator.spec import Connector
 
-QUESTIONS: Mapping[str, str] = {
+QUERIES: Mapping[str, str] = {
     "settings": """
 SELECT name, setting FROM pg_settings
  WHERE name IN ('wal_level', 'max_replication_slots', 'max_slot_wal_keep_size')
@@ -38,28 +48,28 @@ SELECT schemaname || '.' || tablename AS name FROM pg_publication_tables WHERE p
   FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid JOIN pg_class c ON c.oid = r.prrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace WHERE p.pubname = %(publication)s
 """,
-    "tables": per_table.QUESTION,
+    "tables": per_table.QUERY,
 }
 _OPERATIONS = {"pubinsert": "insert", "pubupdate": "update", "pubdelete": "delete", "pubtruncate": "truncate"}
-_MUCH = 1 << 30
+_LARGE_BACKLOG = 1 << 30
 
 
-def judge(answers: Answers, connector: Connector) -> list[Finding]:
+def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
     """Everything that was looked at, what is fine as well."""
     every = [row["name"] for row in answers["tables"] or ()]
-    tables = [row for row in answers["tables"] or () if signalling.sends(connector, row["name"])]
+    tables = [row for row in answers["tables"] or () if signal_table.is_streamed(connector, row["name"])]
     return [
         *_log(answers, connector),
         *_slots(answers["slots"] or (), connector),
-        *_role(only(answers["role"]), connector),
-        *chain.from_iterable(per_table.judge(row, only(answers["role"]), connector) for row in tables),
+        *_role(first_row(answers["role"]), connector),
+        *chain.from_iterable(per_table.evaluate(row, first_row(answers["role"]), connector) for row in tables),
         *_publication(answers, connector, tables),
-        *absent(connector, every),
-        *signalling.missing(connector, every, quoted(connector.signals)),
+        *missing_tables(connector, every),
+        *signal_table.check_exists(connector, every, quoted(connector.signals)),
     ]
 
 
-def _log(answers: Answers, connector: Connector) -> Iterator[Finding]:
+def _log(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
     told = {row["name"]: str(row["setting"]) for row in answers["settings"] or ()}
     level, slots = told["wal_level"], answers["slots"] or ()
     if level == "logical":
@@ -88,7 +98,7 @@ def _slots(slots: Rows, connector: Connector) -> Iterator[Finding]:
         yield _own_slot(own, connector)
     for slot in slots:
         if slot is not own and slot["plugin"] is not None and not slot["active"]:
-            said = f"nobody reads {slot['slot_name']}, and it retains {size(slot['retained'] or 0)} of log"
+            said = f"nobody reads {slot['slot_name']}, and it retains {format_bytes(slot['retained'] or 0)} of log"
             yield Finding("other slot", ADVICE, said, _drop(slot["slot_name"]))
 
 
@@ -100,17 +110,17 @@ def _own_slot(slot: Mapping[str, Any], connector: Connector) -> Finding:
     if slot["wal_status"] == "lost":
         fix = f"{_drop(name)} -- then take a new snapshot"
         return Finding("slot", MEND, f"{name} has lost log that was not read: changes are missing", fix)
-    said = f"{name} retains {size(retained)} of log"
+    said = f"{name} retains {format_bytes(retained)} of log"
     if slot["wal_status"] == "unreserved":
         return Finding("slot", MEND, f"{said}, and is about to lose it", "Start the connector, or raise the limit.")
     if slot["active"]:
         return Finding("slot", OK, said)
     fix = f"Start the connector, or drop the slot: {_drop(name)}"
-    return Finding("slot", MEND if retained > _MUCH else ADVICE, f"{said}, and nobody reads it", fix)
+    return Finding("slot", MEND if retained > _LARGE_BACKLOG else ADVICE, f"{said}, and nobody reads it", fix)
 
 
-def _publication(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Finding]:
-    told, name = only(answers["publication"]), quoted(connector.publication)
+def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> Iterator[Finding]:
+    told, name = first_row(answers["publication"]), quoted(connector.publication)
     if not told:
         listed = ", ".join(quoted(row["name"]) for row in tables if not row["unlogged"]) or "<tables>"
         fix = f"CREATE PUBLICATION {name} FOR TABLE {listed};"
@@ -123,20 +133,20 @@ def _publication(answers: Answers, connector: Connector, tables: Rows) -> Iterat
     if told["puballtables"]:
         said = f"{connector.publication} is for all tables: an UPDATE fails in every table that has no key"
         yield Finding("publication", ADVICE, said, "Make one for the captured tables, and drop this one.")
-    unsent = list(_unsent(answers, connector, tables))
+    unsent = list(_unpublished(answers, connector, tables))
     yield from unsent
     if not left_out and not any(each.level == MEND for each in unsent):
         yield Finding("publication", OK, connector.publication)
 
 
-def _unsent(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Finding]:
+def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> Iterator[Finding]:
     """Captured tables whose changes are not published, or come under names that are not captured."""
-    told, name = only(answers["publication"]), quoted(connector.publication)
+    told, name = first_row(answers["publication"]), quoted(connector.publication)
     every = answers["tables"] if told["puballtables"] else answers["published"]
     published = {row["name"] for row in every or ()}
     for row in (each for each in tables if not each["unlogged"]):
-        names = per_table.sent_as(row, published, by_root=told["pubviaroot"])
-        lost = [each for each in names if not signalling.sends(connector, each)]
+        names = per_table.published_names(row, published, by_root=told["pubviaroot"])
+        lost = [each for each in names if not signal_table.is_streamed(connector, each)]
         if not names:
             said = f"{connector.publication} does not have it: no change is sent"
             fix = f"ALTER PUBLICATION {name} ADD TABLE {quoted(row['name'])};"
@@ -148,7 +158,7 @@ def _unsent(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Fi
             yield Finding("publication", MEND if lost == names else ADVICE, said, fix, row["name"])
         elif row["name"] not in names:
             said = f"its changes are sent as those of {', '.join(names)}: what a snapshot reads of it stays as it was"
-            yield Finding("publication", MEND, said, per_table.left_out(row["name"]), row["name"])
+            yield Finding("publication", MEND, said, per_table.exclusion_fix(row["name"]), row["name"])
 
 
 def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
@@ -161,7 +171,7 @@ def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     if not (role["rolreplication"] or role["rolsuper"] or role["cloud"]):
         lacking.append("REPLICATION")
     if lacking:
-        yield Finding("role", MEND, f"{connector.user} lacks {' and '.join(lacking)}", _given(name, lacking, role))
+        yield Finding("role", MEND, f"{connector.user} lacks {' and '.join(lacking)}", _grant_fix(name, lacking, role))
     if not role["connects"]:
         fix = f"GRANT CONNECT ON DATABASE {quoted(connector.databases[0])} TO {name};"
         yield Finding("role", MEND, f"{connector.user} may not connect to the database", fix)
@@ -174,7 +184,7 @@ def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
         yield Finding("role", OK, connector.user)
 
 
-def _given(name: str, lacking: list[str], role: Mapping[str, Any]) -> str:
+def _grant_fix(name: str, lacking: list[str], role: Mapping[str, Any]) -> str:
     """Where the cloud keeps superusers to itself (``cloud`` is no NULL), replication is a role that others grant."""
     if role["cloud"] is None or "REPLICATION" not in lacking:
         return f"ALTER ROLE {name} {' '.join(lacking)};"

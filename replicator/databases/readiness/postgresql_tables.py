@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from replicator.databases.readiness import signalling
-from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding, keyless
-from replicator.databases.readiness.finding import double_quoted as quoted
+from replicator.databases.readiness import signal_table
+from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding, no_primary_key
+from replicator.databases.readiness.finding import quote_table as quoted
 from replicator.spec import Connector
 
 _PARTITIONS = (
@@ -22,7 +22,7 @@ _COLUMNS_OF = (
     "(SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid "
     "AND a.attnum = ANY (i.indkey) WHERE i.indrelid = c.oid AND i.{which})"
 )
-_ALIKE = (
+_CASE_TWINS = (
     "(SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid "
     "AND a.attnum > 0 AND NOT a.attisdropped AND EXISTS (SELECT FROM pg_attribute b WHERE b.attrelid = c.oid "
     "AND b.attnum > 0 AND NOT b.attisdropped AND b.attnum <> a.attnum AND lower(b.attname) = lower(a.attname)))"
@@ -36,7 +36,7 @@ _ONLY = (
     "config: {{snapshot.select.statement.overrides: {name}, "
     "snapshot.select.statement.overrides.{name}: SELECT * FROM ONLY {name}}} -- of the connector, in the source's file"
 )
-QUESTION = f"""
+QUERY = f"""
 SELECT n.nspname || '.' || c.relname AS name, c.relpersistence = 'u' AS unlogged,
        c.relreplident::text AS identity, c.relrowsecurity AS row_security,
        c.relforcerowsecurity AS forced, {_COLUMNS_OF.format(which="indisprimary")} AS key,
@@ -48,13 +48,13 @@ SELECT n.nspname || '.' || c.relname AS name, c.relpersistence = 'u' AS unlogged
        has_table_privilege(r.oid, c.oid, 'SELECT') AS readable,
        has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS writable,
        has_table_privilege(r.oid, c.oid, 'INSERT') AS insertable,
-       {_ALIKE} AS alike, {_CHILDREN} AS children, {_PARTS} AS parts, {_ANCESTORS} AS ancestors
+       {_CASE_TWINS} AS alike, {_CHILDREN} AS children, {_PARTS} AS parts, {_ANCESTORS} AS ancestors
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_roles r ON r.rolname = %(user)s
  WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%%' ORDER BY 1
 """  # noqa: S608 - made of constants
 
 
-def judge(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
+def evaluate(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     """What is found of one captured table; one line that says so where all is well."""
     found = [*_identity(table), *_shape(table, connector), *_rights(table, role, connector)]
     if table["unlogged"]:
@@ -65,7 +65,7 @@ def judge(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connecto
     yield from found
 
 
-def sent_as(table: Mapping[str, Any], published: set[str], *, by_root: bool) -> Sequence[str]:
+def published_names(table: Mapping[str, Any], published: set[str], *, by_root: bool) -> Sequence[str]:
     """The names under which a publication sends a table's changes: each partition's own, or that of the farthest
     published table that it is a partition of. None where some are not sent.
     """
@@ -82,7 +82,7 @@ def _identity(table: Mapping[str, Any]) -> Iterator[Finding]:
         said = "no primary key: rows cannot be told apart" + (
             "" if identity == "f" else ", and UPDATE and DELETE fail or are not sent"
         )
-        yield keyless(name, quoted(name), said, ADVICE if identity == "f" else MEND, f", and: {full}")
+        yield no_primary_key(name, quoted(name), said, ADVICE if identity == "f" else MEND, f", and: {full}")
     elif identity == "n":
         fix = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
         yield Finding("replica identity", MEND, "NOTHING: no update and no delete is sent", fix, name)
@@ -102,14 +102,16 @@ def _shape(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     name = table["name"]
     if table["alike"]:
         said = f"{', '.join(table['alike'])} differ by case alone: the connector's task fails"
-        fix = f"ALTER TABLE {quoted(name)} RENAME COLUMN {quoted(table['alike'][-1])} TO …; -- or: {left_out(name)}"
+        fix = (
+            f"ALTER TABLE {quoted(name)} RENAME COLUMN {quoted(table['alike'][-1])} TO …; -- or: {exclusion_fix(name)}"
+        )
         yield Finding("columns", MEND, said, fix, name)
     if table["children"] and f"snapshot.select.statement.overrides.{name}" not in connector.config:
         said = f"a snapshot reads rows of {', '.join(table['children'])} too, whose changes come under their own names"
         yield Finding("inheritance", MEND, said, _ONLY.format(name=name), name)
 
 
-def left_out(name: str) -> str:
+def exclusion_fix(name: str) -> str:
     """How a table is not captured: a source has one of the two keys."""
     return f"Leave {name} out, in the source's file: of `tables`, or by `except_tables`."
 
@@ -129,8 +131,8 @@ def _rights(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connec
     if table["row_security"] and not exempt:
         said = f"row-level security hides rows from {connector.user}: a snapshot leaves them out"
         yield Finding("row-level security", MEND, said, f"ALTER ROLE {user} BYPASSRLS;", name)
-    if signalling.is_signals(connector, name):
-        yield from () if table["insertable"] else signalling.unwritable(connector, name, quoted(name), user)
+    if signal_table.is_signal_table(connector, name):
+        yield from () if table["insertable"] else signal_table.check_insert(connector, name, quoted(name), user)
     elif table["writable"] and not (table["owned"] or role["rolsuper"]):
         fix = f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON {quoted(name)} FROM {user};"
         yield Finding("grants", ADVICE, f"{connector.user} may write it, which capture never needs", fix, name)

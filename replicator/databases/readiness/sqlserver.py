@@ -12,14 +12,14 @@ from replicator.databases.readiness.finding import (
     ADVICE,
     MEND,
     OK,
-    Answers,
     Finding,
+    QueryResults,
     Rows,
-    absent,
-    keyless,
-    only,
-    takes,
-    unseen,
+    first_row,
+    is_captured,
+    missing_tables,
+    no_permission,
+    no_primary_key,
 )
 from replicator.spec import Connector
 
@@ -50,7 +50,7 @@ _AZURE_DATABASE = 5
 _READERS = frozenset({"db_owner", "db_datareader", "SELECT", "CONTROL"})
 
 
-def questions(connector: Connector) -> dict[str, str]:
+def queries(connector: Connector) -> dict[str, str]:
     """By name; those about one database have its name behind theirs."""
     asked = {
         "server": (
@@ -71,38 +71,38 @@ def questions(connector: Connector) -> dict[str, str]:
     return asked
 
 
-def judge(answers: Answers, connector: Connector) -> list[Finding]:
+def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
     """Everything that was looked at, what is fine as well."""
     found, present = list(_server(answers, connector)), list[str]()
     enabled = {row["name"]: row for row in answers["databases"] or ()}
     for database in connector.databases:
         found += _database(database, enabled.get(database), answers)
         tables = answers.get(f"tables {database}") or ()
-        captured = [table for table in tables if takes(connector, table["name"])]
+        captured = [table for table in tables if is_captured(connector, table["name"])]
         found += _tables(database, captured, answers, connector)
         found += _rights(database, answers, connector)
         present += [table["name"] for table in tables]
-    return [*found, *absent(connector, present)]
+    return [*found, *missing_tables(connector, present)]
 
 
-def _server(answers: Answers, connector: Connector) -> Iterator[Finding]:
-    server, agent = only(answers["server"]), answers["agent"]
+def _server(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
+    server, agent = first_row(answers["server"]), answers["agent"]
     if server.get("sysadmin"):
         fix = f"ALTER SERVER ROLE sysadmin DROP MEMBER {_quoted(connector.user)};"
         yield Finding("grants", ADVICE, f"{connector.user} is sysadmin, which capture never needs", fix)
     if server.get("edition") == _AZURE_DATABASE:
         return
     if agent is None:
-        yield unseen("SQL Server Agent", "VIEW SERVER STATE")
-    elif only(agent).get("status") != "Running":
-        said = f"{only(agent).get('status') or 'absent'}: its capture job is what reads the log, so nothing is captured"
+        yield no_permission("SQL Server Agent", "VIEW SERVER STATE")
+    elif first_row(agent).get("status") != "Running":
+        said = f"{first_row(agent).get('status') or 'absent'}: its capture job reads the log, so nothing is captured"
         fix = "-- start the service SQLSERVERAGENT; in a container: MSSQL_AGENT_ENABLED=true"
         yield Finding("SQL Server Agent", MEND, said, fix)
     else:
         yield Finding("SQL Server Agent", OK, "Running")
 
 
-def _database(name: str, row: Mapping[str, Any] | None, answers: Answers) -> Iterator[Finding]:
+def _database(name: str, row: Mapping[str, Any] | None, answers: QueryResults) -> Iterator[Finding]:
     if row is None:
         said = f"there is no database {name}, or this login may not see it"
         yield Finding("database", MEND, said, "Correct `databases` in the source's file.")
@@ -127,15 +127,15 @@ def _database(name: str, row: Mapping[str, Any] | None, answers: Answers) -> Ite
 
 
 def _tables(
-    database: str, tables: list[Mapping[str, Any]], answers: Answers, connector: Connector
+    database: str, tables: list[Mapping[str, Any]], answers: QueryResults, connector: Connector
 ) -> Iterator[Finding]:
     instances = answers.get(f"instances {database}") or ()
     held = {row["held"] for row in answers.get(f"rights {database}") or ()}
-    reads_all = "db_owner" in held or only(answers["server"]).get("sysadmin")
+    reads_all = "db_owner" in held or first_row(answers["server"]).get("sysadmin")
     for table in tables:
         name, own = table["name"], [row for row in instances if row["name"] == table["name"]]
         if not table["keyed"]:
-            yield keyless(name, _quoted(name))
+            yield no_primary_key(name, _quoted(name))
         if not table["tracked"]:
             fix = _enable_table(database, table)
             yield Finding("CDC", MEND, "CDC of the table is off: it is not captured", fix, name)
@@ -153,7 +153,7 @@ def _instances(database: str, table: Mapping[str, Any], own: Rows) -> Iterator[F
     if old is not None and all(int(row["uncaptured"]) for row in own):
         count = min(int(row["uncaptured"]) for row in own)
         said = f"{count} of its columns, added later, are not captured"
-        yield Finding("capture instance", MEND, said, _further(database, table, own, old), name)
+        yield Finding("capture instance", MEND, said, _add_instance(database, table, own, old), name)
     elif old is not None and len(own) > 1:
         said = f"two capture instances; {old['instance']} can go once the connector reads the other"
         yield Finding("capture instance", ADVICE, said, _disable(database, name, old), name)
@@ -161,7 +161,7 @@ def _instances(database: str, table: Mapping[str, Any], own: Rows) -> Iterator[F
         yield Finding("table", OK, ", ".join(row["instance"] for row in own) or "captured", table=name)
 
 
-def _further(database: str, table: Mapping[str, Any], own: Rows, old: Mapping[str, Any]) -> str:
+def _add_instance(database: str, table: Mapping[str, Any], own: Rows, old: Mapping[str, Any]) -> str:
     """Another instance beside ``old``: under a name that is free, and after that one where there are two already."""
     taken, base = {row["instance"] for row in own}, table["name"].replace(".", "_")
     free = next(name for number in range(2, len(taken) + 3) if (name := f"{base}_{number}") not in taken)
@@ -179,13 +179,13 @@ def _disable(database: str, table: str, old: Mapping[str, Any]) -> str:
     )
 
 
-def _rights(database: str, answers: Answers, connector: Connector) -> Iterator[Finding]:
+def _rights(database: str, answers: QueryResults, connector: Connector) -> Iterator[Finding]:
     told = answers.get(f"rights {database}")
     if told is None:
-        yield unseen("grants", f"VIEW DEFINITION in {database}")
+        yield no_permission("grants", f"VIEW DEFINITION in {database}")
         return
     held = {row["held"] for row in told}
-    if not held & _READERS and not only(answers["server"]).get("sysadmin"):
+    if not held & _READERS and not first_row(answers["server"]).get("sysadmin"):
         fix = f"USE {_quoted(database)}; ALTER ROLE db_datareader ADD MEMBER {_quoted(connector.user)};"
         yield Finding("grants", MEND, f"{connector.user} may not read {database} and its changes", fix)
     elif "db_owner" in held:

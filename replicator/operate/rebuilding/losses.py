@@ -9,37 +9,43 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import landed, names
+from replicator import landing_objects, names
 from replicator.operate.rebuilding import shadow, swap
 from replicator.operate.rebuilding.shadow import Rebuild
-from replicator.operate.rebuilding.swap import Compared
+from replicator.operate.rebuilding.swap import TableComparison
 from replicator.spec import BY_POSITION
 from replicator.stages.tick import routing
-from replicator.transforms.equality import compare, rebuilt
+from replicator.transforms.comparison import compare, rebuild_diff
 
 _SHOWN = 5
 """So many partitions are named."""
 
 
-def told(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None]) -> str:
+def describe(spark: SparkSession, begun: Rebuild, every: Sequence[TableComparison | None]) -> str:
     """What would go without bronze reaching from the beginning of its topics to the newest row, in words; '' for
     nothing. Then nothing says that what goes is wrong.
     """
-    lost = [_lost(each) for each in every if each is not None]
-    gaps = [*_gaps(spark, begun), *_ends(spark, begun, every)] if any(lost) else []
+    lost = [_describe_loss(each) for each in every if each is not None]
+    gaps = [*_gaps(spark, begun), *_tables_ahead(spark, begun, every)] if any(lost) else []
     if not gaps:
         return ""
     return f"{' and '.join(filter(None, lost))}, and bronze may have lost what told of it: {'; '.join(gaps)}"
 
 
-def _lost(each: Compared) -> str:
+def _describe_loss(each: TableComparison) -> str:
     """What would go, in words; '' for nothing."""
     if each.present is None:
         return ""
     if each.found is None:
         return "every row gets another key"
-    gone = [column for column in compare.unlike(each.present, each.wanted) if column not in each.wanted.columns]
-    rows = rebuilt.lost(each.present, each.wanted, each.found, each.table.keys).count() if each.counts else 0
+    gone = [
+        column for column in compare.type_mismatches(each.present, each.wanted) if column not in each.wanted.columns
+    ]
+    rows = (
+        rebuild_diff.keys_losing_data(each.present, each.wanted, each.found, each.table.keys).count()
+        if each.counts
+        else 0
+    )
     told = [f"{rows} rows of {each.table.name}"] if rows else []
     told += [f"the columns {', '.join(map(names.decode, gone))} of {each.table.name}"] if gone else []
     return f"{' and '.join(told)} would go or know less" if told else ""
@@ -65,11 +71,11 @@ def _begins_late(part: Row) -> str:
 
 def _lacks_lines(part: Row) -> str:
     """Of objects, which tell the offset of their last record alone: as many lines as that counts are all there were."""
-    records = (part["newest"] >> landed.LINE_BITS) + 1
+    records = (part["newest"] >> landing_objects.LINE_BITS) + 1
     return "" if part["lines"] == records else f"has {part['lines']} lines of objects that end with record {records}"
 
 
-def _ends(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None]) -> list[str]:
+def _tables_ahead(spark: SparkSession, begun: Rebuild, every: Sequence[TableComparison | None]) -> list[str]:
     """A table whose newest row stands above all that bronze tells of it, also in records that are dead letters and by
     a TRUNCATE; of an order that changed nobody can say.
     """
@@ -79,12 +85,12 @@ def _ends(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None])
         return []
     made = begun.aside.lake.dead_letters(at.source.name)
     rejected = "" if at.bronze.version(spark, made) is None else _newest(at.bronze.read(spark, made), "seq")
-    beside = max(rejected, shadow.truncated(begun))
+    beside = max(rejected, shadow.last_truncate(begun))
     ahead = [each.table.name for each in every if each is not None and _is_ahead(each, beside)]
     return [f"it ends before the newest row of {table}" for table in ahead]
 
 
-def _is_ahead(each: Compared, beside: str) -> bool:
+def _is_ahead(each: TableComparison, beside: str) -> bool:
     """Whether it is above the rows that it is to have, and above what bronze tells beside these."""
     if each.present is None:
         return False

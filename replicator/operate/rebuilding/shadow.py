@@ -20,10 +20,10 @@ from replicator.lake import Shadow
 from replicator.spec import Table
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
-from replicator.stages.table import origins
-from replicator.stages.tick import cut, routing, schema_ledger
-from replicator.stages.tick.reached import Reached
+from replicator.stages.table import transform_origins
+from replicator.stages.tick import routing, schema_ledger, transaction_cut
 from replicator.stages.tick.schema_ledger import Ledger
+from replicator.stages.tick.source_state import SourceState
 from replicator.transforms.columns.layout import stored_names
 
 
@@ -89,26 +89,26 @@ class Rebuild:
             source.placeholder,
             source.latin1_bytes,
             shown,
-            origins.mark(source, source.declaration(self.name)),
+            transform_origins.fingerprint(source, source.declaration(self.name)),
         )
         told = repr((__version__, decides, source.reading, since, ledger.get("approved")))
         return hashlib.sha256(told.encode()).hexdigest()
 
 
-def begun(spark: SparkSession, at: Refinement, name: str, column: str | None) -> Rebuild:
+def begin(spark: SparkSession, at: Refinement, name: str, column: str | None) -> Rebuild:
     """The rebuild of a table: the one that was interrupted if all is as it was, else a new one over bronze as it is.
 
     Raises TableMissing, BronzeReplaced without bronze or with an older copy of it, TableStopped where the table lies in
     another format than the declared one.
     """
     _refuse_other_format(spark, at, name)
-    aside = replace(at, lake=Shadow(at.lake.root, at.source.name, name), reached=Reached(), dead_letter_share=1.0)
+    aside = replace(at, lake=Shadow(at.lake.root, at.source.name, name), reached=SourceState(), dead_letter_share=1.0)
     bronze, table = at.lake.bronze(at.source.name), at.lake.silver(at.source.name, name)
     identity, upto = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
     if identity is None or upto is None:
         raise BronzeReplaced("there is no bronze to build the table from", where=table.name)
-    _refuse_older(spark, at, name, identity, upto)
-    upto = _shown(at, identity, upto)
+    _refuse_older_bronze(spark, at, name, identity, upto)
+    upto = _visible_version(at, identity, upto)
     its, version = at.silver.identity(spark, table), at.silver.version(spark, table)
     if its is None or version is None:
         raise TableMissing("the table was never written", where=table.name, mend="`replicator run silver` builds it.")
@@ -116,7 +116,7 @@ def begun(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
     row = at.control.get(at.lake.rebuild(at.source.name, name))
     if row is not None:
         old = replace(new, upto=row["upto"], version=row["version"])
-        if old.row() == row and (is_swapped(spark, old) or _goes_on(spark, old, new)):
+        if old.row() == row and (is_swapped(spark, old) or _is_resumable(spark, old, new)):
             return old
     at.control.remove(at.lake.rebuild(at.source.name, name))
     _remove(spark, new)
@@ -125,7 +125,7 @@ def begun(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
     return new
 
 
-def _goes_on(spark: SparkSession, old: Rebuild, new: Rebuild) -> bool:
+def _is_resumable(spark: SparkSession, old: Rebuild, new: Rebuild) -> bool:
     """Whether the shadow of an interrupted rebuild is complete, and the table as it was; so is its history, unless a
     run has told it more and died before it told the table.
     """
@@ -143,13 +143,13 @@ def is_made(spark: SparkSession, rebuild: Rebuild) -> bool:
 
 def is_swapped(spark: SparkSession, rebuild: Rebuild) -> bool:
     """Whether the table has taken its rows over from the shadow."""
-    progress = rebuild.at.silver.progress(spark, rebuild.table, swap_of(rebuild))
+    progress = rebuild.at.silver.progress(spark, rebuild.table, swap_input(rebuild))
     return progress is not None and progress.version > rebuild.version
 
 
-def swap_of(rebuild: Rebuild) -> str:
+def swap_input(rebuild: Rebuild) -> str:
     """The input under which the table's commit records the swap; its version is the table's own."""
-    return routing.rebuilt(rebuild.bronze)
+    return routing.rebuild_input(rebuild.bronze)
 
 
 def make(spark: SparkSession, rebuild: Rebuild) -> None:
@@ -159,7 +159,7 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
     if ledger != Ledger(rebuild.bronze):
         at.control.put(aside.lake.schema(source, rebuild.name), replace(ledger, left_out=frozenset()).value())
         failpoints.hit("rebuild.schema_given")
-    done = silver.whole(spark, aside, rebuild.name, rebuild.upto)
+    done = silver.build_table(spark, aside, rebuild.name, rebuild.upto)
     if done is not None and done.error is not None:
         raise done.error
     if not is_made(spark, rebuild):
@@ -172,7 +172,7 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
     failpoints.hit("rebuild.made")
 
 
-def truncated(rebuild: Rebuild) -> str:
+def last_truncate(rebuild: Rebuild) -> str:
     """The last TRUNCATE that the shadow followed; '' where it followed none."""
     row = rebuild.at.control.get(rebuild.aside.lake.truncates(rebuild.at.source.name, rebuild.name)) or {}
     return row.get("watermark") or ""
@@ -200,7 +200,7 @@ def partitions(at: Refinement, name: str, columns: Iterable[str]) -> tuple[str, 
     return stored_names(at.source.declaration(name).partition_by, columns)
 
 
-def _refuse_older(spark: SparkSession, at: Refinement, name: str, bronze: str, newest: int) -> None:
+def _refuse_older_bronze(spark: SparkSession, at: Refinement, name: str, bronze: str, newest: int) -> None:
     """An older copy of bronze proves no row wrong that it does not have (F-C6)."""
     tables = at.lake.silver(at.source.name, name), at.lake.history(at.source.name, name)
     found = (at.silver.progress(spark, table, bronze) for table in tables)
@@ -209,11 +209,11 @@ def _refuse_older(spark: SparkSession, at: Refinement, name: str, bronze: str, n
         raise BronzeReplaced.under_silver(at.source.name, read, newest)
 
 
-def _shown(at: Refinement, bronze: str, newest: int) -> int:
+def _visible_version(at: Refinement, bronze: str, newest: int) -> int:
     """The version of bronze up to which silver shows transactions, where they must be whole: what waits there waits in
     the shadow too. Raises TableStopped where that is not known.
     """
-    stood = cut.load(at.control, at.lake, at.source.name)
+    stood = transaction_cut.load(at.control, at.lake, at.source.name)
     if stood is None or stood.bronze != bronze:
         return newest
     if stood.behind is None:

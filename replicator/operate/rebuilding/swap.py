@@ -25,12 +25,12 @@ from replicator.stages import tuning
 from replicator.stages.account import Account
 from replicator.stages.table import dead_letters
 from replicator.stages.tick import routing, schema_ledger
-from replicator.transforms.equality import compare, rebuilt
-from replicator.transforms.letters import PLACE
+from replicator.transforms.comparison import compare, rebuild_diff
+from replicator.transforms.dead_letters import COORDINATES
 
 
 @dataclass(frozen=True)
-class Compared:
+class TableComparison:
     """A table and the rows that it is to have. ``found`` is what ``compare.differences`` says, None where the two have
     not the same key; ``present`` is None where there is no table yet. ``other`` tells of columns, key and partitions
     that are not the same.
@@ -57,25 +57,25 @@ class Compared:
         """One commit."""
         if self.present is None or self.found is None or self.other:
             return tables.replace(self.wanted, self.table, progress)
-        rows = rebuilt.difference(self.present, self.wanted, self.found, self.table.keys)
-        with tuning.kept(rows) as difference:
+        rows = rebuild_diff.difference(self.present, self.wanted, self.found, self.table.keys)
+        with tuning.persist(rows) as difference:
             return tables.put(difference, self.table, progress)
 
 
 @contextmanager
-def compared(
+def compare_tables(
     table: Table, present: DataFrame | None, wanted: DataFrame, other: Sequence[str], *, same_key: bool
-) -> Iterator[Compared]:
+) -> Iterator[TableComparison]:
     """The comparison, kept for the time of the block; ``other`` tells what is known to differ beside rows."""
     if present is None or not same_key:
-        yield Compared(table, present, wanted, None, {}, other)
+        yield TableComparison(table, present, wanted, None, {}, other)
         return
-    with tuning.kept(compare.differences(present, wanted, table.keys)) as found:
+    with tuning.persist(compare.differences(present, wanted, table.keys)) as found:
         counts = {row["verdict"]: row["count"] for row in found.groupBy("verdict").count().collect()}
-        yield Compared(table, present, wanted, found, counts, other)
+        yield TableComparison(table, present, wanted, found, counts, other)
 
 
-def letters(spark: SparkSession, rebuild: Rebuild, *, dry: bool) -> int:
+def add_dead_letters(spark: SparkSession, rebuild: Rebuild, *, dry: bool) -> int:
     """Effect 1: how many dead letters are new. Raises DeadLetterShare where they are too many (R5)."""
     at, made = rebuild.at, rebuild.aside.lake.dead_letters(rebuild.at.source.name)
     if at.bronze.version(spark, made) is None:
@@ -83,13 +83,13 @@ def letters(spark: SparkSession, rebuild: Rebuild, *, dry: bool) -> int:
     rows, known = at.bronze.read(spark, made).drop("first_seen"), at.lake.dead_letters(at.source.name)
     new = rows
     if at.bronze.version(spark, known) is not None:
-        new = rows.join(at.bronze.read(spark, known).select(*PLACE), list(PLACE), how="left_anti")
+        new = rows.join(at.bronze.read(spark, known).select(*COORDINATES), list(COORDINATES), how="left_anti")
     count = new.count()
     if count:
         account = Account(rebuild.table.name, read=records(spark, rebuild).count(), dead_lettered=count)
         dead_letters.refuse_too_many(account, at.dead_letter_share)
     if count and not dry:
-        dead_letters.bury(spark, at, rows)
+        dead_letters.write(spark, at, rows)
     return count
 
 
@@ -101,10 +101,10 @@ def records(spark: SparkSession, rebuild: Rebuild) -> DataFrame:
     return bronze.where(F.col("topic").isin(*routes.topics(rebuild.name)))
 
 
-def announce(rebuild: Rebuild) -> None:
+def prepare(rebuild: Rebuild) -> None:
     """Effect 2. Of one column nothing more is known; but rows may not know it now."""
     if rebuild.column is not None:
-        _may_be_unknown(rebuild)
+        _mark_partial(rebuild)
         return
     at, aside, source = rebuild.at, rebuild.aside.lake, rebuild.at.source.name
     path = at.lake.schema(source, rebuild.name)
@@ -116,30 +116,30 @@ def announce(rebuild: Rebuild) -> None:
         at.control.put(path, both.value())
     path = at.lake.truncates(source, rebuild.name)
     was = at.control.get(path) or {}
-    known = _of_both(was, at.control.get(aside.truncates(source, rebuild.name)) or {})
+    known = _merge_truncates(was, at.control.get(aside.truncates(source, rebuild.name)) or {})
     if known != was:
         at.control.put(path, known)
 
 
-def swap(spark: SparkSession, rebuild: Rebuild, history: Compared | None, table: Compared) -> None:
+def swap(spark: SparkSession, rebuild: Rebuild, history: TableComparison | None, table: TableComparison) -> None:
     """Effects 3 and 4: what differs, each in one commit."""
     if history is not None:
-        _take(spark, rebuild, history)
+        _commit(spark, rebuild, history)
     failpoints.hit("rebuild.history_swapped")
-    _take(spark, rebuild, table)
+    _commit(spark, rebuild, table)
     failpoints.hit("rebuild.table_swapped")
 
 
-def _take(spark: SparkSession, rebuild: Rebuild, each: Compared) -> None:
+def _commit(spark: SparkSession, rebuild: Rebuild, each: TableComparison) -> None:
     if each.is_equal:
         return
-    silver, name = rebuild.at.silver, shadow.swap_of(rebuild)
+    silver, name = rebuild.at.silver, shadow.swap_input(rebuild)
     before = silver.progress(spark, each.table, name)  # a history may be older than its table
     number = max(rebuild.version, -1 if before is None else before.version) + 1
     each.write(silver, Progress(name, number))
 
 
-def settle(spark: SparkSession, rebuild: Rebuild) -> None:
+def finalize(spark: SparkSession, rebuild: Rebuild) -> None:
     """Effect 5. Where a run has moved the table on since, the ledger and the truncates hold for more than they need."""
     at, source = rebuild.at, rebuild.at.source.name
     if rebuild.column is not None:
@@ -150,10 +150,10 @@ def settle(spark: SparkSession, rebuild: Rebuild) -> None:
         (at.lake.truncates(source, rebuild.name), rebuild.aside.lake.truncates(source, rebuild.name)),
         (at.lake.origin(source, rebuild.name), rebuild.aside.lake.origin(source, rebuild.name)),
     ):
-        if is_last or _are_of_two_orders(at.control.get(mine) or {}, at.control.get(made) or {}):
+        if is_last or _orders_differ(at.control.get(mine) or {}, at.control.get(made) or {}):
             _take_over(rebuild, mine, made)
     failpoints.hit("rebuild.schema_settled")
-    _order(rebuild)
+    _record_order(rebuild)
     for table in filter(None, (rebuild.history, rebuild.table)):
         done = at.silver.progress(spark, table, rebuild.bronze)
         if done is None or done.version < rebuild.upto:
@@ -161,7 +161,7 @@ def settle(spark: SparkSession, rebuild: Rebuild) -> None:
             at.silver.append(nothing, table, Progress(rebuild.bronze, rebuild.upto))
 
 
-def _may_be_unknown(rebuild: Rebuild) -> None:
+def _mark_partial(rebuild: Rebuild) -> None:
     """Some row of the table may have a ``_column_seq`` from now on."""
     at, path = rebuild.at, rebuild.at.lake.routes(rebuild.at.source.name)
     routes = routing.load_routes(at.control, path, rebuild.bronze)
@@ -178,11 +178,11 @@ def _take_over(rebuild: Rebuild, path: str, made: str) -> None:
         control.put(path, then)
 
 
-def _of_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_truncates(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """A control row of truncates that holds for both; of another order the first: until the rows are swapped nobody
     goes on by the other, and behind that nobody by the first.
     """
-    if _are_of_two_orders(one, other):
+    if _orders_differ(one, other):
         return dict(one)
     if not one or not other:
         return dict(one or other)
@@ -191,7 +191,7 @@ def _of_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
     return {**one, "watermark": newest, **({"truncates": every} if every else {})}
 
 
-def _are_of_two_orders(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _orders_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return len({row["order"] for row in (one, other) if "order" in row}) > 1
 
 
@@ -202,7 +202,7 @@ def is_reordered(rebuild: Rebuild) -> bool:
     return at.reached.orders.get(rebuild.name, BY_POSITION) != at.source.order(rebuild.name)
 
 
-def _order(rebuild: Rebuild) -> None:
+def _record_order(rebuild: Rebuild) -> None:
     """Take note of what orders the rows now (debezium.md Q9). What was purged was so in the other order."""
     if not is_reordered(rebuild):
         return

@@ -1,6 +1,6 @@
 """What all charts share: their frame in the colours of a palette, and names as plotly shows them unread.
 
-Names come from the data, and plotly reads tags and entities in every text: each goes through :func:`plain`.
+Names come from the data, and plotly reads tags and entities in every text: each goes through :func:`escape_name`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Chart:
     figure: Any
 
 
-def drawn(name: str, about: str, figure: go.Figure) -> Chart:
+def build_chart(name: str, about: str, figure: go.Figure) -> Chart:
     """A chart of plotly as the page embeds it."""
     return Chart(name, about, json.loads(figure.to_json()))
 
@@ -49,17 +49,19 @@ def layout(palette: Palette) -> dict[str, Any]:
     }
 
 
-def named(name: str | None) -> str:
+def display_name(name: str | None) -> str:
     """A name that may be missing."""
     return "(none)" if name is None else name
 
 
-def plain(name: str | None) -> str:
+def escape_name(name: str | None) -> str:
     """A name as plotly shows it unread; it knows no entities of quotes."""
-    return escape(named(name), quote=False)
+    return escape(display_name(name), quote=False)
 
 
 def label(name: str | None) -> str:
     """As much of a name as a chart has room for; hovering and the tables have all of it."""
-    whole = named(name)
-    return plain(whole if len(whole) <= _LONGEST_LABEL else f"{whole[: _LONGEST_LABEL - 1]}\N{HORIZONTAL ELLIPSIS}")
+    whole = display_name(name)
+    return escape_name(
+        whole if len(whole) <= _LONGEST_LABEL else f"{whole[: _LONGEST_LABEL - 1]}\N{HORIZONTAL ELLIPSIS}"
+    )

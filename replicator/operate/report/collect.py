@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator import names
 from replicator.operate import dead_letters, status
+from replicator.operate.progress.attempts import Attempts, UnreadableTable
 from replicator.operate.report import health, sales, star
 from replicator.operate.report.health import Health
 from replicator.operate.report.sales import Sales
 from replicator.operate.report.star import Star
 from replicator.operate.runs import Runs
-from replicator.operate.status import Surroundings
-from replicator.operate.where.attempts import Attempts, Trouble
+from replicator.operate.status import StatusInputs
 from replicator.stages.refinement import Refinement
 
 LAST_RUNS = 10
@@ -32,25 +32,25 @@ class Report:
     sales: Sales | None
     star: Star | None
     health: Health
-    troubles: tuple[Trouble, ...] = ()
+    troubles: tuple[UnreadableTable, ...] = ()
 
 
 @dataclass(frozen=True)
-class Ground:
+class ReportInputs:
     """Where the report looks: what ``status`` looks at, silver of every source, the runs."""
 
-    surroundings: Surroundings
+    surroundings: StatusInputs
     sources: Sequence[Refinement]
     runs: Runs
 
 
-def report(spark: SparkSession, at: Ground, now: datetime) -> Report:
+def report(spark: SparkSession, at: ReportInputs, now: datetime) -> Report:
     """Ask everything. Raises Unreachable, and what makes the lake itself unreadable."""
     attempts = Attempts()
     models = _models(spark, at.surroundings, attempts)
     sold, built = _sales(models, attempts), _star(models, attempts)
     fares = Health(
-        tuple(status.tried(spark, at.surroundings, attempts)),
+        tuple(status.try_statuses(spark, at.surroundings, attempts)),
         health.timeline(_batches(spark, at.surroundings, attempts)),
         tuple(_letters(spark, at.sources, attempts)),
         tuple(at.runs.last(LAST_RUNS)),
@@ -58,7 +58,7 @@ def report(spark: SparkSession, at: Ground, now: datetime) -> Report:
     return Report(at.surroundings.lake.root, now, sold, built, fares, tuple(attempts.troubles.values()))
 
 
-def _models(spark: SparkSession, at: Surroundings, attempts: Attempts) -> dict[str, DataFrame]:
+def _models(spark: SparkSession, at: StatusInputs, attempts: Attempts) -> dict[str, DataFrame]:
     """Every gold table of the lake that can be opened, by its model's name."""
     found = {}
     for name in map(names.decode, at.format.tables(spark, at.lake.gold_root())):
@@ -71,27 +71,27 @@ def _models(spark: SparkSession, at: Surroundings, attempts: Attempts) -> dict[s
 def _sales(models: Mapping[str, DataFrame], attempts: Attempts) -> Sales | None:
     """Of the first model, by name, that has order lines."""
     name = next((name for name in sorted(models) if set(models[name].columns) >= sales.COLUMNS), None)
-    return None if name is None else attempts.try_(f"gold {name}", partial(sales.of, name, models[name]))
+    return None if name is None else attempts.try_(f"gold {name}", partial(sales.build, name, models[name]))
 
 
 def _star(models: Mapping[str, DataFrame], attempts: Attempts) -> Star | None:
     if not all(name in models and columns <= set(models[name].columns) for name, columns in star.COLUMNS.items()):
         return None
-    return attempts.try_("gold fact_orders", partial(star.of, *[models[name] for name in star.COLUMNS]))
+    return attempts.try_("gold fact_orders", partial(star.build, *[models[name] for name in star.COLUMNS]))
 
 
-def _batches(spark: SparkSession, at: Surroundings, attempts: Attempts) -> list[health.Batch]:
+def _batches(spark: SparkSession, at: StatusInputs, attempts: Attempts) -> list[health.Batch]:
     found: list[health.Batch] = []
     for source in map(names.decode, at.format.tables(spark, at.lake.bronze_root())):
         rows = attempts.try_(f"bronze {source}", partial(at.format.read, spark, at.lake.bronze(source)))
         if rows is not None:
-            found += attempts.try_(f"bronze {source}", partial(health.batches_of, source, rows)) or ()
+            found += attempts.try_(f"bronze {source}", partial(health.load_batches, source, rows)) or ()
     return found
 
 
 def _letters(spark: SparkSession, sources: Sequence[Refinement], attempts: Attempts) -> list[dead_letters.Count]:
     found: list[dead_letters.Count] = []
     for source in sources:
-        count = partial(dead_letters.counts, spark, source, dead_letters.Choice())
+        count = partial(dead_letters.counts, spark, source, dead_letters.LetterFilter())
         found += attempts.try_(f"dead letters {source.source.name}", count) or ()
     return sorted(found, key=lambda count: -count.letters)

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from replicator.operate.dead_letters import Count
+from replicator.operate.progress.table_status import TableStatus
 from replicator.operate.runs import Run
-from replicator.operate.where.standing import Standing
 
 MOST_BATCHES = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -75,7 +75,7 @@ class Timeline:
 class Health:
     """Everything about the pipeline; each part is empty where the lake has nothing of it."""
 
-    standings: tuple[Standing, ...] = ()
+    standings: tuple[TableStatus, ...] = ()
     batches: Timeline = Timeline(_WIDTHS[0], ())
     letters: tuple[Count, ...] = ()
     runs: tuple[Run, ...] = ()
@@ -97,7 +97,7 @@ def last_batches(bronze: DataFrame) -> DataFrame:
     return newest.select(F.unix_millis("ingested_at").alias("ms"), "records")
 
 
-def batches_of(source: str, bronze: DataFrame) -> list[Batch]:
+def load_batches(source: str, bronze: DataFrame) -> list[Batch]:
     """The last batches of a source."""
     return [Batch(source, moment(row["ms"]), row["records"]) for row in last_batches(bronze).collect()]
 
@@ -122,7 +122,7 @@ def moment(milliseconds: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def _hop(name: str, unit: str, found: Sequence[Standing]) -> Hop:
+def _hop(name: str, unit: str, found: Sequence[TableStatus]) -> Hop:
     known = [each.lag_events for each in found if each.lag_events is not None]
     newest = _greatest(each.newest_ms for each in found)
     return Hop(

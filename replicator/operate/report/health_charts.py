@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from replicator.operate.report.chart import Chart, drawn, layout
+from replicator.operate.report.chart import Chart, build_chart, layout
+from replicator.operate.report.formatting import number, span
 from replicator.operate.report.health import Timeline
 from replicator.operate.report.palette import Palette
-from replicator.operate.report.written import number, span
 
 
-def of_batches(timeline: Timeline, palette: Palette) -> Chart:
+def build_batches(timeline: Timeline, palette: Palette) -> Chart:
     """When records came in."""
-    return drawn(
+    return build_chart(
         "batches",
         f"Bar chart of records written into bronze, per {span(timeline.width)}.",
         _batches(timeline, palette),

@@ -17,15 +17,15 @@ import jinja2
 from plotly.offline import get_plotlyjs
 
 from replicator import __version__
-from replicator.operate.report import health_charts, sales_charts, star_charts, written
-from replicator.operate.report.chart import Chart, named
+from replicator.operate.progress.table_status import TableStatus
+from replicator.operate.report import formatting, health_charts, sales_charts, star_charts
+from replicator.operate.report.chart import Chart, display_name
 from replicator.operate.report.collect import Report
 from replicator.operate.report.health import moment
 from replicator.operate.report.palette import DARK, LIGHT, Palette
 from replicator.operate.report.sales import COLUMNS as SALES_COLUMNS
 from replicator.operate.report.star import COLUMNS as STAR_COLUMNS
 from replicator.operate.runs import Run
-from replicator.operate.where.standing import Standing
 
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -54,11 +54,11 @@ def drawings(report: Report, palette: Palette) -> list[Chart]:
     """The charts of what the report has."""
     found = []
     if report.sales is not None:
-        found += sales_charts.of(report.sales, palette)
+        found += sales_charts.build(report.sales, palette)
     if report.star is not None:
-        found += star_charts.of(report.star, palette)
+        found += star_charts.build(report.star, palette)
     if report.health.batches.buckets:
-        found.append(health_charts.of_batches(report.health.batches, palette))
+        found.append(health_charts.build_batches(report.health.batches, palette))
     return found
 
 
@@ -70,10 +70,17 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    kinds = (written.number, written.counted, written.money, written.percent, written.moment, written.span)
+    kinds = (
+        formatting.number,
+        formatting.counted,
+        formatting.money,
+        formatting.percent,
+        formatting.moment,
+        formatting.span,
+    )
     made.filters |= {each.__name__: each for each in kinds}
     made.filters |= {
-        "named": named,
+        "named": display_name,
         "from_ms": _from_ms,
         "sum_of": _sum_of,
         "stopped": _stopped,
@@ -83,14 +90,14 @@ def _environment() -> jinja2.Environment:
     return made
 
 
-def _position(standing: Standing) -> str:
+def _position(standing: TableStatus) -> str:
     """A table's version, or why it has none; a row's place in the source's order says nothing to people."""
-    return written.NOTHING if standing.layer in {"silver", "history"} else standing.position
+    return formatting.NOTHING if standing.layer in {"silver", "history"} else standing.position
 
 
 def _written_at(text: str) -> str:
     """A time that a run has noted, ISO 8601."""
-    return written.moment(datetime.fromisoformat(text))
+    return formatting.moment(datetime.fromisoformat(text))
 
 
 def _sum_of(run: Run, stage: str, count: str) -> int:
@@ -100,11 +107,11 @@ def _sum_of(run: Run, stage: str, count: str) -> int:
 
 def _stopped(run: Run) -> str:
     """The tables that a run left stopped."""
-    return ", ".join(f"{entry.stage} {entry.table}" for entry in run.entries if entry.error) or written.NOTHING
+    return ", ".join(f"{entry.stage} {entry.table}" for entry in run.entries if entry.error) or formatting.NOTHING
 
 
 def _from_ms(milliseconds: int | None) -> str:
-    return written.NOTHING if milliseconds is None else written.moment(moment(milliseconds))
+    return formatting.NOTHING if milliseconds is None else formatting.moment(moment(milliseconds))
 
 
 def _text(environment: jinja2.Environment, name: str) -> str:

@@ -91,7 +91,7 @@ def by_customer(lines: DataFrame) -> DataFrame:
     )
 
 
-def of(model: str, lines: DataFrame) -> Sales:
+def build(model: str, lines: DataFrame) -> Sales:
     """The sales of a model that has COLUMNS."""
     customers = by_customer(lines)
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("revenue", "orders", "lines")]

@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import plotly.graph_objects as go
 
-from replicator.operate.report.chart import Chart, drawn, label, layout, named, plain
+from replicator.operate.report.chart import Chart, build_chart, display_name, escape_name, label, layout
+from replicator.operate.report.formatting import money, number, percent, rounded
 from replicator.operate.report.palette import Palette, text_on
 from replicator.operate.report.sales import Customer, Sales
-from replicator.operate.report.written import money, number, percent, rounded
 
 LARGEST, MAJORITY, PROMISING = 3, 20, 5
 """How many customers stand out as the largest, are summed up, look promising."""
@@ -20,18 +20,20 @@ _LARGEST_DOT = 38
 _CLOSE_ACROSS, _CLOSE_UPWARDS = Decimal("0.3"), Decimal("0.05")
 
 
-def of(sales: Sales, palette: Palette) -> list[Chart]:
+def build(sales: Sales, palette: Palette) -> list[Chart]:
     """Who brings the revenue, and who buys dear items."""
-    largest = ", ".join(f"{named(customer.id)} {money(customer.revenue)}" for customer in sales.customers[:LARGEST])
-    promising = ", ".join(named(customer.id) for customer in sales.promising(PROMISING, LARGEST))
+    largest = ", ".join(
+        f"{display_name(customer.id)} {money(customer.revenue)}" for customer in sales.customers[:LARGEST]
+    )
+    promising = ", ".join(display_name(customer.id) for customer in sales.promising(PROMISING, LARGEST))
     return [
-        drawn(
+        build_chart(
             "revenue-by-customer",
             f"Pie chart of revenue by customer. The largest: {largest}. "
             f"The top {min(MAJORITY, len(sales.customers))} have {percent(sales.share(MAJORITY))} of all revenue.",
             _pie(sales, palette),
         ),
-        drawn(
+        build_chart(
             "quantity-and-revenue",
             "Scatter chart with a dot per customer: average quantity per line across, average revenue per line "
             f"upwards, as large as the customer has orders. Few orders, dear items: {promising}.",
@@ -73,7 +75,7 @@ def _pie(sales: Sales, palette: Palette) -> go.Figure:
 
 
 def _slice(customer: Customer, sales: Sales) -> tuple[str, float, str]:
-    return label(customer.id), float(customer.revenue), _hover(plain(customer.id), customer.revenue, sales)
+    return label(customer.id), float(customer.revenue), _hover(escape_name(customer.id), customer.revenue, sales)
 
 
 def _hover(name: str, revenue: Decimal, sales: Sales) -> str:
@@ -144,7 +146,7 @@ def _sides(customers: Sequence[Customer]) -> list[str]:
 
 def _figures(customer: Customer) -> str:
     return (
-        f"<b>{plain(customer.id)}</b><br>revenue {money(customer.revenue)}<br>"
+        f"<b>{escape_name(customer.id)}</b><br>revenue {money(customer.revenue)}<br>"
         f"{number(customer.orders)} orders, {number(customer.lines)} lines<br>"
         f"per line: {number(customer.average_quantity, 2)} pieces, {money(customer.average_revenue)}"
     )

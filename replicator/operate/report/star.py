@@ -83,7 +83,7 @@ def parts(customers: DataFrame, products: DataFrame, orders: DataFrame) -> DataF
     )
 
 
-def of(customers: DataFrame, products: DataFrame, orders: DataFrame) -> Star:
+def build(customers: DataFrame, products: DataFrame, orders: DataFrame) -> Star:
     """The figures of the three models."""
     found = parts(customers, products, orders).collect()
     [whole] = _parts(found, "all") or [Part(None, 0, 0, Decimal(0), Decimal(0), Decimal(0))]

@@ -6,27 +6,27 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from replicator.operate.report.chart import Chart, drawn, label, layout, named, plain
+from replicator.operate.report.chart import Chart, build_chart, display_name, escape_name, label, layout
+from replicator.operate.report.formatting import money
 from replicator.operate.report.palette import Palette
 from replicator.operate.report.star import Part, Star
-from replicator.operate.report.written import money
 
 COUNTRIES = 10
 """How many countries are drawn; the table has all."""
 
 
-def of(star: Star, palette: Palette) -> list[Chart]:
+def build(star: Star, palette: Palette) -> list[Chart]:
     """Revenue and profit by product line, by month, by country."""
-    best = named(star.product_lines[0].name) if star.product_lines else ""
-    first = named(star.countries[0].name) if star.countries else ""
+    best = display_name(star.product_lines[0].name) if star.product_lines else ""
+    first = display_name(star.countries[0].name) if star.countries else ""
     return [
-        drawn(
+        build_chart(
             "product-lines",
             f"Bar chart of revenue and profit by product line; {best} is the largest.",
             _bars(star.product_lines, palette),
         ),
-        drawn("months", "Line chart of revenue and profit by month.", _months(star.months, palette)),
-        drawn(
+        build_chart("months", "Line chart of revenue and profit by month.", _months(star.months, palette)),
+        build_chart(
             "countries",
             f"Bar chart of revenue and profit of the largest countries; {first} is the first.",
             _bars(star.countries[:COUNTRIES], palette),
@@ -46,7 +46,7 @@ def _bars(parts: Sequence[Part], palette: Palette) -> go.Figure:
                 orientation="h",
                 marker={"color": colour},
                 customdata=[
-                    f"<b>{plain(part.name)}</b><br>{name} {text}" for part, text in zip(parts, texts, strict=True)
+                    f"<b>{escape_name(part.name)}</b><br>{name} {text}" for part, text in zip(parts, texts, strict=True)
                 ],
                 hovertemplate="%{customdata}<extra></extra>",
             )

@@ -25,7 +25,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _PLAIN_TYPES = ("string", *_INTEGERS)
 _SIMPLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|boolean|date|timestamp.*|float|double")
 _DATED = re.compile(r"\s*\d{4}-\d")
-_HELD = {
+_TYPE_WORDS = {
     **dict.fromkeys(_INTEGERS, "whole numbers"),
     "boolean": "true and false",
     "date": "dates like 2026-01-31",
@@ -55,7 +55,7 @@ def parse(text: str, names: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-def typed(spark: SparkSession, wanted: Mapping[str, str], kinds: Mapping[str, str]) -> Mapping[str, str]:
+def cast_values(spark: SparkSession, wanted: Mapping[str, str], kinds: Mapping[str, str]) -> Mapping[str, str]:
     """The same values as Spark writes them: ``007`` is 7 in a column of whole numbers, ``1.5`` is 1.50 in one of two
     decimal places, ``2026-01-01T00:00:00Z`` a time like others.
 
@@ -67,11 +67,14 @@ def typed(spark: SparkSession, wanted: Mapping[str, str], kinds: Mapping[str, st
     texts = [f"CAST(try_cast(v{at} AS {kinds[name]}) AS STRING)" for at, name in enumerate(others)]
     # as columns: with Delta's extension Spark 4.1 knows no parameters of a query
     given = T.StructType([T.StructField(f"v{at}", T.StringType()) for at in range(len(others))])
-    row = gateway.frame(spark, [tuple(others.values())], given).selectExpr(*texts).collect()[0]
-    return {**wanted, **{name: _whole(name, others[name], kinds[name], row[at]) for at, name in enumerate(others)}}
+    row = gateway.create_frame(spark, [tuple(others.values())], given).selectExpr(*texts).collect()[0]
+    return {
+        **wanted,
+        **{name: _exact_value(name, others[name], kinds[name], row[at]) for at, name in enumerate(others)},
+    }
 
 
-def may_be(wanted: Mapping[str, str], kinds: Mapping[str, str], *, in_row: bool = False) -> Column:
+def may_match(wanted: Mapping[str, str], kinds: Mapping[str, str], *, in_row: bool = False) -> Column:
     """Whether a bronze record can be about this key, or can empty its table, as far as texts tell without decoding.
 
     ``kinds`` are the Spark types of the key columns: those of other types than texts and whole numbers are spelled in
@@ -79,37 +82,37 @@ def may_be(wanted: Mapping[str, str], kinds: Mapping[str, str], *, in_row: bool 
     """
     plain = {name: value for name, value in wanted.items() if kinds[name] in _PLAIN_TYPES}
     headers = F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
-    in_header = F.exists(headers, lambda h: h["key"].isin(*_HEADERS) & _holds(h["value"].cast("string"), plain))
+    in_header = F.exists(headers, lambda h: h["key"].isin(*_HEADERS) & _has_values(h["value"].cast("string"), plain))
     keyless = (F.col("key").isNull() | F.lit(in_row)) & (_mentions(plain) | F.col("value").rlike(r'"op"\s*:\s*"t"'))
-    return F.coalesce(_holds(F.col("key"), plain) | in_header | keyless, F.lit(False))
+    return F.coalesce(_has_values(F.col("key"), plain) | in_header | keyless, F.lit(False))
 
 
-def names(record: Row, wanted: Mapping[str, str], spelled: Collection[tuple[str, ...]]) -> bool:
+def matches(record: Row, wanted: Mapping[str, str], spelled: Collection[tuple[str, ...]]) -> bool:
     """Whether the record's key, or the other key in its headers, is one of the spellings of this key."""
     headers = [h["value"].decode("utf-8", "replace") for h in record["headers"] or () if _is_key(h)]
-    return any(text(each, wanted) in spelled for each in (record["key"], *headers))
+    return any(parse_json(each, wanted) in spelled for each in (record["key"], *headers))
 
 
-def text(spelling: str | None, wanted: Mapping[str, str]) -> tuple[str, ...]:
+def parse_json(spelling: str | None, wanted: Mapping[str, str]) -> tuple[str, ...]:
     """The parts of a key in JSON as texts, in the order of ``wanted``; empty where it is none."""
     try:
         body: Any = json.loads(spelling or "")
     except (ValueError, RecursionError):
         return ()
-    parts = _parts(body, wanted)
+    parts = _lookup(body, wanted)
     if parts is None and isinstance(body, dict):
-        parts = _parts(body.get("payload"), wanted)
+        parts = _lookup(body.get("payload"), wanted)
     return tuple(part if isinstance(part, str) else json.dumps(part) for part in parts or ())
 
 
-def _parts(body: Any, wanted: Collection[str]) -> list[Any] | None:
+def _lookup(body: Any, wanted: Collection[str]) -> list[Any] | None:
     """The values of these names, in whichever case the source spelled them; None where one is not there."""
     told = {name.casefold(): part for name, part in body.items()} if isinstance(body, dict) else {}
     found = [told.get(name.casefold(), _ABSENT) for name in wanted]
     return None if _ABSENT in found else found
 
 
-def _holds(json_text: Column, plain: Mapping[str, str]) -> Column:
+def _has_values(json_text: Column, plain: Mapping[str, str]) -> Column:
     """Whether a text has these values, or has their names in another case alone, as the source may spell them."""
     found = F.lit(True)
     for name, value in plain.items():
@@ -132,12 +135,12 @@ def _is_key(header: Row) -> bool:
     return header["key"] in _HEADERS and header["value"] is not None
 
 
-def _whole(name: str, value: str, kind: str, found: str | None) -> str:
+def _exact_value(name: str, value: str, kind: str, found: str | None) -> str:
     """What Spark made of a value, if that is the value, and nothing less. Raises ConfigError."""
     is_another = kind.startswith("decimal") and found is not None and Decimal(found) != Decimal(value)
     is_number = kind.startswith(("date", "timestamp")) and not _DATED.match(value)
     if found is None or is_another or is_number:
-        held = next((words for start, words in _HELD.items() if kind.startswith(start)), f"values of {kind}")
+        held = next((words for start, words in _TYPE_WORDS.items() if kind.startswith(start)), f"values of {kind}")
         raise ConfigError(f"the key column {name} holds {held}, and {value!r} is none")
     return found
 

@@ -1,7 +1,18 @@
 """Whether tables that must be equal are: contents, not counts, as of one moment of each side (reliability.md P9)."""
 
-from replicator.operate.verify.chosen import Checks, chosen, named
-from replicator.operate.verify.verdict import LAYERS, SOURCE, Comparison, Look, Verdict
-from replicator.operate.verify.verdicts import sizes, verify
+from replicator.operate.verify.runner import sizes, verify
+from replicator.operate.verify.selection import VerifyInputs, resolve_name, select_comparisons
+from replicator.operate.verify.verdict import LAYERS, SOURCE, Comparison, Verdict, VerifyOptions
 
-__all__ = ["LAYERS", "SOURCE", "Checks", "Comparison", "Look", "Verdict", "chosen", "named", "sizes", "verify"]
+__all__ = [
+    "LAYERS",
+    "SOURCE",
+    "Comparison",
+    "Verdict",
+    "VerifyInputs",
+    "VerifyOptions",
+    "resolve_name",
+    "select_comparisons",
+    "sizes",
+    "verify",
+]

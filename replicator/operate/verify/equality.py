@@ -16,11 +16,11 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql.types import DataType, TimestampType
 
 from replicator import names
-from replicator.operate.verify.ranges import Ranges, Span, sentences
-from replicator.operate.verify.verdict import Look, Verdict
+from replicator.operate.verify.ranges import Ranges, Span, describe
+from replicator.operate.verify.verdict import Verdict, VerifyOptions
 from replicator.stages import tuning
-from replicator.transforms.equality import checksum, compare
-from replicator.transforms.equality.checksum import COPY, Sum
+from replicator.transforms.comparison import checksum, compare
+from replicator.transforms.comparison.checksum import COPY_NUMBER, Sum
 
 SHOWN = 5
 """So many keys are named."""
@@ -32,7 +32,7 @@ KNOWN = 1000
 @dataclass(frozen=True)
 class Pair:
     """``one`` holds what ``other`` must hold; ``keys`` are columns of both, ``ranges`` of these. ``meanings``: see
-    ``transforms/equality/canonical.py``.
+    ``transforms/comparison/canonical.py``.
     """
 
     one: DataFrame
@@ -50,11 +50,11 @@ class Pair:
     @property
     def unlike(self) -> Mapping[str, tuple[str | None, str | None]]:
         """Columns that cannot be compared, with their two types."""
-        return compare.unlike(self.one, self.other)
+        return compare.type_mismatches(self.one, self.other)
 
 
 @dataclass(frozen=True)
-class Found:
+class Differences:
     """What the rows of ``one`` add up to; how many keys differ in which way, in which ranges (``spans``), and KNOWN of
     them at most: the key with COPY, ``verdict`` and ``columns``.
     """
@@ -73,7 +73,7 @@ class Found:
         """The keys that are known to differ."""
         return list(dict.fromkeys(key_of_row(row, columns) for row in self.rows))
 
-    def without(self, keys: Sequence[tuple[Any, ...]], pair: Pair) -> Found:
+    def without(self, keys: Sequence[tuple[Any, ...]], pair: Pair) -> Differences:
         """The same, some keys left out; only where all that differ are known."""
         if not keys:
             return self
@@ -91,17 +91,17 @@ class Found:
 
 def key_of_row(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
     """The values of a row's key, which their hashes tell apart."""
-    return tuple(map(_kept, (row[name] for name in columns)))
+    return tuple(map(_stable_value, (row[name] for name in columns)))
 
 
-def _kept(value: Any) -> Any:
+def _stable_value(value: Any) -> Any:
     """Bytes that do not change; the second time that the clock of the driver's zone shows in an hour, with its zone."""
     if isinstance(value, bytearray):
         return bytes(value)
     return value.astimezone(timezone.utc) if isinstance(value, datetime) and value.fold else value
 
 
-def sent_back(key: Sequence[Any], kinds: Sequence[DataType]) -> tuple[Any, ...]:
+def to_spark_key(key: Sequence[Any], kinds: Sequence[DataType]) -> tuple[Any, ...]:
     """The values of a key as Spark takes them for what they were: of a time without its zone it guesses the hour."""
     return tuple(
         value.astimezone(timezone.utc) if isinstance(kind, TimestampType) and value is not None else value
@@ -109,23 +109,23 @@ def sent_back(key: Sequence[Any], kinds: Sequence[DataType]) -> tuple[Any, ...]:
     )
 
 
-def compared(pair: Pair, look: Look) -> Found:
+def find_differences(pair: Pair, look: VerifyOptions) -> Differences:
     """What tells the two apart."""
     sides = [pair.ranges.within(rows) for rows in (pair.one, pair.other)]
-    sums = [checksum.by_bucket(_sums(rows, pair, look)) for rows in sides]
+    sums = [checksum.to_sums(_sums(rows, pair, look)) for rows in sides]
     total = sum(sums[0].values(), Sum())
-    wrong = checksum.unequal(*sums)
+    wrong = checksum.differing_buckets(*sums)
     if not wrong:
-        return Found(total)
-    one, other = (_told(rows, pair, wrong) for rows in sides)
-    with tuning.kept(compare.differences(one, other, [*pair.keys, COPY])) as found:
+        return Differences(total)
+    one, other = (_bucket_rows(rows, pair, wrong) for rows in sides)
+    with tuning.persist(compare.differences(one, other, [*pair.keys, COPY_NUMBER])) as found:
         counts = {row["verdict"]: row["count"] for row in found.groupBy("verdict").count().collect()}
         rows = tuple(found.limit(KNOWN).collect())
         are_all = sum(counts.values()) == len(rows)
-        return Found(total, counts, rows, _spans(pair.ranges, rows) if are_all else pair.ranges.spans_of(found))
+        return Differences(total, counts, rows, _spans(pair.ranges, rows) if are_all else pair.ranges.spans_of(found))
 
 
-def judged(told: Verdict, pair: Pair, found: Found, look: Look) -> Verdict:
+def to_verdict(told: Verdict, pair: Pair, found: Differences, look: VerifyOptions) -> Verdict:
     """The verdict that follows, in words."""
     return replace(
         told,
@@ -134,14 +134,14 @@ def judged(told: Verdict, pair: Pair, found: Found, look: Look) -> Verdict:
         extra=found.counts.get(compare.EXTRA, 0),
         differing=found.counts.get(compare.DIFFERING, 0),
         columns=tuple(f"{names.decode(c)}: {a or 'none'}, {b or 'none'}" for c, (a, b) in pair.unlike.items()),
-        named=tuple(_sentence(row.asDict()) for row in found.rows[:SHOWN]),
-        ranges=sentences(pair.ranges.column, found.spans),
+        named=tuple(_describe(row.asDict()) for row in found.rows[:SHOWN]),
+        ranges=describe(pair.ranges.column, found.spans),
         checksum=str(found.total),
         share=look.share,
     )
 
 
-def _sums(rows: DataFrame, pair: Pair, look: Look) -> list[Row]:
+def _sums(rows: DataFrame, pair: Pair, look: VerifyOptions) -> list[Row]:
     if look.share < 1 and not pair.ranges.column:
         rows = rows.where(checksum.bucket(rows, pair.keys) < math.ceil(look.share * checksum.BUCKETS))
     summed = checksum.sums(rows, pair.keys, pair.columns, pair.meanings, _range(pair)).collect()
@@ -149,9 +149,9 @@ def _sums(rows: DataFrame, pair: Pair, look: Look) -> list[Row]:
     return summed
 
 
-def _told(rows: DataFrame, pair: Pair, buckets: Sequence[int]) -> DataFrame:
+def _bucket_rows(rows: DataFrame, pair: Pair, buckets: Sequence[int]) -> DataFrame:
     inside = rows.where(checksum.bucket(rows, pair.keys, _range(pair)).isin(list(buckets)))
-    return checksum.told(inside, pair.keys, pair.columns, pair.meanings)
+    return checksum.rows_to_compare(inside, pair.keys, pair.columns, pair.meanings)
 
 
 def _range(pair: Pair) -> Column | None:
@@ -162,13 +162,13 @@ def _spans(ranges: Ranges, rows: Sequence[Row]) -> tuple[Span, ...]:
     return ranges.spans(row[ranges.column] for row in rows) if ranges.column else ()
 
 
-def _sentence(row: dict[str, Any]) -> str:
-    verdict, columns, copy = row.pop("verdict"), row.pop("columns"), row.pop(COPY)
-    key = ", ".join(f"{names.decode(column)}={_shown(value)}" for column, value in row.items())
+def _describe(row: dict[str, Any]) -> str:
+    verdict, columns, copy = row.pop("verdict"), row.pop("columns"), row.pop(COPY_NUMBER)
+    key = ", ".join(f"{names.decode(column)}={_printable(value)}" for column, value in row.items())
     again = "" if copy == 1 else f" (row {copy} of this key)"
     return f"{key}{again}: {', '.join(columns) if isinstance(columns, list) else verdict}"
 
 
-def _shown(value: Any) -> Any:
+def _printable(value: Any) -> Any:
     """Bytes in hex, whatever else a key is of as it is."""
     return value.hex() if isinstance(value, (bytes, bytearray)) else value

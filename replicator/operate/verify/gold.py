@@ -8,11 +8,11 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from replicator.operate.verify import ranges
-from replicator.operate.verify.equality import Pair, compared, judged
-from replicator.operate.verify.verdict import GOLD, Comparison, Look, Verdict
+from replicator.operate.verify.equality import Pair, find_differences, to_verdict
+from replicator.operate.verify.verdict import GOLD, Comparison, Verdict, VerifyOptions
 from replicator.spec import Model
 from replicator.stages import tuning
-from replicator.stages.models import review
+from replicator.stages.models import model_comparison
 from replicator.stages.models.refresh_plan import Keys
 from replicator.stages.models.warehouse import Warehouse
 
@@ -24,13 +24,15 @@ def comparison(at: Warehouse, model: Model, keys: Keys) -> Comparison:
     def size(spark: SparkSession) -> int:
         return 2 * at.gold.read(spark, table).count()
 
-    return Comparison(GOLD, model.name, "silver", partial(_compared, at=at, model=model, keys=keys), size)
+    return Comparison(GOLD, model.name, "silver", partial(_compare, at=at, model=model, keys=keys), size)
 
 
-def _compared(spark: SparkSession, told: Verdict, look: Look, *, at: Warehouse, model: Model, keys: Keys) -> Verdict:
+def _compare(
+    spark: SparkSession, told: Verdict, look: VerifyOptions, *, at: Warehouse, model: Model, keys: Keys
+) -> Verdict:
     spark = tuning.session_for(spark, at.gold.size(spark, at.lake.gold(model.name)))
-    found = review.reviewed(spark, model, at, keys)
+    found = model_comparison.compare(spark, model, at, keys)
     told = replace(told, behind=found.behind, position=f"gold version {found.version}")
-    with tuning.kept(found.fresh) as fresh:
-        pair = Pair(fresh, found.stored, model.key, ranges=ranges.found(found.stored, model.key, look.share))
-        return judged(told, pair, compared(pair, look), look)
+    with tuning.persist(found.fresh) as fresh:
+        pair = Pair(fresh, found.stored, model.key, ranges=ranges.build(found.stored, model.key, look.share))
+        return to_verdict(told, pair, find_differences(pair, look), look)

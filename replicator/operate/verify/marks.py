@@ -61,5 +61,5 @@ class Marks:
         for layer in LAYERS:
             folder = self.lake.verified_root(layer)
             kept = [self.control.get(f"{folder}/{name}.json") for name in self.control.under(folder)]
-            found += [Mark(**controlrow.known(Mark, each)) for each in kept if each is not None]
+            found += [Mark(**controlrow.select_fields(Mark, each)) for each in kept if each is not None]
         return found

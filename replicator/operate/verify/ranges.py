@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.transforms.equality import ranges
-from replicator.transforms.equality.ranges import Interval
+from replicator.transforms.comparison import ranges
+from replicator.transforms.comparison.ranges import Interval
 
 _FAIR = (0.5, 2.0)
 """A sample by ranges may be so much smaller or larger than it was asked for."""
@@ -56,38 +56,40 @@ class Ranges:
     def within(self, rows: DataFrame) -> DataFrame:
         """The rows that are looked at."""
         inside = self.intervals
-        return rows if inside is None else rows.where(ranges.within(F.col(names.spark(self.column)), inside))
+        return (
+            rows if inside is None else rows.where(ranges.in_intervals(F.col(names.quote_spark(self.column)), inside))
+        )
 
     def number(self) -> Column:
         """The range of a row."""
-        return ranges.number(F.col(names.spark(self.column)), self.bounds)
+        return ranges.range_number(F.col(names.quote_spark(self.column)), self.bounds)
 
     def narrowed(self, values: Iterable[Any]) -> Ranges:
         """The ranges that these values are in, and no other."""
-        return replace(self, only=frozenset(ranges.number_of(value, self.bounds) for value in values))
+        return replace(self, only=frozenset(ranges.range_number_of(value, self.bounds) for value in values))
 
     def spans(self, values: Iterable[Any]) -> tuple[Span, ...]:
         """Values by range; NULL, which a broken key may be, is in none."""
         found: dict[int, list[Any]] = defaultdict(list)
         for value in (each for each in values if each is not None):
-            found[ranges.number_of(value, self.bounds)].append(value)
+            found[ranges.range_number_of(value, self.bounds)].append(value)
         return tuple(Span(min(found[at]), max(found[at]), len(found[at])) for at in sorted(found))
 
     def spans_of(self, rows: DataFrame) -> tuple[Span, ...]:
         """The same of rows, where they are."""
         if not self.column:
             return ()
-        value = F.col(names.spark(self.column))
+        value = F.col(names.quote_spark(self.column))
         parts = rows.where(value.isNotNull()).groupBy(self.number().alias("at"))
         told = parts.agg(F.min(value).alias("low"), F.max(value).alias("high"), F.count("*").alias("keys"))
         return tuple(Span(row["low"], row["high"], row["keys"]) for row in told.orderBy("at").collect())
 
 
-def found(rows: DataFrame, keys: Sequence[str], share: float) -> Ranges:
+def build(rows: DataFrame, keys: Sequence[str], share: float) -> Ranges:
     """The ranges of a table: by the first key column that tells enough of them apart. None where no column does, or a
     share of its ranges would be no fair sample.
     """
-    columns = ranges.ordered(rows, keys)
+    columns = ranges.orderable_keys(rows, keys)
     sampled = ranges.sample(rows, keys, columns).collect() if columns else []
     if not sampled:
         return Ranges()
@@ -98,7 +100,7 @@ def found(rows: DataFrame, keys: Sequence[str], share: float) -> Ranges:
     return made if _is_fair(made) else Ranges()
 
 
-def sentences(column: str, spans: Collection[Span]) -> tuple[str, ...]:
+def describe(column: str, spans: Collection[Span]) -> tuple[str, ...]:
     """In which ranges keys differ, in words."""
     name = names.decode(column)
     return tuple(

@@ -22,19 +22,27 @@ from pyspark.sql.types import StructField, StructType
 
 from replicator import names
 from replicator.config import topicnames
+from replicator.database_snapshots import Database, DatabaseSnapshot
 from replicator.errors import TableMissing, TableStopped
-from replicator.glances import Database, Glance
 from replicator.jvm import gateway
-from replicator.operate.verify import alone, ranges
-from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged, key_of_row, sent_back
-from replicator.operate.verify.landed import Carried, Wanted, in_room, landed
-from replicator.operate.verify.moulded import moulded
+from replicator.operate.verify import missing_tables, ranges
+from replicator.operate.verify.equality import (
+    KNOWN,
+    Differences,
+    Pair,
+    find_differences,
+    key_of_row,
+    to_spark_key,
+    to_verdict,
+)
+from replicator.operate.verify.parquet_extract import ComparedColumn, ExtractQuery, extract, with_text_fallback
 from replicator.operate.verify.ranges import Ranges
-from replicator.operate.verify.verdict import SOURCE, Comparison, Look, Verdict
+from replicator.operate.verify.source_transform import apply_transform
+from replicator.operate.verify.verdict import SOURCE, Comparison, Verdict, VerifyOptions
 from replicator.spec import BY_POSITION, Declaration, Table
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
-from replicator.stages.table import origins
+from replicator.stages.table import transform_origins
 from replicator.stages.tick import epochs, routing
 from replicator.transforms.columns.layout import key_of, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -44,7 +52,7 @@ Keys = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class _Place:
+class _SourceTable:
     at: Refinement
     name: str
     database: Database
@@ -68,7 +76,7 @@ class _Scope:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _Sides:
     """Both sides; ``later`` are keys of silver that changed after the source was read."""
 
     pair: Pair
@@ -78,10 +86,10 @@ class _Read:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Attempt:
     """One look: what was found, in which pair, what was left out, and how far both sides were."""
 
-    found: Found
+    found: Differences
     pair: Pair
     unknown: tuple[str, ...]
     in_flight: int
@@ -96,45 +104,45 @@ def comparisons(spark: SparkSession, at: Refinement, database: Database, *, aske
     """
     folders = at.silver.tables(spark, at.lake.silver_root(at.source.name))
     held = map(names.decode_table, folders)
-    every = {name for name in held if asked or topicnames.reads(at.source, name)}
+    every = {name for name in held if asked or topicnames.includes_table(at.source, name)}
     there = {name.casefold() for name in every}
     own = at.source.tables if at.source.default.outbox is None else ()  # a router's tables are none of the database's
-    declared = {each.table for each in own if topicnames.reads(at.source, each.table)}
+    declared = {each.table for each in own if topicnames.includes_table(at.source, each.table)}
     absent = {name for name in declared if name.casefold() not in there}
-    behind = [name for name in sorted(every | absent) if _is_one(at.source.declaration(name))]
-    places = [_Place(at, name, database) for name in behind]
-    return [_alone(each) if each.name in absent else _comparison(each) for each in places]
+    behind = [name for name in sorted(every | absent) if _is_comparable(at.source.declaration(name))]
+    places = [_SourceTable(at, name, database) for name in behind]
+    return [_missing_table(each) if each.name in absent else _comparison(each) for each in places]
 
 
-def _is_one(declared: Declaration) -> bool:
+def _is_comparable(declared: Declaration) -> bool:
     return declared.outbox is None and not declared.append_only and not declared.shards
 
 
-def _alone(place: _Place) -> Comparison:
-    return alone.comparison(place.table.name, place.name, place.database, place.against)
+def _missing_table(place: _SourceTable) -> Comparison:
+    return missing_tables.comparison(place.table.name, place.name, place.database, place.against)
 
 
-def _comparison(place: _Place) -> Comparison:
+def _comparison(place: _SourceTable) -> Comparison:
     def size(spark: SparkSession) -> int:
         return 3 * place.at.silver.read(spark, place.table).count()
 
-    return Comparison(SOURCE, place.table.name, place.against, partial(_compared, place=place), size)
+    return Comparison(SOURCE, place.table.name, place.against, partial(_compare, place=place), size)
 
 
-def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) -> Verdict:
+def _compare(spark: SparkSession, told: Verdict, look: VerifyOptions, *, place: _SourceTable) -> Verdict:
     spark = tuning.session_for(spark, place.at.silver.size(spark, place.table), exact_names=True)
     until = time.monotonic() + look.wait
-    first = last = _seen(spark, place, look, _Scope())
+    first = last = _attempt(spark, place, look, _Scope())
     while last.found.differing and time.monotonic() < until:
         time.sleep(min(_PAUSE_SECONDS, max(0.0, until - time.monotonic())))
-        last = _seen(spark, place, look, _again(last))
+        last = _attempt(spark, place, look, _next_scope(last))
     found = replace(last.found, total=first.found.total)
     told = replace(told, in_flight=last.in_flight, not_compared=first.unknown, position=last.position)
-    told = replace(told, behind=_behind(spark, place.at, place.name))
-    return judged(told, first.pair, found, look)
+    told = replace(told, behind=_lag(spark, place.at, place.name))
+    return to_verdict(told, first.pair, found, look)
 
 
-def _again(seen: _Seen) -> _Scope:
+def _next_scope(seen: _Attempt) -> _Scope:
     """The keys to look at again, or the ranges that they are in where those are too many."""
     found, parts = seen.found, seen.pair.ranges
     if found.differing <= KNOWN:
@@ -142,45 +150,47 @@ def _again(seen: _Seen) -> _Scope:
     return _Scope(found.where(parts))
 
 
-def _seen(spark: SparkSession, place: _Place, look: Look, scope: _Scope) -> _Seen:
+def _attempt(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: _Scope) -> _Attempt:
     with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
         read = _read(spark, place, look, scope, Path(folder))
-        found = compared(read.pair, look)
-        late = _late(read, found)
-        return _Seen(found.without(late, read.pair), read.pair, read.unknown, len(late), read.position)
+        found = find_differences(read.pair, look)
+        late = _in_flight_keys(read, found)
+        return _Attempt(found.without(late, read.pair), read.pair, read.unknown, len(late), read.position)
 
 
-def _read(spark: SparkSession, place: _Place, look: Look, scope: _Scope, folder: Path) -> _Read:
+def _read(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: _Scope, folder: Path) -> _Sides:
     """The source's rows, landed, and silver's live ones; the transaction ends with the last row."""
-    with place.database.glance() as glance:
+    with place.database.read_snapshot() as glance:
         version = place.at.silver.version(spark, place.table)
         if version is None:
             raise TableMissing("the table does not exist", where=place.table.location)
         silver = place.at.silver.read(spark, place.table, version)
         origin = _origin(spark, place)
         schema = silver.schema if origin is None else origin
-        columns, unknown = _carried(schema, glance, place)
+        columns, unknown = _compared_columns(schema, glance, place)
         key, other = key_of(schema), silver.where(~F.col("_deleted"))
         parts, asked = Ranges(), None
         if origin is None:
-            columns, asked = in_room(columns, key), _asked(scope.keys, key, columns)
-            other = other.select([each.beside(F.col(names.spark(each.name))).alias(each.name) for each in columns])
-            parts = ranges.found(other, key, look.share) if scope.ranges is None else scope.ranges
-        one = landed(spark, glance, Wanted(place.name, columns, key, asked, parts), folder, look.advance)
+            columns, asked = with_text_fallback(columns, key), _queryable_keys(scope.keys, key, columns)
+            other = other.select(
+                [each.beside(F.col(names.quote_spark(each.name))).alias(each.name) for each in columns]
+            )
+            parts = ranges.build(other, key, look.share) if scope.ranges is None else scope.ranges
+        one = extract(spark, glance, ExtractQuery(place.name, columns, key, asked, parts), folder, look.advance)
     meanings: Mapping[str, str] = {each.name: each.told.meaning for each in columns}
     if origin is not None:
-        made = moulded(place.at, place.name, one, origin, meanings)
+        made = apply_transform(place.at, place.name, one, origin, meanings)
         one, key, meanings, unknown = made.rows, made.keys, made.meanings, (*unknown, *made.unknown)
-        other = other.select(*map(names.spark, one.columns))
+        other = other.select(*map(names.quote_spark, one.columns))
     pair = Pair(one, other, key, meanings, parts)
     if scope.keys is not None:
-        pair = replace(pair, one=_among(one, pair, scope.keys), other=_among(other, pair, scope.keys))
-    later = silver.where(_later(glance, place)).select(*map(names.spark, key))
+        pair = replace(pair, one=_filter_by_keys(one, pair, scope.keys), other=_filter_by_keys(other, pair, scope.keys))
+    later = silver.where(_changed_later(glance, place)).select(*map(names.quote_spark, key))
     position = f"silver version {version}" + (f", source at {glance.position}" if glance.position else "")
-    return _Read(pair, later, unknown, position)
+    return _Sides(pair, later, unknown, position)
 
 
-def _later(glance: Glance, place: _Place) -> Column:
+def _changed_later(glance: DatabaseSnapshot, place: _SourceTable) -> Column:
     """Whether a row of silver is of a change behind the source's log: only places of the newest epoch are of this log,
     and no order but that by place has any.
     """
@@ -191,18 +201,20 @@ def _later(glance: Glance, place: _Place) -> Column:
     return F.col("_seq").startswith(newest) & glance.later(F.col("_seq"))
 
 
-def _origin(spark: SparkSession, place: _Place) -> StructType | None:
+def _origin(spark: SparkSession, place: _SourceTable) -> StructType | None:
     """The columns at the source of a transformed table; None of others. Raises TransformChanged."""
     at = place.at
     if at.source.declaration(place.name).transform is None:
         return None
     bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
-    found = origins.stored(at, place.name, bronze)
-    origins.refuse_changed(at, place.name, found)
+    found = transform_origins.load_by_name(at, place.name, bronze)
+    transform_origins.refuse_changed(at, place.name, found)
     return None if found is None else found.columns
 
 
-def _carried(schema: StructType, glance: Glance, place: _Place) -> tuple[tuple[Carried, ...], tuple[str, ...]]:
+def _compared_columns(
+    schema: StructType, glance: DatabaseSnapshot, place: _SourceTable
+) -> tuple[tuple[ComparedColumn, ...], tuple[str, ...]]:
     """Columns that the two share, and those that nobody can compare, with why. Raises TableStopped for such a key."""
     held = {each.name: each for each in glance.columns(place.name)}
     own = [field for field in schema if field.name not in SYSTEM_COLUMNS]
@@ -220,20 +232,20 @@ def _carried(schema: StructType, glance: Glance, place: _Place) -> tuple[tuple[C
         elif told is None:
             unknown.append(f"{name}: {there.type} is written in several ways")
         else:
-            carried.append(Carried(there.name, field.name, field.dataType, told))
+            carried.append(ComparedColumn(there.name, field.name, field.dataType, told))
     unknown += [f"{name}: silver has no such column" for name in held]
     _refuse_keys(own, carried, place)
     return tuple(carried), tuple(unknown)
 
 
-def _refuse_keys(own: list[StructField], carried: list[Carried], place: _Place) -> None:
+def _refuse_keys(own: list[StructField], carried: list[ComparedColumn], place: _SourceTable) -> None:
     known = {each.name for each in carried}
     lost = [field.name for field in own if "key" in field.metadata and field.name not in known]
     if lost:
         raise TableStopped(f"its key column {names.decode(lost[0])} cannot be compared", where=place.table.name)
 
 
-def _asked(keys: Keys | None, key: Sequence[str], columns: Sequence[Carried]) -> Keys | None:
+def _queryable_keys(keys: Keys | None, key: Sequence[str], columns: Sequence[ComparedColumn]) -> Keys | None:
     """Keys to ask the database for; None (all rows) where it may not know them by silver's values: a BIGINT UNSIGNED
     is negative in silver, a TIME a number. It compares values, since it writes them in its own way (``000042``).
     """
@@ -243,24 +255,24 @@ def _asked(keys: Keys | None, key: Sequence[str], columns: Sequence[Carried]) ->
     return keys if known and certain else None
 
 
-def _among(rows: DataFrame, pair: Pair, keys: Keys) -> DataFrame:
+def _filter_by_keys(rows: DataFrame, pair: Pair, keys: Keys) -> DataFrame:
     """The rows of some keys; NULL, which the source may have in a declared key, is a key like any other."""
-    kinds = [each.dataType for each in rows.select(*map(names.spark, pair.keys)).schema]
+    kinds = [each.dataType for each in rows.select(*map(names.quote_spark, pair.keys)).schema]
     schema = StructType([StructField(f"key {at}", kind) for at, kind in enumerate(kinds)])
-    wanted = F.broadcast(gateway.frame(rows.sparkSession, [sent_back(key, kinds) for key in keys], schema))
-    same = [F.col(names.spark(name)).eqNullSafe(F.col(f"key {at}")) for at, name in enumerate(pair.keys)]
+    wanted = F.broadcast(gateway.create_frame(rows.sparkSession, [to_spark_key(key, kinds) for key in keys], schema))
+    same = [F.col(names.quote_spark(name)).eqNullSafe(F.col(f"key {at}")) for at, name in enumerate(pair.keys)]
     return rows.join(wanted, reduce(and_, same), how="left_semi")
 
 
-def _late(read: _Read, found: Found) -> Keys:
+def _in_flight_keys(read: _Sides, found: Differences) -> Keys:
     """Keys that differ because silver has a change that the source had not yet when it was read."""
     if not found.differing or found.differing > KNOWN:
         return []
-    late = _among(read.later, read.pair, found.keys(read.pair.keys)).collect()
+    late = _filter_by_keys(read.later, read.pair, found.keys(read.pair.keys)).collect()
     return [key_of_row(row, read.pair.keys) for row in late]
 
 
-def _behind(spark: SparkSession, at: Refinement, name: str) -> int:
+def _lag(spark: SparkSession, at: Refinement, name: str) -> int:
     """Commits of bronze with records of the table's topics that silver has not read; all since then, where the log has
     forgotten some.
     """

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from replicator.database_snapshots import ReadableSink, TargetColumn
 from replicator.errors import ConfigError, TableMissing, TableStopped
-from replicator.glances import Inspected, Shown
 from replicator.operate.verify import ranges
-from replicator.operate.verify.equality import Pair, compared, judged
-from replicator.operate.verify.landed import Carried, Wanted, in_room, landed
-from replicator.operate.verify.verdict import TARGET, Comparison, Look, Verdict
+from replicator.operate.verify.equality import Pair, find_differences, to_verdict
+from replicator.operate.verify.parquet_extract import ComparedColumn, ExtractQuery, extract, with_text_fallback
+from replicator.operate.verify.verdict import TARGET, Comparison, Verdict, VerifyOptions
 from replicator.protocols import Sink
 from replicator.spec import Model, Progress, Target
 from replicator.stages import tuning
@@ -23,7 +23,7 @@ from replicator.stages.models.warehouse import Warehouse
 
 
 @dataclass(frozen=True)
-class _Place:
+class _TargetTable:
     at: Warehouse
     model: Model
     target: Target
@@ -34,38 +34,38 @@ def comparison(at: Warehouse, model: Model, target: Target, sinks: Mapping[str, 
     """One model with its target. Raises ConfigError for a target that the configuration does not have."""
     if target.connection not in sinks:
         raise ConfigError(f"there is no target {target.connection!r}", where=model.name)
-    place = _Place(at, model, target, sinks[target.connection])
+    place = _TargetTable(at, model, target, sinks[target.connection])
 
     def size(spark: SparkSession) -> int:
         return 3 * at.gold.read(spark, at.lake.gold(model.name)).count()
 
-    return Comparison(TARGET, model.name, target.connection, partial(_compared, place=place), size)
+    return Comparison(TARGET, model.name, target.connection, partial(_compare, place=place), size)
 
 
-def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) -> Verdict:
+def _compare(spark: SparkSession, told: Verdict, look: VerifyOptions, *, place: _TargetTable) -> Verdict:
     at, model = place.at, place.model
     table = at.lake.gold(model.name, model.key)
     spark = tuning.session_for(spark, at.gold.size(spark, table))
-    if not isinstance(place.sink, Inspected):
+    if not isinstance(place.sink, ReadableSink):
         raise ConfigError(f"target {place.target.connection} cannot be read back")
     with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
         with place.sink.look(model) as looked:
-            version, newest = _pinned(spark, place, looked.progress)
+            version, newest = _published_version(spark, place, looked.progress)
             gold = at.gold.read(spark, table, version)
             every = looked.shown(gold)
-            columns = in_room(_carried(every, model), model.key)
+            columns = with_text_fallback(_compared_columns(every, model), model.key)
             values = {each.name: each.value for each in every}
             one = gold.select([each.beside(values[each.name]).alias(each.name) for each in columns])
-            parts = ranges.found(one, model.key, look.share)
-            wanted = Wanted(looked.table, columns, ranges=parts)
-            other = landed(spark, looked.glance, wanted, Path(folder), look.advance)
+            parts = ranges.build(one, model.key, look.share)
+            wanted = ExtractQuery(looked.table, columns, ranges=parts)
+            other = extract(spark, looked.read_snapshot, wanted, Path(folder), look.advance)
         pair = Pair(one, other, model.key, {each.name: each.told.meaning for each in columns}, parts)
         unknown = tuple(f"{each.name}: {each.type}" for each in every if each.told is None)
         told = replace(told, behind=newest - version, position=f"gold version {version}", not_compared=unknown)
-        return judged(told, pair, compared(pair, look), look)
+        return to_verdict(told, pair, find_differences(pair, look), look)
 
 
-def _pinned(spark: SparkSession, place: _Place, recorded: Progress | None) -> tuple[int, int]:
+def _published_version(spark: SparkSession, place: _TargetTable, recorded: Progress | None) -> tuple[int, int]:
     """Gold's version that the target has, and its newest."""
     table = place.at.lake.gold(place.model.name)
     identity, newest = place.at.gold.identity(spark, table), place.at.gold.version(spark, table)
@@ -82,9 +82,9 @@ def _pinned(spark: SparkSession, place: _Place, recorded: Progress | None) -> tu
     return recorded.version, newest
 
 
-def _carried(shown: Sequence[Shown], model: Model) -> tuple[Carried, ...]:
+def _compared_columns(shown: Sequence[TargetColumn], model: Model) -> tuple[ComparedColumn, ...]:
     """The target's columns that can be compared. Raises TableStopped where a key is none of them."""
     lost = [each.name for each in shown if each.told is None and each.name in model.key]
     if lost:
         raise TableStopped(f"its key column {lost[0]} cannot be compared", where=model.name)
-    return tuple(Carried(each.name, each.name, each.kind, each.told) for each in shown if each.told is not None)
+    return tuple(ComparedColumn(each.name, each.name, each.kind, each.told) for each in shown if each.told is not None)

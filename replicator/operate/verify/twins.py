@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from replicator import names
 from replicator.errors import TableMissing, TableStopped
 from replicator.operate.verify import ranges
-from replicator.operate.verify.equality import Pair, compared, judged
-from replicator.operate.verify.verdict import TWINS, Comparison, Look, Verdict
+from replicator.operate.verify.equality import Pair, find_differences, to_verdict
+from replicator.operate.verify.verdict import TWINS, Comparison, Verdict, VerifyOptions
 from replicator.spec import Table
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
@@ -34,20 +34,22 @@ def _comparison(at: Refinement, name: str, format_: str) -> Comparison:
     def size(spark: SparkSession) -> int:
         return 2 * at.silver.read(spark, table).count()
 
-    return Comparison(TWINS, table.name, format_, partial(_compared, at=at, table=table, twin=twin), size)
+    return Comparison(TWINS, table.name, format_, partial(_compare, at=at, table=table, twin=twin), size)
 
 
-def _compared(spark: SparkSession, told: Verdict, look: Look, *, at: Refinement, table: Table, twin: Table) -> Verdict:
+def _compare(
+    spark: SparkSession, told: Verdict, look: VerifyOptions, *, at: Refinement, table: Table, twin: Table
+) -> Verdict:
     spark = tuning.session_for(spark, at.silver.size(spark, table), exact_names=True)
-    version, newest = _pinned(spark, at, table, twin)
+    version, newest = _copied_version(spark, at, table, twin)
     one, other = at.silver.read(spark, table, version), at.silver.read(spark, twin)
     key = key_of(one.schema)
-    pair = Pair(one, other, key, ranges=ranges.found(one, key, look.share))
+    pair = Pair(one, other, key, ranges=ranges.build(one, key, look.share))
     told = replace(told, behind=newest - version, position=f"silver version {version}")
-    return judged(told, pair, compared(pair, look), look)
+    return to_verdict(told, pair, find_differences(pair, look), look)
 
 
-def _pinned(spark: SparkSession, at: Refinement, table: Table, twin: Table) -> tuple[int, int]:
+def _copied_version(spark: SparkSession, at: Refinement, table: Table, twin: Table) -> tuple[int, int]:
     """The table's version that the twin has taken over, and its newest. Raises TableMissing, TableStopped."""
     identity, newest = at.silver.identity(spark, table), at.silver.version(spark, table)
     if identity is None or newest is None:

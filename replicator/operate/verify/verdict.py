@@ -16,19 +16,19 @@ the serving database.
 """
 
 
-def _unseen(rows: int) -> None:
+def _ignore_progress(rows: int) -> None:
     """Nobody watches."""
 
 
 @dataclass(frozen=True)
-class Look:
+class VerifyOptions:
     """How closely it is looked: the ``share`` of the keys; for how many seconds differences with a live source are
     looked at again; whom to tell how many more rows were read.
     """
 
     share: float = 1.0
     wait: float = 0.0
-    advance: Callable[[int], None] = _unseen
+    advance: Callable[[int], None] = _ignore_progress
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Comparison:
     layer: str
     table: str
     against: str
-    take: Callable[[SparkSession, Verdict, Look], Verdict]
+    take: Callable[[SparkSession, Verdict, VerifyOptions], Verdict]
     size: Callable[[SparkSession], int]
 
     @property

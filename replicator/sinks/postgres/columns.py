@@ -10,10 +10,10 @@ from pyspark.sql import types as T
 
 from replicator import names
 from replicator.errors import TargetRefused
-from replicator.sinks.postgres.copytext import Form
-from replicator.sinks.postgres.types import PostgresType, last_moment, parse_type
+from replicator.sinks.postgres.copytext import ValueForm
+from replicator.sinks.postgres.types import PostgresType, max_timestamp, parse_type
 from replicator.spec import Model
-from replicator.transforms.in_json import in_json
+from replicator.transforms.json_values import to_json
 
 _NATIVE: dict[type[T.DataType], str] = {
     T.ByteType: "smallint",
@@ -26,7 +26,7 @@ _NATIVE: dict[type[T.DataType], str] = {
     T.BooleanType: "boolean",
     T.BinaryType: "bytea",
 }
-_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _COARSE: dict[str, tuple[type[T.DataType], ...]] = {
     "real": (T.ByteType, T.ShortType),
     "double precision": (T.ByteType, T.ShortType, T.IntegerType),
@@ -37,7 +37,7 @@ _PLAIN = (T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.Timestamp
 
 
 @dataclass(frozen=True)
-class Carried:
+class StagedColumn:
     """A column on its way: its name in the target, in staging, both types, and the expression that is handed over, in
     which form.
     """
@@ -47,10 +47,10 @@ class Carried:
     staged_type: str
     type: PostgresType
     value: Column
-    form: Form
+    form: ValueForm
 
 
-def carry(model: Model, schema: T.StructType) -> tuple[Carried, ...]:
+def plan_staging(model: Model, schema: T.StructType) -> tuple[StagedColumn, ...]:
     """How each declared column of a model travels from rows of this schema, in the model's order.
 
     Numbers, booleans and bytes travel as they are; all else as text that Postgres reads as the column's own type,
@@ -63,20 +63,20 @@ def carry(model: Model, schema: T.StructType) -> tuple[Carried, ...]:
         target = parse_type(column.type)
         field = fields.get(column.name)
         if field is None:
-            raise _refused(model, column.name, "is declared but not among the rows")
+            raise _column_error(model, column.name, "is declared but not among the rows")
         if _would_round(_element(field.dataType, target), target.element):
             kinds = f"is {field.dataType.simpleString()} in gold and {target} in Postgres: values would be rounded"
-            raise _refused(model, column.name, kinds)
+            raise _column_error(model, column.name, kinds)
         if not _has_form(field.dataType, target):
             kinds = f"is {field.dataType.simpleString()} in gold, for which {target} in Postgres has no form"
-            raise _refused(model, column.name, kinds)
-        value, kind = _travelling(F.col(names.spark(column.name)), field.dataType, target)
+            raise _column_error(model, column.name, kinds)
+        value, kind = _staging_value(F.col(names.quote_spark(column.name)), field.dataType, target)
         named = value.alias(f"c{index}")
-        carried.append(Carried(column.name, f"c{index}", kind, target, named, _form(field.dataType)))
+        carried.append(StagedColumn(column.name, f"c{index}", kind, target, named, _form(field.dataType)))
     return tuple(carried)
 
 
-def _refused(model: Model, column: str, why: str) -> TargetRefused:
+def _column_error(model: Model, column: str, why: str) -> TargetRefused:
     what = f"column {column} of model {model.name} {why}."
     return TargetRefused(what, where=model.name, mend="Cast it in the model's SQL, or declare another type.")
 
@@ -94,7 +94,7 @@ def _has_form(gold: T.DataType, target: PostgresType) -> bool:
 
 def _would_round(gold: T.DataType, target: PostgresType) -> bool:
     """Whether Postgres would, of some value, and without a word: a text may be a number of any digits."""
-    if isinstance(gold, _WHOLE):
+    if isinstance(gold, _INTEGERS):
         return target.name in _COARSE and type(gold) not in _COARSE[target.name]
     if isinstance(gold, T.StringType):
         return target.name in _COARSE or (target.name == "numeric{}" and target.scale is not None)
@@ -108,21 +108,21 @@ def _would_round(gold: T.DataType, target: PostgresType) -> bool:
     return isinstance(gold, T.FloatType) and target.name not in ("real", "double precision") and not target.is_text
 
 
-def _form(gold: T.DataType) -> Form:
+def _form(gold: T.DataType) -> ValueForm:
     """Numbers and times never hold a character that COPY reads as something else."""
     if isinstance(gold, T.BinaryType):
         return "bytes"
     return "plain" if isinstance(gold, _PLAIN) else "free"
 
 
-def _travelling(value: Column, gold: T.DataType, target: PostgresType) -> tuple[Column, str]:
+def _staging_value(value: Column, gold: T.DataType, target: PostgresType) -> tuple[Column, str]:
     """The value as it is written into staging, and the type of the staging column."""
     if target.is_array and isinstance(gold, T.ArrayType):
         kind, element = gold.elementType, target.element
         return F.to_json(F.transform(value, lambda each: _element_text(each, kind, element))), "text"
-    if isinstance(gold, _WHOLE) and target.name == "time{} without time zone":
+    if isinstance(gold, _INTEGERS) and target.name == "time{} without time zone":
         return _time_of_day(value), "text"
-    if isinstance(gold, _WHOLE) and target.name == "interval":
+    if isinstance(gold, _INTEGERS) and target.name == "interval":
         return F.concat(value.cast("string"), F.lit(" microseconds")), "text"
     native = _NATIVE.get(type(gold))
     return (value, native) if native is not None else (_text(value, gold, target), "text")
@@ -130,11 +130,11 @@ def _travelling(value: Column, gold: T.DataType, target: PostgresType) -> tuple[
 
 def _text(value: Column, gold: T.DataType, target: PostgresType) -> Column:
     if isinstance(gold, T.TimestampType):
-        return _instant(_in_year(value, "TIMESTAMP_LTZ", target))
+        return _instant(_clamp_year(value, "TIMESTAMP_LTZ", target))
     if isinstance(gold, T.TimestampNTZType) and not target.is_text:
-        return _in_utc(_in_year(value, "TIMESTAMP_NTZ", target))
+        return _in_utc(_clamp_year(value, "TIMESTAMP_NTZ", target))
     if isinstance(gold, _NESTED):
-        return in_json(value, gold)
+        return to_json(value, gold)
     return value.cast("string")
 
 
@@ -142,17 +142,17 @@ def _element_text(value: Column, gold: T.DataType, target: PostgresType) -> Colu
     """An element as Postgres reads it from a text."""
     if isinstance(gold, T.BinaryType):
         return F.concat(F.lit("\\x"), F.hex(value))
-    return _travelling(value, gold, target)[0].cast("string")
+    return _staging_value(value, gold, target)[0].cast("string")
 
 
-def _in_year(value: Column, kind: str, target: PostgresType) -> Column:
+def _clamp_year(value: Column, kind: str, target: PostgresType) -> Column:
     """The last moments of the year 9999, one of which stands for infinity, as the last one that the target has in it:
     rounded they would be in a year that many clients cannot read.
     """
     if not target.is_coarse:
         return value
     zone = "Z" if kind == "TIMESTAMP_LTZ" else ""
-    last = F.expr(f"{kind}'{last_moment(target.arguments[0])}{zone}'")
+    last = F.expr(f"{kind}'{max_timestamp(target.arguments[0])}{zone}'")
     return F.when(value > last, last).otherwise(value)
 
 

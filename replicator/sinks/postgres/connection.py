@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replicator.databases import opened
+from replicator.databases import postgresql_connection
 from replicator.errors import ConfigError
-from replicator.sinks.postgres.patience import PatientSession
+from replicator.sinks.postgres.timeouts import TimeoutSession
 
 # libpq's names. Everything else is refused: some load files or log secrets (reliability.md section 12).
 OPTIONS = (
@@ -41,9 +41,9 @@ _SESSION = (
     "-c extra_float_digits=3 -c quote_all_identifiers=off "
     "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 )
-_BRIEFLY = "3"
+_BRIEF_CONNECT_TIMEOUT = "3"
 # a server that is gone without a word is noticed after a minute, whether it was waited for or written to
-_PATIENCE = {
+_TIMEOUTS = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
     "keepalives_interval": "10",
@@ -86,7 +86,7 @@ class PostgresConnection:
 
     def brief(self) -> PostgresConnection:
         """The same for who only looks: a server that says nothing is given up soon, unless ``options`` say when."""
-        return replace(self, options={"connect_timeout": _BRIEFLY, **self.options})
+        return replace(self, options={"connect_timeout": _BRIEF_CONNECT_TIMEOUT, **self.options})
 
     @property
     def where(self) -> str:
@@ -109,9 +109,9 @@ class PostgresConnection:
         take to be reached; 0 where it may run for ever.
         """
         longest = _seconds(self.options.get("statement_timeout", LIMITS["statement_timeout"]))
-        return longest and longest + float(self.options.get("connect_timeout", _PATIENCE["connect_timeout"]))
+        return longest and longest + float(self.options.get("connect_timeout", _TIMEOUTS["connect_timeout"]))
 
-    def open(self) -> PatientSession:
+    def open(self) -> TimeoutSession:
         """A new session: UTC, ISO dates, empty search path. Unless ``options`` say otherwise a lock is awaited for
         10 s, a statement for an hour, and the server ends a transaction that has nothing to do for 10 minutes.
 
@@ -119,7 +119,7 @@ class PostgresConnection:
         """
         limits = {name: self.options.get(name, usual) for name, usual in LIMITS.items()}
         settings: dict[str, Any] = {
-            **_PATIENCE,
+            **_TIMEOUTS,
             "application_name": "replicator",
             **{name: value for name, value in self.options.items() if name in OPTIONS},
             "host": self.host,
@@ -131,8 +131,8 @@ class PostgresConnection:
             "client_encoding": "UTF8",
             "options": " ".join([_SESSION, *(f"-c {name}={value}" for name, value in limits.items())]),
         }
-        session: PatientSession = opened.postgresql(
-            self.where, opened.TARGET, connection_factory=PatientSession, **settings
+        session: TimeoutSession = postgresql_connection.connect(
+            self.where, postgresql_connection.TARGET, connection_factory=TimeoutSession, **settings
         )
         session.patience = self.patience
         return session

@@ -15,17 +15,17 @@ _NULL = r"\N"
 _ANY = "utf_8"
 _PIECE_BYTES = 1 << 20
 
-Form = Literal["plain", "free", "bytes"]
+ValueForm = Literal["plain", "free", "bytes"]
 """What a value is for COPY: a text with nothing to escape, as of a number or a time; one of any characters; bytes."""
 
 
-def line(values: Iterable[tuple[Column, Form]]) -> Column:
+def to_line(values: Iterable[tuple[Column, ValueForm]]) -> Column:
     """A row as one line, with its end."""
     fields = [F.coalesce(_field(value, form), F.lit(_NULL)) for value, form in values]
     return F.concat(F.concat_ws("\t", *fields), F.lit("\n"))
 
 
-def pieces(lines: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+def chunks(lines: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     """The same lines in pieces of a mebibyte and more: each COPY has a price, and so has the wait for a next piece."""
     held = bytearray()
     for each in lines:
@@ -42,7 +42,7 @@ def codec(encoding: str | None) -> str:
     return _ANY if encoding in (None, "SQL_ASCII") else encodings.get(str(encoding), _ANY)
 
 
-def unreadable(lines: bytes | memoryview, codec: str) -> int | None:
+def find_unreadable(lines: bytes | memoryview, codec: str) -> int | None:
     """Which value of its line, counted from 0, is the first that a server of this encoding cannot read: it is no UTF-8,
     has a character that the encoding lacks, or U+0000, which Postgres has nowhere. None where all can be read.
     """
@@ -61,15 +61,15 @@ def _is_readable(value: bytes, codec: str) -> bool:
     return b"\0" not in value
 
 
-def _field(value: Column, form: Form) -> Column:
+def _field(value: Column, form: ValueForm) -> Column:
     """The text that Postgres reads as the value; NULL of NULL."""
     if form == "bytes":
         return F.concat(F.lit(r"\\x"), F.hex(value))
     text = value.cast("string")
-    return _escaped(text) if form == "free" else text
+    return _escape(text) if form == "free" else text
 
 
-def _escaped(text: Column) -> Column:
+def _escape(text: Column) -> Column:
     for found, written in _ESCAPED.items():
         text = F.replace(text, F.lit(found), F.lit(written))
     return text

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 from psycopg2 import sql
 
 from replicator.errors import ConfigError, TargetMoved, TargetRefused
-from replicator.sinks.postgres.evolve import apply, changes, describe, strict_beside_key
-from replicator.sinks.postgres.present import look
+from replicator.sinks.postgres.evolve import apply, plan_changes, row_checked_constraints, write_comments
+from replicator.sinks.postgres.introspection import read_relation
 from replicator.sinks.postgres.types import PostgresType, parse_type
 from replicator.spec import OWN_TABLES, Model, Target
 
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
-    from replicator.sinks.postgres.columns import Carried
+    from replicator.sinks.postgres.columns import StagedColumn
 
 LOG = logging.getLogger(__name__)
 
 _LONGEST = 63  # bytes; Postgres cuts longer names silently, and two tables become one (reliability.md N-2)
 _OPERATION = "_op"
-_FILLED = 90
+_FILLFACTOR = 90
 """Of a page so many percent are filled with rows that are new: a changed one then finds room beside the old one, and no
 index has to learn of it (decision 0062).
 """
@@ -62,12 +62,12 @@ def create_schema(cursor: Cursor, schema: str) -> None:
         cursor.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
 
 
-def lags(cursor: Cursor, model: Model) -> bool:
+def needs_full_publish(cursor: Cursor, model: Model) -> bool:
     """Whether every row is needed: the table is missing, lacks columns, rounded values, or can never be the model's."""
     target = target_of(model)
-    present = look(cursor, target)
+    present = read_relation(cursor, target)
     try:
-        return present is None or changes(model, target, present).need_every_row
+        return present is None or plan_changes(model, target, present).need_full_publish
     except TargetRefused:
         return True
 
@@ -80,20 +80,20 @@ def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> bool:
     rows can fill.
     """
     target = target_of(model)
-    present = look(cursor, target)
-    behind = present is None or changes(model, target, present).need_every_row
+    present = read_relation(cursor, target)
+    behind = present is None or plan_changes(model, target, present).need_full_publish
     if behind and not complete:
         what = f"table {target.schema}.{target.table} is not yet as model {model.name} has it: a part is not enough."
         raise TargetMoved(what, where=model.name, mend="Run publish again: it sends the whole model then.")
     if present is None:
-        _try_out(cursor, _create_target(model, target))
+        _dry_run(cursor, _create_target(model, target))
     return behind
 
 
 def warn_of_constraints(cursor: Cursor, model: Model) -> None:
     """Say which constraints of the model's table rows in the order of the key may violate half-way (F-P7)."""
-    present = look(cursor, target_of(model))
-    strict = strict_beside_key(model, present) if present else ()
+    present = read_relation(cursor, target_of(model))
+    strict = row_checked_constraints(model, present) if present else ()
     if strict:
         LOG.warning(
             "target_constraints model=%s checked_row_by_row=%s: rows come in the order of the key, which may break "
@@ -108,19 +108,19 @@ def evolve_target(cursor: Cursor, model: Model, *, complete: bool) -> tuple[str,
     be NULL. Raises TargetMoved where it was dropped, and only all rows can fill another one.
     """
     target = target_of(model)
-    present = look(cursor, target)
+    present = read_relation(cursor, target)
     if present is None and complete:
         cursor.execute(_create_target(model, target))
-        present = look(cursor, target)
+        present = read_relation(cursor, target)
     if present is None:
         what = f"table {target.schema}.{target.table} was dropped meanwhile."
         raise TargetMoved(what, where=model.name, mend="Run publish again.")
     new = apply(cursor, model, target, present)
-    describe(cursor, model, target, present)
+    write_comments(cursor, model, target, present)
     return new
 
 
-def make_staging(cursor: Cursor, number: int, columns: Sequence[Carried]) -> sql.Identifier:
+def create_staging(cursor: Cursor, number: int, columns: Sequence[StagedColumn]) -> sql.Identifier:
     """An empty staging table, the session's own and one per ``number``: nobody else sees it, it is not written to the
     log of the server, and it ends with the session, however that ends.
     """
@@ -131,7 +131,7 @@ def make_staging(cursor: Cursor, number: int, columns: Sequence[Carried]) -> sql
     return name
 
 
-def _try_out(cursor: Cursor, statement: sql.Composed) -> None:
+def _dry_run(cursor: Cursor, statement: sql.Composed) -> None:
     session = cursor.connection
     session.autocommit = False
     try:
@@ -150,7 +150,7 @@ def _create_target(model: Model, target: Target) -> sql.Composed:
     lines.append(sql.SQL("PRIMARY KEY ({})").format(key))
     body = sql.SQL(", ").join(lines)
     return sql.SQL("CREATE TABLE IF NOT EXISTS {} ({}) WITH (fillfactor = {})").format(
-        sql.Identifier(target.schema, target.table), body, sql.Literal(_FILLED)
+        sql.Identifier(target.schema, target.table), body, sql.Literal(_FILLFACTOR)
     )
 
 

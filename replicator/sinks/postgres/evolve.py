@@ -11,7 +11,7 @@ from psycopg2 import sql
 from replicator import names
 from replicator.errors import ConfigError, TargetRefused
 from replicator.sinks.postgres import views
-from replicator.sinks.postgres.present import Held, Present
+from replicator.sinks.postgres.introspection import Relation, RelationColumn
 from replicator.sinks.postgres.types import PostgresType, parse_type
 from replicator.spec import Model, ModelColumn, Target
 
@@ -36,12 +36,12 @@ class Changes:
     altered_values: bool = False
 
     @property
-    def need_every_row(self) -> bool:
+    def need_full_publish(self) -> bool:
         """Whether rows that are there already lack values, or do not read as in gold."""
         return bool(self.added) or self.altered_values
 
 
-def changes(model: Model, target: Target, present: Present) -> Changes:
+def plan_changes(model: Model, target: Target, present: Relation) -> Changes:
     """How the table becomes the model's. Raises TargetRefused, naming the column and both types, where it cannot."""
     place = f"{target.schema}.{target.table}"
     if not present.is_table:
@@ -49,21 +49,22 @@ def changes(model: Model, target: Target, present: Present) -> Changes:
     _refuse_hidden(model, target, present)
     widened = tuple(column for column in model.columns if _is_widened(model, column, place, present))
     _refuse_without_key(model, place, present)
-    _refuse_strangers(model, place, present)
+    _refuse_extra_not_null(model, place, present)
     return Changes(
         tuple(column for column in model.columns if column.name not in present.columns),
         widened,
-        tuple(column.name for column in model.columns if _is_looser(model, column, present)),
+        tuple(column.name for column in model.columns if _drops_not_null(model, column, present)),
         any(parse_type(present.columns[column.name].type).alters_values for column in widened),
     )
 
 
-def apply(cursor: Cursor, model: Model, target: Target, present: Present) -> tuple[str, ...]:
+def apply(cursor: Cursor, model: Model, target: Target, present: Relation) -> tuple[str, ...]:
     """Alter the table in place, views that read a widened column included; nothing happens without changes.
 
-    Returns the new columns that may not be NULL: :func:`tighten` them once all rows are there. Raises TargetRefused.
+    Returns the new columns that may not be NULL: :func:`set_not_null` them once all rows are there. Raises
+    TargetRefused.
     """
-    wanted = changes(model, target, present)
+    wanted = plan_changes(model, target, present)
     parts = list(_alterations(present, wanted))
     if not parts:
         return ()
@@ -73,12 +74,12 @@ def apply(cursor: Cursor, model: Model, target: Target, present: Present) -> tup
         mend = f"Have its owner run this, then publish again: {altered.as_string(cursor)}"
         raise TargetRefused(what, where=model.name, mend=mend)
     numbers = [present.columns[column.name].number for column in wanted.widened]
-    with views.aside(cursor, model.name, present.oid, numbers):
+    with views.drop_and_recreate(cursor, model.name, present.oid, numbers):
         cursor.execute(altered)
     return tuple(column.name for column in wanted.added if not column.nullable)
 
 
-def tighten(cursor: Cursor, target: Target, columns: Sequence[str]) -> None:
+def set_not_null(cursor: Cursor, target: Target, columns: Sequence[str]) -> None:
     """Forbid NULL in columns that were added, once their values are there."""
     parts = [sql.SQL("ALTER COLUMN {} SET NOT NULL").format(sql.Identifier(name)) for name in columns]
     if parts:
@@ -86,7 +87,7 @@ def tighten(cursor: Cursor, target: Target, columns: Sequence[str]) -> None:
         cursor.execute(sql.SQL("ALTER TABLE {} {}").format(table, _COMMA.join(parts)))
 
 
-def describe(cursor: Cursor, model: Model, target: Target, present: Present) -> None:
+def write_comments(cursor: Cursor, model: Model, target: Target, present: Relation) -> None:
     """The model's descriptions as comments, where they differ and this role may write them; an empty one takes nothing
     away.
     """
@@ -102,12 +103,12 @@ def describe(cursor: Cursor, model: Model, target: Target, present: Present) -> 
             cursor.execute(sql.SQL("COMMENT ON COLUMN {} IS {}").format(name, sql.Literal(column.description)))
 
 
-def strict_beside_key(model: Model, present: Present) -> tuple[str, ...]:
+def row_checked_constraints(model: Model, present: Relation) -> tuple[str, ...]:
     """Constraints that rows in the order of the key can violate half-way (reliability.md F-P7), by name."""
     return tuple(name for name, columns in present.strict.items() if columns != frozenset(model.key))
 
 
-def _is_widened(model: Model, column: ModelColumn, place: str, present: Present) -> bool:
+def _is_widened(model: Model, column: ModelColumn, place: str, present: Relation) -> bool:
     """Whether the column is there with a type that the model's includes."""
     held, wanted = present.columns.get(column.name), parse_type(column.type)
     if held is None or held.type == str(wanted):
@@ -117,18 +118,18 @@ def _is_widened(model: Model, column: ModelColumn, place: str, present: Present)
             f"column {column.name} of table {place} is {held.type}, not {wanted}, which cannot hold all of its values."
         )
         mend = f"Declare {held.type} or what is wider in the model, or alter the table."
-        if _known(held.type) is None:
+        if _parse_known_type(held.type) is None:
             mend = f"No model can have {held.type}: alter the table."
         raise TargetRefused(what, where=model.name, mend=mend)
     return True
 
 
 def _holds(wanted: PostgresType, there: str) -> bool:
-    known = _known(there)
+    known = _parse_known_type(there)
     return known is not None and wanted.holds(known)
 
 
-def _known(there: str) -> PostgresType | None:
+def _parse_known_type(there: str) -> PostgresType | None:
     """A type of the table as one that models can have."""
     try:
         return parse_type(there)
@@ -136,12 +137,12 @@ def _known(there: str) -> PostgresType | None:
         return None
 
 
-def _is_looser(model: Model, column: ModelColumn, present: Present) -> bool:
+def _drops_not_null(model: Model, column: ModelColumn, present: Relation) -> bool:
     held = present.columns.get(column.name)
     return held is not None and not held.nullable and column.nullable and column.name not in model.key
 
 
-def _refuse_without_key(model: Model, place: str, present: Present) -> None:
+def _refuse_without_key(model: Model, place: str, present: Relation) -> None:
     """Rows are written by ON CONFLICT, which takes a unique key that is checked at once."""
     key, columns = frozenset(model.key), ", ".join(model.key)
     if key in present.unique:
@@ -154,7 +155,7 @@ def _refuse_without_key(model: Model, place: str, present: Present) -> None:
     raise TargetRefused(what, where=model.name, mend=mend)
 
 
-def _refuse_strangers(model: Model, place: str, present: Present) -> None:
+def _refuse_extra_not_null(model: Model, place: str, present: Relation) -> None:
     own = {column.name for column in model.columns}
     for name, held in present.columns.items():
         if name not in own and not held.nullable and not held.filled:
@@ -162,12 +163,12 @@ def _refuse_strangers(model: Model, place: str, present: Present) -> None:
             raise TargetRefused(what, where=model.name, mend="Drop it or its NOT NULL, or give it a default.")
 
 
-def _refuse_hidden(model: Model, target: Target, present: Present) -> None:
+def _refuse_hidden(model: Model, target: Target, present: Relation) -> None:
     """What a role does not see it cannot delete, and Postgres says nothing of it."""
     if present.hidden_from is None:
         return
-    table, role = names.postgres(target.schema, target.table), names.postgres(present.hidden_from)
-    policy = names.postgres(f"replicator_{present.hidden_from}")
+    table, role = names.quote_postgres(target.schema, target.table), names.quote_postgres(present.hidden_from)
+    policy = names.quote_postgres(f"replicator_{present.hidden_from}")
     mend = (
         f"As the owner of the table run: CREATE POLICY {policy} ON {table} TO {role} USING (true) WITH CHECK (true); "
         f"-- or, where other policies are restrictive: ALTER ROLE {role} BYPASSRLS; "
@@ -177,7 +178,7 @@ def _refuse_hidden(model: Model, target: Target, present: Present) -> None:
     raise TargetRefused(what, where=model.name, mend=mend)
 
 
-def _alterations(present: Present, wanted: Changes) -> Iterator[sql.Composed]:
+def _alterations(present: Relation, wanted: Changes) -> Iterator[sql.Composed]:
     for column in wanted.added:
         kind = sql.SQL(str(parse_type(column.type)))
         yield sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(column.name), kind)
@@ -187,7 +188,7 @@ def _alterations(present: Present, wanted: Changes) -> Iterator[sql.Composed]:
         yield sql.SQL("ALTER COLUMN {} DROP NOT NULL").format(sql.Identifier(name))
 
 
-def _widening(column: ModelColumn, held: Held) -> sql.Composed:
+def _widening(column: ModelColumn, held: RelationColumn) -> sql.Composed:
     kind = sql.SQL(str(parse_type(column.type)))
     altered = sql.SQL("ALTER COLUMN {} TYPE {}").format(sql.Identifier(column.name), kind)
     return altered + sql.SQL(f" COLLATE {held.collation}") if held.collation else altered

@@ -52,7 +52,7 @@ _COMMENTS = {
     TABLE: "Kept by replicator: which version of which gold table each table here has. One without a row gets all.",
     _WRITERS: "Kept by replicator: the last writer of each lake that publishes here. Earlier ones are refused.",
 }
-_LET_IN = sql.SQL(
+_RECORD_TOKEN = sql.SQL(
     "INSERT INTO {} AS known (lake, token) VALUES (%s, %s) ON CONFLICT (lake) DO UPDATE SET token = EXCLUDED.token "
     "WHERE known.token <= EXCLUDED.token RETURNING token"
 )
@@ -73,11 +73,11 @@ def exists(cursor: Cursor, schema: str, table: str = TABLE) -> bool:
     return cursor.fetchone() is not None
 
 
-def let_in(cursor: Cursor, schema: str, token: Token) -> bool:
+def record_token(cursor: Cursor, schema: str, token: Token) -> bool:
     """Note a writer's token until the next greater one of its lake; False where a greater one is there already. Others
     wait for the transaction to end.
     """
-    cursor.execute(_LET_IN.format(sql.Identifier(schema, _WRITERS)), (token.lake, token.number))
+    cursor.execute(_RECORD_TOKEN.format(sql.Identifier(schema, _WRITERS)), (token.lake, token.number))
     return cursor.fetchone() is not None
 
 
@@ -92,7 +92,7 @@ def read(cursor: Cursor, schema: str, models: Mapping[str, Model], *, lock: bool
     return {models[each.table].name: each.progress for each in rows if each.is_of(models[each.table])}
 
 
-def last(cursor: Cursor, target: Target) -> Progress | None:
+def read_last(cursor: Cursor, target: Target) -> Progress | None:
     """The progress of a table whatever it has become, or lacks, since."""
     return next((each.progress for each in _rows(cursor, target.schema, [target.table])), None)
 

@@ -30,7 +30,7 @@ _WRITABLE = (
     "it takes writes (it is a standby, or `default_transaction_read_only` is on, for its user, database or server)"
 )
 
-OF_ALL = ("the batch", "the ledger")
+NOT_A_MODEL = ("the batch", "the ledger")
 """What is translated that is no model's."""
 
 
@@ -67,7 +67,7 @@ class Backoff:
 
 
 @contextmanager
-def translated(model: str, place: str) -> Iterator[None]:
+def translate_errors(model: str, place: str) -> Iterator[None]:
     """Errors of psycopg2 become Unreachable or TargetRefused (where = the model).
 
     The original is not chained: its text holds row values.
@@ -77,10 +77,10 @@ def translated(model: str, place: str) -> Iterator[None]:
     except psycopg2.Error as error:
         if error.pgcode is None and not isinstance(error, (psycopg2.OperationalError, psycopg2.InterfaceError)):
             raise
-        raise verdict(error.pgcode, model, place, *_told(error), function=_function(error)) from None
+        raise error_of_sqlstate(error.pgcode, model, place, *_error_details(error), function=_function(error)) from None
 
 
-def verdict(
+def error_of_sqlstate(
     state: str | None, model: str, place: str, *details: str, function: str | None = None
 ) -> Unreachable | TargetRefused:
     """The error for one SQLSTATE, with ``details`` that hold no value of a row, raised in this ``function``."""
@@ -90,16 +90,16 @@ def verdict(
         mend = f"Run again once {is_well}: nothing of the batch is visible."
         return Unreachable(f"Postgres broke off while publishing {model} ({condition}).", where=place, mend=mend)
     detail = ", ".join(part for part in (*details, f"in function {function}" if function else "") if part)
-    return refused(model, f"{condition}{' - ' + detail if detail else ''}.", _mend(state, function))
+    return refused_error(model, f"{condition}{' - ' + detail if detail else ''}.", _hint(state, function))
 
 
-def refused(model: str, what: str, mend: str) -> TargetRefused:
+def refused_error(model: str, what: str, mend: str) -> TargetRefused:
     """The error for what Postgres does not let a model, or one of OF_ALL, do."""
-    whom = model if model in OF_ALL else f"model {model}"
+    whom = model if model in NOT_A_MODEL else f"model {model}"
     return TargetRefused(f"Postgres refuses {whom}: {what}", where=model, mend=mend)
 
 
-def _mend(state: str | None, function: str | None) -> str:
+def _hint(state: str | None, function: str | None) -> str:
     if state == errorcodes.INSUFFICIENT_PRIVILEGE:
         return "Grant it to the target's user, or have the owner do it, and run publish again."
     if state in _UNKNOWN_NAMES and function:
@@ -107,7 +107,7 @@ def _mend(state: str | None, function: str | None) -> str:
     return "Mend the model or the table and run publish again."
 
 
-def _told(error: psycopg2.Error) -> Iterator[str]:
+def _error_details(error: psycopg2.Error) -> Iterator[str]:
     """Names that Postgres gives: its message only where its class speaks in identifiers alone."""
     diag, state = error.diag, error.pgcode or ""
     if diag.column_name:

@@ -12,11 +12,11 @@ from psycopg2 import errors
 from replicator import failpoints
 from replicator.errors import ConfigError, TargetRefused, Unreachable
 from replicator.protocols import UNFENCED, Difference, Fence
-from replicator.sinks.order import referenced_first
-from replicator.sinks.postgres import alone, ddl, ledger, rights, wakeful
+from replicator.sinks.dependency_order import referenced_first
+from replicator.sinks.postgres import ddl, keepalive, ledger, privileges, publisher_lock
 from replicator.sinks.postgres.connection import PostgresConnection
-from replicator.sinks.postgres.retry import Backoff, refused, translated, verdict
-from replicator.sinks.postgres.transaction import Transaction, refuse_without_footing
+from replicator.sinks.postgres.retry import Backoff, error_of_sqlstate, refused_error, translate_errors
+from replicator.sinks.postgres.transaction import Transaction, refuse_inapplicable
 from replicator.sinks.refusals import Refusals
 from replicator.spec import Applied, Model, Progress
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from psycopg2.extensions import connection as Session
     from psycopg2.extensions import cursor as Cursor
 
-    from replicator.sinks.postgres.columns import Carried
-    from replicator.sinks.postgres.look import PostgresLook
-    from replicator.sinks.postgres.staging import Staged
+    from replicator.sinks.postgres.columns import StagedColumn
+    from replicator.sinks.postgres.readback import PostgresReadback
+    from replicator.sinks.postgres.staging import StagedRows
 
     Lacking = Callable[[Cursor, Sequence[Model]], Iterator[tuple[str, str]]]
     """Asks what is amiss for some models, and how to mend it."""
@@ -68,9 +68,9 @@ class PostgresSink:
         models.
         """
         with closing(self._connection.open()) as session, self._translated("the batch"), session.cursor() as cursor:
-            if (silent := rights.only_reads(cursor)) is not None:
+            if (silent := privileges.read_only_problem(cursor)) is not None:
                 raise Unreachable(silent[0], where=self._connection.where, mend=silent[1])
-            for missing in rights.lacking_for(cursor, models):
+            for missing in privileges.missing_to_publish(cursor, models):
                 raise ConfigError(missing[0], where=self._connection.where, mend=missing[1])
             return f"PostgreSQL {session.server_version // 10_000} at {self._connection.where}"
 
@@ -98,41 +98,43 @@ class PostgresSink:
             return {}
         refusals = Refusals(ordered)
         applied = self._backoff.retrying(lambda: self._attempt(ordered, refusals))
-        return refusals.raise_or(applied)
+        return refusals.raise_or_return(applied)
 
     @contextmanager
-    def look(self, model: Model) -> Iterator[PostgresLook]:
+    def look(self, model: Model) -> Iterator[PostgresReadback]:
         """The ledger and the target in one transaction that reads only. Raises TargetRefused, with the GRANT where the
         role may not read them.
         """
         from replicator.databases.postgresql import PostgresDatabase  # noqa: PLC0415 - as below
-        from replicator.sinks.postgres.look import PostgresLook  # noqa: PLC0415 - as below
+        from replicator.sinks.postgres.readback import PostgresReadback  # noqa: PLC0415 - as below
 
-        with PostgresDatabase(self._connection.open, self._connection.where).glance() as glance:
+        with PostgresDatabase(self._connection.open, self._connection.where).read_snapshot() as glance:
             target = ddl.target_of(model)
-            asking = self._asking(glance.session, model.name, [model], rights.lacking_to_read)
+            asking = self._asking(glance.session, model.name, [model], privileges.missing_to_read)
             with asking, glance.session.cursor() as cursor:
-                wakeful.unhurried(cursor)
+                keepalive.disable_transaction_timeout(cursor)
                 there = ledger.exists(cursor, target.schema)
-                recorded = ledger.last(cursor, target) if there else None
-            yield PostgresLook(model, recorded, glance)
+                recorded = ledger.read_last(cursor, target) if there else None
+            yield PostgresReadback(model, recorded, glance)
 
     def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
-        from replicator.sinks.postgres.columns import carry  # noqa: PLC0415 - to ask the ledger needs no pyspark
+        from replicator.sinks.postgres.columns import plan_staging  # noqa: PLC0415 - to ask the ledger needs no pyspark
 
         with closing(self._connection.open()) as session:
             session.autocommit = True
             with self._translated("the batch"), session.cursor() as cursor:
-                wakeful.expire(cursor, self._connection.idle_limit)
-                alone.lock(cursor, ddl.by_schema(each.model for each in ordered), self._connection.idle_seconds)
+                keepalive.set_idle_timeouts(cursor, self._connection.idle_limit)
+                publisher_lock.acquire(
+                    cursor, ddl.by_schema(each.model for each in ordered), self._connection.idle_seconds
+                )
             applied: dict[str, Applied] = {}
-            staged: list[Staged] = []
+            staged: list[StagedRows] = []
             for number, difference in enumerate(ordered):
                 if refusals.stops(difference.model.name):
                     continue
                 model = difference.model
                 with refusals.noting(), self._asking(session, model.name, [model]), session.cursor() as cursor:
-                    columns = carry(model, difference.rows.schema)
+                    columns = plan_staging(model, difference.rows.schema)
                     recorded = _prepare(cursor, difference)
                     self._warn_once(cursor, difference.model)
                     if ledger.covers(recorded, difference.progress):
@@ -145,30 +147,32 @@ class PostgresSink:
             with self._translated("the batch"):
                 session.autocommit = False
             failpoints.hit("publish.all_staged")
-            return applied | self._commit_what_is_taken(session, staged, refusals)
+            return applied | self._commit_unrefused(session, staged, refusals)
 
     def _refuse_unwritable(self, cursor: Cursor, model: Model) -> None:
         """Of a table, or a ledger, that this role may not write rows would be staged with each try, for nothing."""
         target = ddl.target_of(model)
         of_ledger = ledger.TABLES if self._fence.token is not None else (ledger.TABLE,)
-        missing = rights.lacking_on(cursor, target.schema, [*of_ledger, target.table])
+        missing = privileges.missing_on_tables(cursor, target.schema, [*of_ledger, target.table])
         if missing is not None:
-            raise refused(model.name, *missing)
+            raise refused_error(model.name, *missing)
 
     def _warn_once(self, cursor: Cursor, model: Model) -> None:
         if model.name not in self._warned:
             ddl.warn_of_constraints(cursor, model)
             self._warned.add(model.name)
 
-    def _stage(self, cursor: Cursor, number: int, difference: Difference, columns: tuple[Carried, ...]) -> Staged:
-        from replicator.sinks.postgres.staging import Staged  # noqa: PLC0415 - to ask the ledger needs no pyspark
+    def _stage(
+        self, cursor: Cursor, number: int, difference: Difference, columns: tuple[StagedColumn, ...]
+    ) -> StagedRows:
+        from replicator.sinks.postgres.staging import StagedRows  # noqa: PLC0415 - to ask the ledger needs no pyspark
 
-        table = ddl.make_staging(cursor, number, columns)
-        staged = Staged(difference, table, columns)
+        table = ddl.create_staging(cursor, number, columns)
+        staged = StagedRows(difference, table, columns)
         self._hand_over(cursor.connection, staged)
         return staged
 
-    def _hand_over(self, session: Session, staged: Staged) -> None:
+    def _hand_over(self, session: Session, staged: StagedRows) -> None:
         """Its rows. Of a text that the server cannot read it says only in which line it stands: we say the column.
         Where keys of deletes alone have such, all else is handed over.
         """
@@ -178,11 +182,13 @@ class PostgresSink:
         except psycopg2.DataError as error:
             column = staged.unreadable(session, limit)
             if column is not None:
-                raise verdict(error.pgcode, staged.model, self._connection.where, f"column {column}") from None
+                raise error_of_sqlstate(
+                    error.pgcode, staged.model, self._connection.where, f"column {column}"
+                ) from None
             staged.write(session, limit, readable=True)
 
-    def _commit_what_is_taken(
-        self, session: Session, staged: Sequence[Staged], refusals: Refusals
+    def _commit_unrefused(
+        self, session: Session, staged: Sequence[StagedRows], refusals: Refusals
     ) -> dict[str, Applied]:
         """Repeat the transaction without the refused until the rest is committed."""
         while True:
@@ -199,7 +205,7 @@ class PostgresSink:
             else:
                 return applied
 
-    def _commit(self, session: Session, going: Sequence[Staged]) -> None:
+    def _commit(self, session: Session, going: Sequence[StagedRows]) -> None:
         self._fence.check()
         try:
             session.commit()
@@ -221,10 +227,12 @@ class PostgresSink:
             for schema, in_schema in ddl.by_schema(models).items():
                 if ledger.exists(cursor, schema):
                     recorded |= ledger.read(cursor, schema, in_schema)
-            lagging = {model.name for model in models if model.name in recorded and ddl.lags(cursor, model)}
+            lagging = {
+                model.name for model in models if model.name in recorded and ddl.needs_full_publish(cursor, model)
+            }
         return {name: progress for name, progress in recorded.items() if name not in lagging}
 
-    def _with_column(self, session: Session, error: TargetRefused, going: Sequence[Staged]) -> TargetRefused:
+    def _with_column(self, session: Session, error: TargetRefused, going: Sequence[StagedRows]) -> TargetRefused:
         """The same error, naming the column when a staged value does not fit one: Postgres does not say which."""
         staged = next((each for each in going if each.model == error.where), None)
         if staged is None:
@@ -239,7 +247,7 @@ class PostgresSink:
 
     @contextmanager
     def _asking(
-        self, session: Session, whom: str, models: Sequence[Model], lacking: Lacking = rights.lacking_for
+        self, session: Session, whom: str, models: Sequence[Model], lacking: Lacking = privileges.missing_to_publish
     ) -> Iterator[None]:
         """As ``_translated``; of a right that is ``lacking`` for these models it is said which, with the GRANT."""
         with self._translated(whom):
@@ -251,10 +259,10 @@ class PostgresSink:
                     missing = next(lacking(cursor, models), None)
                 if missing is None:
                     raise
-                raise refused(whom, *missing) from None
+                raise refused_error(whom, *missing) from None
 
     def _translated(self, model: str) -> AbstractContextManager[None]:
-        return translated(model, self._connection.where)
+        return translate_errors(model, self._connection.where)
 
 
 def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
@@ -267,5 +275,5 @@ def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
     ledger.create(cursor, target.schema)
     behind = ddl.prepare_target(cursor, model, complete=difference.complete)
     recorded = None if behind else ledger.read(cursor, target.schema, {target.table: model}).get(model.name)
-    refuse_without_footing(difference, recorded)
+    refuse_inapplicable(difference, recorded)
     return recorded

@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 from replicator.errors import TargetRefused
 from replicator.jvm import gateway
 from replicator.protocols import Difference
-from replicator.sinks.postgres import copytext, nobodys
-from replicator.sinks.postgres.columns import Carried
+from replicator.sinks.postgres import copytext, impossible_deletes
+from replicator.sinks.postgres.columns import StagedColumn
 from replicator.sinks.postgres.ddl import target_of
+from replicator.sinks.postgres.keepalive import keep_alive
 from replicator.sinks.postgres.types import parse_type
-from replicator.sinks.postgres.wakeful import wakeful
-from replicator.sinks.refusals import computing
+from replicator.sinks.refusals import translate_compute_errors
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Session
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 _COPY = sql.SQL("COPY {} FROM STDIN (FORMAT text, ENCODING 'UTF8')")
 _COMMA = sql.SQL(", ")
 _AND = sql.SQL(" AND ")
-_GONE = sql.SQL("EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE s._op = 'delete') s WHERE {same})")
-_STRANGE = sql.SQL("NOT EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE s._op = 'upsert') s WHERE {same})")
+_IS_DELETED = sql.SQL("EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE s._op = 'delete') s WHERE {same})")
+_NOT_IN_MODEL = sql.SQL(
+    "NOT EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE s._op = 'upsert') s WHERE {same})"
+)
 # of tables that inherit from the target the rows are somebody else's; a table in partitions has no rows but theirs
 _OWN = sql.SQL(
     "(t.tableoid = CAST({name} AS regclass) "
@@ -62,12 +64,12 @@ _UPDATE = sql.SQL("DO UPDATE SET {assign} WHERE ROW({old}) IS DISTINCT FROM ROW(
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedRows:
     """One difference in its staging table, which its session alone sees, and which ends with it (F-P10)."""
 
     difference: Difference
     table: sql.Identifier
-    columns: tuple[Carried, ...]
+    columns: tuple[StagedColumn, ...]
 
     @property
     def model(self) -> str:
@@ -78,15 +80,15 @@ class Staged:
         """Hand the rows over, a piece as soon as Spark has it; between pieces the session stays awake, for which the
         server's limit is ``limit`` seconds. ``readable``: once more, without deletes of keys that it cannot read.
         """
-        texts: Iterable[bytes | memoryview] = gateway.texts(self._lines())
+        texts: Iterable[bytes | memoryview] = gateway.stream_texts(self._lines())
         if readable:
             codec = _codec(session)
-            texts = (nobodys.left_out(each, codec) for each in texts)
+            texts = (impossible_deletes.drop_unreadable(each, codec) for each in texts)
             with session.cursor() as cursor:
                 cursor.execute(sql.SQL("TRUNCATE {}").format(self.table))
-        pieces = copytext.pieces(texts)
+        pieces = copytext.chunks(texts)
         while True:
-            with wakeful(session, limit), computing(self.model):
+            with keep_alive(session, limit), translate_compute_errors(self.model):
                 piece = next(pieces, None)
             if piece is None:
                 return
@@ -98,22 +100,22 @@ class Staged:
         None where only keys of deletes have one.
         """
         codec = _codec(session)
-        with wakeful(session, limit), computing(self.model):
-            kept = (nobodys.left_out(piece, codec) for piece in gateway.texts(self._lines()))
-            places = (copytext.unreadable(piece, codec) for piece in kept)
+        with keep_alive(session, limit), translate_compute_errors(self.model):
+            kept = (impossible_deletes.drop_unreadable(piece, codec) for piece in gateway.stream_texts(self._lines()))
+            places = (copytext.find_unreadable(piece, codec) for piece in kept)
             place = next((each for each in places if each is not None), None)
         return None if place is None else self.columns[place].name
 
     def delete(self, cursor: Cursor) -> int:
         """Delete what the difference says, and every other key when it is the whole model. Returns rows deleted."""
-        if self.difference.complete or all(map(_is_held, self._keys())):
+        if self.difference.complete or all(map(_always_fits, self._keys())):
             return self._delete(cursor)
         cursor.execute("SAVEPOINT deletes")
         try:
             return self._delete(cursor)
         except psycopg2.DataError:
             cursor.execute("ROLLBACK TO SAVEPOINT deletes")
-            nobodys.forget(cursor, self.table, [self._key_value(each) for each in self._keys()])
+            impossible_deletes.drop_unconvertible(cursor, self.table, [self._key_value(each) for each in self._keys()])
             return self._delete(cursor)
 
     def _delete(self, cursor: Cursor) -> int:
@@ -124,7 +126,7 @@ class Staged:
             sql.SQL("t.{} = s.{}").format(sql.Identifier(each.name), sql.Identifier(each.staged_as))
             for each in self._keys()
         ]
-        which = _STRANGE if self.difference.complete else _GONE
+        which = _NOT_IN_MODEL if self.difference.complete else _IS_DELETED
         places = self._places()
         own = _OWN.format(name=sql.Literal(places["target"].as_string(cursor)))
         places["which"] = _AND.join([own, which.format(**places, keys=_COMMA.join(keys), same=_AND.join(same))])
@@ -162,7 +164,7 @@ class Staged:
                 return each.name
         return None
 
-    def _fits(self, cursor: Cursor, column: Carried) -> bool:
+    def _fits(self, cursor: Cursor, column: StagedColumn) -> bool:
         longest = column.type.arguments[0] if column.type.is_text and column.type.arguments else None
         value = self._value(column)
         if longest is not None:
@@ -181,11 +183,11 @@ class Staged:
             return False
         return cursor.fetchone() == (0,)
 
-    def _refuse_rounded(self, cursor: Cursor, key: Carried) -> None:
+    def _refuse_rounded(self, cursor: Cursor, key: StagedColumn) -> None:
         """Rounded, it may be another row's."""
         if not key.type.is_coarse:
             return
-        exact = _exact(key)
+        exact = _without_rounding(key)
         cursor.execute(_ROUNDED.format(**self._places(), rounded=self._value(key), exact=self._value(exact)))
         if cursor.fetchone() == (True,):
             what = f"column {key.name} of model {self.model} is part of its key, which {key.type} would round."
@@ -194,13 +196,13 @@ class Staged:
     def _lines(self) -> DataFrame:
         """The rows as COPY takes them."""
         values = [*((each.value, each.form) for each in self.columns), (F.col("_op"), "plain")]
-        return self.difference.rows.select(copytext.line(values))
+        return self.difference.rows.select(copytext.to_line(values))
 
-    def _keys(self) -> Sequence[Carried]:
+    def _keys(self) -> Sequence[StagedColumn]:
         by_name = {each.name: each for each in self.columns}
         return [by_name[key] for key in self.difference.model.key]
 
-    def _value(self, column: Carried) -> sql.Composable:
+    def _value(self, column: StagedColumn) -> sql.Composable:
         """The staged value as the target's type. Never cast to a text type: a cast would cut what is too long."""
         staged = sql.SQL("s.{}").format(sql.Identifier(column.staged_as))
         if column.type.is_array:
@@ -208,13 +210,13 @@ class Staged:
         cast = sql.SQL("CAST({} AS {})").format(staged, sql.SQL(str(column.type)))
         return staged if column.type.element.is_text else cast
 
-    def _key_value(self, column: Carried) -> sql.Composable:
+    def _key_value(self, column: StagedColumn) -> sql.Composable:
         """The staged value as the target's column holds it, to be compared with: without the blanks that a CHAR does
         not count, or those that a VARCHAR has no room for. Nothing else is cut or rounded: a longer text, and a time of
         more digits, is no key of the target.
         """
         kind = column.type
-        value = self._value(_exact(column) if kind.is_coarse else column)
+        value = self._value(_without_rounding(column) if kind.is_coarse else column)
         if not kind.is_text:
             return value
         text = value if column.staged_type == "text" else sql.SQL("CAST({} AS text)").format(value)
@@ -232,8 +234,8 @@ class Staged:
             return sql.SQL("DO NOTHING")
         return _UPDATE.format(
             assign=_COMMA.join(sql.SQL("{} = EXCLUDED.{}").format(name, name) for name in plain),
-            old=_COMMA.join(_compared("t", each) for each in changing),
-            new=_COMMA.join(_compared("EXCLUDED", each) for each in changing),
+            old=_COMMA.join(_comparable("t", each) for each in changing),
+            new=_COMMA.join(_comparable("EXCLUDED", each) for each in changing),
         )
 
     def _inserted(self, cursor: Cursor) -> sql.Composable:
@@ -255,17 +257,17 @@ def _codec(session: Session) -> str:
     return copytext.codec(session.info.parameter_status("server_encoding"))
 
 
-def _is_held(column: Carried) -> bool:
+def _always_fits(column: StagedColumn) -> bool:
     """Whether every staged value is one of the target's type: nothing can fail there."""
     return column.type.is_text or column.type.holds(parse_type(column.staged_type))
 
 
-def _exact(column: Carried) -> Carried:
+def _without_rounding(column: StagedColumn) -> StagedColumn:
     """The same, of which the target's type would round nothing."""
     return replace(column, type=replace(column.type, arguments=()))
 
 
-def _compared(row: str, column: Carried) -> sql.Composed:
+def _comparable(row: str, column: StagedColumn) -> sql.Composed:
     """A column of the old or the new row, in a form that is equal only where it reads the same: json has no equality,
     an interval of a month equals one of 30 days, a number of no declared digits (jsonb has such, too) one with more
     zeros, and a collation may find texts alike.

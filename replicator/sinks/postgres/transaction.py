@@ -11,15 +11,15 @@ import psycopg2
 
 from replicator.errors import StaleWriter, TargetMoved, TargetRefused
 from replicator.protocols import Difference, Fence
-from replicator.sinks.postgres import blame, ddl, evolve, ledger
-from replicator.sinks.postgres.retry import translated
+from replicator.sinks.postgres import ddl, evolve, ledger, violated_constraint
+from replicator.sinks.postgres.retry import translate_errors
 from replicator.spec import Applied, Progress
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Session
     from psycopg2.extensions import cursor as Cursor
 
-    from replicator.sinks.postgres.staging import Staged
+    from replicator.sinks.postgres.staging import StagedRows
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Transaction:
     where: str
     fence: Fence
 
-    def write(self, going: Sequence[Staged]) -> dict[str, Applied]:
+    def write(self, going: Sequence[StagedRows]) -> dict[str, Applied]:
         """1. the writer's token; 2. the ledger's rows, held; 3. tables that are missing, or lag behind their models;
         4. deletes, of referencing models first; 5. upserts, of referenced models first; 6. what is checked at the end,
         and the ledger.
@@ -64,14 +64,14 @@ class Transaction:
             for each in going
         }
 
-    def _let_in(self, cursor: Cursor, going: Sequence[Staged]) -> None:
+    def _let_in(self, cursor: Cursor, going: Sequence[StagedRows]) -> None:
         """Note the token, and hold its row until the transaction ends. Raises LeaseLost, StaleWriter."""
         self.fence.check()
         token = self.fence.token
         if token is None:
             return
         for schema in ddl.by_schema(each.difference.model for each in going):
-            if not ledger.let_in(cursor, schema, token):
+            if not ledger.record_token(cursor, schema, token):
                 raise StaleWriter(
                     f"a later writer of this lake than number {token.number} has published to schema {schema}",
                     where=self.where,
@@ -79,12 +79,12 @@ class Transaction:
                     "remove _replicator/leases/token.json first.",
                 )
 
-    def _evolve(self, cursor: Cursor, staged: Staged) -> tuple[str, ...]:
+    def _evolve(self, cursor: Cursor, staged: StagedRows) -> tuple[str, ...]:
         """Its table as the model says, in the transaction of the rows; new columns that may not be NULL."""
         with self._translated(staged.model):
             return ddl.evolve_target(cursor, staged.difference.model, complete=staged.difference.complete)
 
-    def _settle(self, cursor: Cursor, written: Sequence[Staged], new: Mapping[str, Sequence[str]]) -> None:
+    def _settle(self, cursor: Cursor, written: Sequence[StagedRows], new: Mapping[str, Sequence[str]]) -> None:
         """Check deferred constraints here, where they can be told from a lost COMMIT; NOT NULL of new columns;
         ledger.
         """
@@ -92,26 +92,28 @@ class Transaction:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         except psycopg2.Error as error:
             targets = {each.model: ddl.target_of(each.difference.model) for each in written}
-            places: dict[blame.Place, str] = {(to.schema, to.table): name for name, to in targets.items()}
-            with self._translated(blame.model(cursor, error.diag, places) or "the batch"):
+            places: dict[violated_constraint.TableName, str] = {
+                (to.schema, to.table): name for name, to in targets.items()
+            }
+            with self._translated(violated_constraint.find_model(cursor, error.diag, places) or "the batch"):
                 raise
         for each in written:
             target = ddl.target_of(each.difference.model)
             with self._translated(each.model):
-                evolve.tighten(cursor, target, new[each.model])
+                evolve.set_not_null(cursor, target, new[each.model])
                 ledger.write(cursor, target, each.difference.model, each.difference.progress)
 
     def _translated(self, model: str) -> AbstractContextManager[None]:
-        return translated(model, self.where)
+        return translate_errors(model, self.where)
 
 
-def _delete(cursor: Cursor, staged: Staged) -> int:
+def _delete(cursor: Cursor, staged: StagedRows) -> int:
     """Returns rows deleted. Raises TargetRefused where these are rows of a table that the ledger does not know: nobody
     published them, so they may be somebody's own.
     """
     rows = staged.delete(cursor)
     target = ddl.target_of(staged.difference.model)
-    if rows and ledger.last(cursor, target) is None:
+    if rows and ledger.read_last(cursor, target) is None:
         what = (
             f"table {target.schema}.{target.table} has {rows} rows that gold has not, and nothing was ever published "
             "to it: they may be somebody's own."
@@ -121,16 +123,16 @@ def _delete(cursor: Cursor, staged: Staged) -> int:
     return rows
 
 
-def refuse_without_footing(difference: Difference, recorded: Progress | None) -> None:
+def refuse_inapplicable(difference: Difference, recorded: Progress | None) -> None:
     """Raises TargetMoved where what the ledger has is not what the difference was made for."""
-    if not difference.has_footing(recorded):
+    if not difference.applies_to(recorded):
         there = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
         model = difference.model.name
         what = f"the ledger has {there} for model {model}, so a part of its rows cannot be published."
         raise TargetMoved(what, where=model, mend="Run publish again: it sends all that is missing then.")
 
 
-def _lock_ledger(cursor: Cursor, staged: Sequence[Staged]) -> list[Staged]:
+def _lock_ledger(cursor: Cursor, staged: Sequence[StagedRows]) -> list[StagedRows]:
     """Hold the ledger rows until the transaction ends; those whose progress, or table, is not there yet. Raises
     TargetMoved where a table, or a column, was made anew while rows were staged that are a part of their model.
     """
@@ -141,8 +143,8 @@ def _lock_ledger(cursor: Cursor, staged: Sequence[Staged]) -> list[Staged]:
         each
         for each in staged
         if not ledger.covers(recorded.get(each.model), each.difference.progress)
-        or ddl.lags(cursor, each.difference.model)
+        or ddl.needs_full_publish(cursor, each.difference.model)
     ]
     for each in fresh:
-        refuse_without_footing(each.difference, recorded.get(each.model))
+        refuse_inapplicable(each.difference, recorded.get(each.model))
     return fresh

@@ -49,7 +49,7 @@ _TYPES: dict[str, tuple[str, int]] = {
     "macaddr": ("macaddr", 0),
     "macaddr8": ("macaddr8", 0),
 }
-_WRITTEN = re.compile(
+_TYPE_TEXT = re.compile(
     r"([a-z][a-z0-9 ]*?) ?(?:\( ?(\d{1,8}) ?(?:, ?(\d{1,4}) ?)?\))?((?: with| without) time zone)? ?(\[ ?\])?"
 )
 _WHOLE_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
@@ -57,7 +57,7 @@ _TIMES = ("time{} without", "time{} with", "timestamp{} without", "timestamp{} w
 _MICROSECONDS = 6
 
 
-def last_moment(digits: int) -> datetime:
+def max_timestamp(digits: int) -> datetime:
     """The last one that all clients can read, to so many digits of a second: of the year 9999."""
     unit = 10 ** (_MICROSECONDS - digits)
     return datetime(9999, 12, 31, 23, 59, 59, 999_999 // unit * unit)  # noqa: DTZ001 - a wall time
@@ -147,7 +147,7 @@ def parse_type(written: str) -> PostgresType:
 
     Raises ConfigError for anything that is not on the list.
     """
-    match = _WRITTEN.fullmatch(" ".join(written.lower().split()))
+    match = _TYPE_TEXT.fullmatch(" ".join(written.lower().split()))
     known = _TYPES.get(match.group(1) + (match.group(4) or "")) if match else None
     if match is None or known is None:
         raise ConfigError(f"{written!r} is no known Postgres type", mend=f"Use one of {', '.join(_TYPES)}.")

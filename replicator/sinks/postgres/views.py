@@ -83,21 +83,21 @@ class _View:
 
 
 @contextmanager
-def aside(cursor: Cursor, model: str, table: int, columns: Sequence[int]) -> Iterator[None]:
+def drop_and_recreate(cursor: Cursor, model: str, table: int, columns: Sequence[int]) -> Iterator[None]:
     """While this lasts no view reads these columns (numbers of the catalog): those that did are made again afterwards
     with definition, options, owner, rights, comments, defaults, rules and triggers.
 
     Raises TargetRefused, about *model*, for what cannot be made again without more: materialized views, temporary ones,
     those of an owner that this role may not be.
     """
-    found = [_kept(cursor, *each) for each in _dependents(cursor, model, table, columns)] if columns else []
+    found = [_read_view(cursor, *each) for each in _dependents(cursor, model, table, columns)] if columns else []
     for view in reversed(found):
         cursor.execute(f"DROP VIEW {view.name}")
     yield
     for view in found:
         for statement in view.made:
             cursor.execute(statement)
-        for statement in (*_texts(cursor, _REVOKES, {"name": view.name}), *view.belongings):
+        for statement in (*_fetch_statements(cursor, _REVOKES, {"name": view.name}), *view.belongings):
             cursor.execute(statement)
 
 
@@ -119,7 +119,7 @@ def _dependents(cursor: Cursor, model: str, table: int, columns: Sequence[int]) 
     return [(oid, name) for oid, name, *_ in found]
 
 
-def _kept(cursor: Cursor, oid: int, name: str) -> _View:
+def _read_view(cursor: Cursor, oid: int, name: str) -> _View:
     cursor.execute(
         "SELECT pg_get_viewdef(oid), array_to_string(reloptions, ', '), quote_ident(pg_get_userbyid(relowner)) "
         "FROM pg_class WHERE oid = %s",
@@ -128,10 +128,10 @@ def _kept(cursor: Cursor, oid: int, name: str) -> _View:
     definition, options, owner = cursor.fetchone() or ("", "", "")
     made = f"CREATE VIEW {name}{f' WITH ({options})' if options else ''} AS {definition}"
     place = {"name": name, "oid": oid}
-    belongings = [*_texts(cursor, _GRANTS, place), *_texts(cursor, _BELONGINGS, place)]
+    belongings = [*_fetch_statements(cursor, _GRANTS, place), *_fetch_statements(cursor, _BELONGINGS, place)]
     return _View(name, (made, _OWNER.format(name=name, owner=owner)), belongings)
 
 
-def _texts(cursor: Cursor, query: str, values: dict[str, object]) -> list[str]:
+def _fetch_statements(cursor: Cursor, query: str, values: dict[str, object]) -> list[str]:
     cursor.execute(query, values)
     return [text for (text,) in cursor.fetchall()]

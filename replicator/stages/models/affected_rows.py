@@ -15,38 +15,38 @@ from replicator.spec import Model
 from replicator.stages import tuning
 from replicator.stages.models import refresh_plan
 from replicator.stages.models.refresh_plan import Task, Work
-from replicator.transforms import model as transform
+from replicator.transforms import model_diff as transform
 from replicator.transforms import spans
 from replicator.transforms.incremental import affected
 from replicator.transforms.spans import Spans
 
 
 @contextmanager
-def beside(model: Model, task: Task, work: Work, touched: DataFrame) -> Iterator[transform.Compared]:
+def compare(model: Model, task: Task, work: Work, touched: DataFrame) -> Iterator[transform.ModelDiff]:
     """The model's rows under the keys of the ``touched`` rows (see :class:`Task`), beside those of its table, for the
     time of the block.
     """
-    keys = touched.select(*map(names.spark, model.key)).distinct()
+    keys = touched.select(*map(names.quote_spark, model.key)).distinct()
     if not set(touched.columns).issubset(model.key):
-        with _led_to(work, touched, _had(model, task, work, (touched, keys))) as (stored, lines, lie):
+        with _linked_rows(work, touched, _stored_rows(model, task, work, (touched, keys))) as (stored, lines, lie):
             firm = work.probe.firm(model.lineage_columns)
-            yield transform.compared(stored, _fresh(model, task, work, (lines, keys), lie, firm), model.key)
+            yield transform.compare(stored, _fresh(model, task, work, (lines, keys), lie, firm), model.key)
         return
     rows = _fresh(model, task, work, (keys, keys), task.lie or {})  # rows of the table lead to no others
     if model.checks or not _has_types(rows, keys):
-        yield transform.compared(_had(model, task, work, (touched, keys)), rows, model.key)
+        yield transform.compare(_stored_rows(model, task, work, (touched, keys)), rows, model.key)
     else:  # whoever writes the rows reads what the table has there
-        yield transform.uncompared(keys, rows, model.key)
+        yield transform.overwrite_keys(keys, rows, model.key)
 
 
-def _had(model: Model, task: Task, work: Work, of: tuple[DataFrame, DataFrame]) -> DataFrame:
+def _stored_rows(model: Model, task: Task, work: Work, of: tuple[DataFrame, DataFrame]) -> DataFrame:
     """The rows of the table under the keys of the touched rows, ``of`` those and the keys."""
     touched, keys = of
     if work.stored is None:
         return work.whole().limit(0)
-    lie = refresh_plan.where(work, [(touched, model.key)])[0] if task.lie is None else task.lie
-    reached = work.stored.where(spans.within(work.stored, model.key, lie, model.key))
-    return affected.within(reached, model.key, F.broadcast(keys) if task.is_near else keys, model.key)
+    lie = refresh_plan.find_spans(work, [(touched, model.key)])[0] if task.lie is None else task.lie
+    reached = work.stored.where(spans.may_match(work.stored, model.key, lie, model.key))
+    return affected.semi_join(reached, model.key, F.broadcast(keys) if task.is_near else keys, model.key)
 
 
 def _fresh(
@@ -59,11 +59,11 @@ def _fresh(
 ) -> DataFrame:
     """The rows of the model under touched keys, ``of`` the lines that lead to their inputs and the keys."""
     lines, keys = of
-    rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=task.is_near, lie=lie, firm=firm)
+    rows = affected.recompute(work.query, task.uses, lines, keys, model.key, near=task.is_near, lie=lie, firm=firm)
     if model.unknown_member is None:
         return rows
-    member = transform.unknown(rows, model.unknown_member)
-    return rows.unionByName(affected.within(member, model.key, keys, model.key))
+    member = transform.unknown_member(rows, model.unknown_member)
+    return rows.unionByName(affected.semi_join(member, model.key, keys, model.key))
 
 
 def _has_types(rows: DataFrame, keys: DataFrame) -> bool:
@@ -72,11 +72,14 @@ def _has_types(rows: DataFrame, keys: DataFrame) -> bool:
 
 
 @contextmanager
-def _led_to(work: Work, touched: DataFrame, had: DataFrame) -> Iterator[tuple[DataFrame, DataFrame, Spans]]:
+def _linked_rows(work: Work, touched: DataFrame, had: DataFrame) -> Iterator[tuple[DataFrame, DataFrame, Spans]]:
     """The rows that the table ``had`` under touched keys, kept; those and the ``touched`` ones with all that they lead
     to, and where that is.
     """
     columns = touched.columns
-    with tuning.kept(had) as stored, tuning.together(touched, stored.select(*map(names.spark, columns))) as lines:
-        [lie] = refresh_plan.where(work, [(lines, columns)])
+    with (
+        tuning.persist(had) as stored,
+        tuning.persist_union(touched, stored.select(*map(names.quote_spark, columns))) as lines,
+    ):
+        [lie] = refresh_plan.find_spans(work, [(lines, columns)])
         yield stored, lines, lie

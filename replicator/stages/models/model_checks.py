@@ -21,10 +21,10 @@ from replicator import names
 from replicator.errors import ChecksFailed, ConfigError, first_line
 from replicator.spec import Model
 from replicator.spec.rules import FAIL, Check, Relationship, RowCountChange
-from replicator.stages import engine
+from replicator.stages import engine_errors
 from replicator.stages.models.model_parents import Parents
 from replicator.transforms import checks
-from replicator.transforms.checks import RowRule, Rows
+from replicator.transforms.checks import BuildRows, RowRule
 
 _NAMED = 3
 _SHOWN = 40
@@ -57,7 +57,7 @@ def digests(model: Model) -> dict[str, str] | None:
     return {check.name: check.digest for check in model.checks} or None
 
 
-def hold(
+def check_difference(
     model: Model,
     stored: DataFrame | None,
     difference: DataFrame,
@@ -71,28 +71,28 @@ def hold(
     """
     if not model.checks:
         return ()
-    rows = Rows.of(stored, difference, model.key)
+    rows = BuildRows.of(stored, difference, model.key)
     known = [check for check in model.checks if stored is None or (held or {}).get(check.name) == check.digest]
     fresh = [check for check in model.checks if check not in known]
-    found = [] if stored is None else [*_counted(model, stored, rows, counts)]
+    found = [] if stored is None else [*_row_count_verdicts(model, stored, rows, counts)]
     found += _verdicts(
         model, [check for check in known if any(counts.values()) or parents.has_moved(check.rule)], rows, parents
     )
-    found += _verdicts(model, fresh, Rows.at_rest(rows.whole), parents)
-    return _judged(model, found)
+    found += _verdicts(model, fresh, BuildRows.at_rest(rows.whole), parents)
+    return _raise_failed(model, found)
 
 
-def hold_whole(
+def check_full(
     model: Model, stored: DataFrame | None, rows: DataFrame, count: int, parents: Parents
 ) -> tuple[str, ...]:
-    """As :func:`hold`, of ``rows``, so many, that shall take the place of all that is ``stored``."""
+    """As :func:`check_difference`, of ``rows``, so many, that shall take the place of all that is ``stored``."""
     bounds = [check for check in model.checks if isinstance(check.rule, RowCountChange)]
     before = stored.count() if bounds and stored is not None else 0
-    found = [Verdict(check, found=_beyond(check.rule, before, count)) for check in bounds]  # type: ignore[arg-type]
-    return _judged(model, [*found, *_verdicts(model, model.checks, Rows.at_rest(rows), parents)])
+    found = [Verdict(check, found=_describe_excess(check.rule, before, count)) for check in bounds]  # type: ignore[arg-type]
+    return _raise_failed(model, [*found, *_verdicts(model, model.checks, BuildRows.at_rest(rows), parents)])
 
 
-def _judged(model: Model, found: Iterable[Verdict]) -> tuple[str, ...]:
+def _raise_failed(model: Model, found: Iterable[Verdict]) -> tuple[str, ...]:
     bad = [each for each in found if not each.is_kept]
     failed = [each for each in bad if each.check.severity == FAIL]
     if failed:
@@ -104,67 +104,69 @@ def _judged(model: Model, found: Iterable[Verdict]) -> tuple[str, ...]:
     return tuple(map(str, bad))
 
 
-def look(model: Model, rows: DataFrame, parents: Parents) -> list[Verdict]:
+def check_stored(model: Model, rows: DataFrame, parents: Parents) -> list[Verdict]:
     """A verdict for each of a model's checks over all its rows; a change of their number is not to be seen there."""
-    return list(_verdicts(model, model.checks, Rows.at_rest(rows), replace(parents, moved=frozenset())))
+    return list(_verdicts(model, model.checks, BuildRows.at_rest(rows), replace(parents, moved=frozenset())))
 
 
-def _counted(model: Model, stored: DataFrame, rows: Rows, counts: Mapping[str, int]) -> Iterator[Verdict]:
+def _row_count_verdicts(
+    model: Model, stored: DataFrame, rows: BuildRows, counts: Mapping[str, int]
+) -> Iterator[Verdict]:
     for check in model.checks:
         if isinstance(check.rule, RowCountChange):
             yield Verdict(check, found=_changed_too_much(check.rule, model.key, stored, rows.written, counts))
 
 
-def _verdicts(model: Model, held: Iterable[Check], rows: Rows, parents: Parents) -> Iterator[Verdict]:
+def _verdicts(model: Model, held: Iterable[Check], rows: BuildRows, parents: Parents) -> Iterator[Verdict]:
     alone = [check for check in held if isinstance(check.rule, get_args(RowRule))]
     others = [check for check in held if check not in alone and not isinstance(check.rule, RowCountChange)]
-    yield from _alone(model, alone, rows)
+    yield from _row_rule_verdicts(model, alone, rows)
     for check in others:
         yield _verdict(model, check, _broken(model, check, rows, parents))
 
 
-def _alone(model: Model, alone: Sequence[Check], rows: Rows) -> Iterator[Verdict]:
+def _row_rule_verdicts(model: Model, alone: Sequence[Check], rows: BuildRows) -> Iterator[Verdict]:
     """Rules that each row keeps by itself, in one pass over the rows."""
     if not alone:
         return
     conditions = []
     for check in alone:
-        with _refused(model, check):
-            broken = checks.breaks(check.rule, rows.written)  # type: ignore[arg-type]  # chosen by its type
+        with _translate_errors(model, check):
+            broken = checks.is_violation(check.rule, rows.written)  # type: ignore[arg-type]  # chosen by its type
             rows.written.where(broken)
             conditions.append(F.count(F.when(broken, 1)))
     [counts] = rows.written.agg(*[each.alias(f"c{number}") for number, each in enumerate(conditions)]).collect()
     for check, count in zip(alone, counts, strict=True):
-        yield _verdict(model, check, checks.broken(check.rule, rows)) if count else Verdict(check)  # type: ignore[arg-type]
+        yield _verdict(model, check, checks.violations(check.rule, rows)) if count else Verdict(check)  # type: ignore[arg-type]
 
 
-def _broken(model: Model, check: Check, rows: Rows, parents: Parents) -> DataFrame:
+def _broken(model: Model, check: Check, rows: BuildRows, parents: Parents) -> DataFrame:
     rule = check.rule
-    with _refused(model, check):
+    with _translate_errors(model, check):
         if isinstance(rule, Relationship):
             return _orphans(model, rule, rows, parents)
-        return checks.broken(rule, rows)  # type: ignore[arg-type]
+        return checks.violations(rule, rows)  # type: ignore[arg-type]
 
 
-def _orphans(model: Model, rule: Relationship, rows: Rows, parents: Parents) -> DataFrame:
+def _orphans(model: Model, rule: Relationship, rows: BuildRows, parents: Parents) -> DataFrame:
     if rule.to == model.name:
-        return checks.orphans(rule, rows, rows.whole, _some(_left(rule, rows)))
+        return checks.orphans(rule, rows, rows.whole, _none_if_empty(_left(rule, rows)))
     known = parents.rows(rule.to)
     if not parents.has_moved(rule):
         return checks.orphans(rule, rows, known)
     left = parents.left(rule)
     if left is None:
-        return checks.orphans(rule, Rows.at_rest(rows.whole), known)
-    return checks.orphans(rule, rows, known, _some(left))
+        return checks.orphans(rule, BuildRows.at_rest(rows.whole), known)
+    return checks.orphans(rule, rows, known, _none_if_empty(left))
 
 
-def _left(rule: Relationship, rows: Rows) -> DataFrame:
+def _left(rule: Relationship, rows: BuildRows) -> DataFrame:
     """Values of the rule's field that rows of the model itself had and those in their place have not."""
-    field = names.spark(rule.field)
+    field = names.quote_spark(rule.field)
     return rows.gone.select(field).join(rows.written.select(field), [rule.field], how="left_anti")
 
 
-def _some(rows: DataFrame) -> DataFrame | None:
+def _none_if_empty(rows: DataFrame) -> DataFrame | None:
     """None where there are none: nobody has to look for them."""
     return None if rows.isEmpty() else rows
 
@@ -173,11 +175,11 @@ def _verdict(model: Model, check: Check, broken: DataFrame) -> Verdict:
     count = broken.count()
     if not count:
         return Verdict(check)
-    key = [names.spark(column) for column in model.key]
-    return Verdict(check, count, tuple(map(_told, broken.select(*key).orderBy(*key).take(_NAMED))))
+    key = [names.quote_spark(column) for column in model.key]
+    return Verdict(check, count, tuple(map(_format_key, broken.select(*key).orderBy(*key).take(_NAMED))))
 
 
-def _told(key: Row) -> str:
+def _format_key(key: Row) -> str:
     return " ".join(f"{column}={str(value)[:_SHOWN]}" for column, value in key.asDict().items())
 
 
@@ -191,11 +193,11 @@ def _changed_too_much(
     if deleted > (before if rule.max_drop is None else before * rule.max_drop) or (
         rule.max_growth is not None and added > before * rule.max_growth
     ):
-        added = written.join(stored.select(*map(names.spark, key)), list(key), how="left_anti").count()
-    return _beyond(rule, before, before + added - deleted)
+        added = written.join(stored.select(*map(names.quote_spark, key)), list(key), how="left_anti").count()
+    return _describe_excess(rule, before, before + added - deleted)
 
 
-def _beyond(rule: RowCountChange, before: int, after: int) -> str:
+def _describe_excess(rule: RowCountChange, before: int, after: int) -> str:
     """Which bound is passed, in words."""
     if not before:
         return ""
@@ -208,11 +210,11 @@ def _beyond(rule: RowCountChange, before: int, after: int) -> str:
 
 
 @contextmanager
-def _refused(model: Model, check: Check) -> Iterator[None]:
+def _translate_errors(model: Model, check: Check) -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
-        if engine.mend(str(error)) is not None:
+        if engine_errors.repair_hint(str(error)) is not None:
             raise
         what = f"the check {check.name} is refused: {first_line(error)}"
         raise ConfigError(what, mend=f"Mend {model.name}.yaml.") from error

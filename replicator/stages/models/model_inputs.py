@@ -17,14 +17,14 @@ from replicator.errors import TableMissing
 from replicator.lake import HISTORY
 from replicator.protocols import TableFormat
 from replicator.spec import Model, Table
-from replicator.spelling import meant
-from replicator.stages.models import places
-from replicator.stages.models.places import Place
+from replicator.spelling import did_you_mean
+from replicator.stages.models import table_versions
+from replicator.stages.models.table_versions import VersionRef
 from replicator.stages.models.warehouse import Warehouse
 from replicator.transforms.columns.layout import own_key
-from replicator.transforms.live import live, shown_name
+from replicator.transforms.live import select_live, source_spelling
 
-EXTRA = "_source_ts_ms"
+SOURCE_TIMESTAMP = "_source_ts_ms"
 """The one column of ours that models see of silver."""
 
 
@@ -42,9 +42,9 @@ class ModelInput:
     commit: str | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> VersionRef:
         """As the control row of a refresh has it."""
-        return Place(self.identity, self.version, self.commit)
+        return VersionRef(self.identity, self.version, self.commit)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def find(
     """A model's inputs by placeholder, as they are now, several of one table at one version; ``keys`` are those of the
     models. Raises TableMissing.
     """
-    found = {given: _found(spark, given, at, keys) for given in dict.fromkeys(model.inputs.values())}
+    found = {given: _find_input(spark, given, at, keys) for given in dict.fromkeys(model.inputs.values())}
     return {name: found[given] for name, given in model.inputs.items()}
 
 
@@ -77,53 +77,53 @@ def view(spark: SparkSession, given: ModelInput) -> View:
     """The live rows of an input."""
     rows = given.format.read(spark, given.table, given.version)
     stored = given.table.keys or own_key(rows.schema)
-    keys = given.table.keys or tuple(shown_name(rows.schema[column]) for column in stored)
-    return View(_shown(given, rows), stored, keys)
+    keys = given.table.keys or tuple(source_spelling(rows.schema[column]) for column in stored)
+    return View(_live_rows(given, rows), stored, keys)
 
 
-def changed(spark: SparkSession, given: ModelInput, seen: View, then: Place) -> DataFrame | None:
+def changed_keys(spark: SparkSession, given: ModelInput, seen: View, then: VersionRef) -> DataFrame | None:
     """Distinct keys of rows that differ from those of ``then``, named as in ``seen.rows``; None where nobody knows."""
     table = replace(given.table, keys=seen.stored)
-    found = places.changed_keys(spark, given.format, table, then, given.place)
+    found = table_versions.changed_keys(spark, given.format, table, then, given.place)
     if found is None:
         return None
     named = zip(seen.stored, seen.keys, strict=True)
-    return found.select(*[F.col(names.spark(column)).alias(shown) for column, shown in named])
+    return found.select(*[F.col(names.quote_spark(column)).alias(shown) for column, shown in named])
 
 
-def changed_rows(spark: SparkSession, given: ModelInput, seen: View, then: Place) -> DataFrame | None:
+def changed_rows(spark: SparkSession, given: ModelInput, seen: View, then: VersionRef) -> DataFrame | None:
     """Those of ``seen.rows`` whose keys differ from those of ``then``; None where they are to be looked for there, as
     those of a history: of a key it has other states than those that changed.
     """
     if given.given.endswith(HISTORY):
         return None
     table = replace(given.table, keys=seen.stored)
-    found = places.changed_rows(spark, given.format, table, then, given.place)
-    return None if found is None else _shown(given, found)
+    found = table_versions.changed_rows(spark, given.format, table, then, given.place)
+    return None if found is None else _live_rows(given, found)
 
 
-def _shown(given: ModelInput, rows: DataFrame) -> DataFrame:
+def _live_rows(given: ModelInput, rows: DataFrame) -> DataFrame:
     """The live ones, under the source's names; of a model all of them."""
-    return live(rows) if given.table.keys else live(rows, EXTRA)
+    return select_live(rows) if given.table.keys else select_live(rows, SOURCE_TIMESTAMP)
 
 
-def _found(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[str, tuple[str, ...]]) -> ModelInput:
+def _find_input(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[str, tuple[str, ...]]) -> ModelInput:
     source, slash, name = given.partition("/")
     is_silver = bool(slash)
     table = at.lake.source_table(source, name) if is_silver else at.lake.gold(given, keys.get(given, ()))
     kind = at.silver if is_silver else at.gold
-    identity, version, commit = places.now(spark, kind, table)
+    identity, version, commit = table_versions.current(spark, kind, table)
     if identity is None or version is None:
-        near = _near(spark, source, name, at) if is_silver else ""
+        near = _suggest(spark, source, name, at) if is_silver else ""
         mend = "Run silver for its source first." if is_silver else f"Run gold, and mend what stopped model {given}."
         raise TableMissing(f"input {given} does not exist yet{near}", where=table.location, mend=mend)
     return ModelInput(given, kind, table, identity, version, commit)
 
 
-def _near(spark: SparkSession, source: str, name: str, at: Warehouse) -> str:
+def _suggest(spark: SparkSession, source: str, name: str, at: Warehouse) -> str:
     """The table of the source that a misspelled one may mean; of a history, the history."""
     table = name.removesuffix(HISTORY)
     is_history = table != name
     root = at.lake.history_root(source) if is_history else at.lake.silver_root(source)
     known = map(names.decode_table, at.silver.tables(spark, root))
-    return meant(f"{source}/{name}", [f"{source}/{each}{HISTORY if is_history else ''}" for each in known])
+    return did_you_mean(f"{source}/{name}", [f"{source}/{each}{HISTORY if is_history else ''}" for each in known])

@@ -1,7 +1,7 @@
 """The models that a model's relationships lead to, and what of them has left since its newest refresh.
 
-Its control row tells of every such parent where it was (``places.py``): the build of a child looks at the keys that
-left since then, and at no others.
+Its control row tells of every such parent where it was (``table_versions.py``): the build of a child looks at the keys
+that left since then, and at no others.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from replicator import names
 from replicator.spec import Model
 from replicator.spec.rules import Relationship, Rule
-from replicator.stages.models import places
-from replicator.stages.models.places import Place
+from replicator.stages.models import table_versions
+from replicator.stages.models.table_versions import VersionRef
 from replicator.stages.models.warehouse import Warehouse
 
 
-def _nobody_knows(_: Relationship) -> None:
+def _unknown(_: Relationship) -> None:
     return None
 
 
@@ -31,7 +31,7 @@ class Parents:
     """
 
     rows: Callable[[str], DataFrame]
-    left: Callable[[Relationship], DataFrame | None] = _nobody_knows
+    left: Callable[[Relationship], DataFrame | None] = _unknown
     moved: frozenset[str] = frozenset()
 
     def has_moved(self, rule: Rule) -> bool:
@@ -39,18 +39,18 @@ class Parents:
         return isinstance(rule, Relationship) and rule.to in self.moved
 
 
-def found(spark: SparkSession, model: Model, at: Warehouse) -> dict[str, Place] | None:
+def current_versions(spark: SparkSession, model: Model, at: Warehouse) -> dict[str, VersionRef] | None:
     """Where the model's parents are now, by name, as its control row says it; None without any."""
     wanted = {check.rule.to for check in model.checks if isinstance(check.rule, Relationship)} - {model.name}
-    return {name: places.now(spark, at.gold, at.lake.gold(name)) for name in sorted(wanted)} or None
+    return {name: table_versions.current(spark, at.gold, at.lake.gold(name)) for name in sorted(wanted)} or None
 
 
-def parents(
+def load(
     spark: SparkSession,
     at: Warehouse,
     keys: Mapping[str, tuple[str, ...]],
-    then: Mapping[str, Place] | None,
-    now: Mapping[str, Place] | None,
+    then: Mapping[str, VersionRef] | None,
+    now: Mapping[str, VersionRef] | None,
 ) -> Parents:
     """Parents that are ``now`` at other places than ``then``; ``keys`` are those of the models."""
     before, after = then or {}, now or {}
@@ -61,8 +61,8 @@ def parents(
         if was is None or key != (rule.field,):
             return None
         table = at.lake.gold(rule.to, key)
-        changed = places.changed_keys(spark, at.gold, table, was, after[rule.to])
-        present = at.gold.read(spark, table).select(names.spark(rule.field))
+        changed = table_versions.changed_keys(spark, at.gold, table, was, after[rule.to])
+        present = at.gold.read(spark, table).select(names.quote_spark(rule.field))
         return None if changed is None else changed.join(present, list(key), how="left_anti")
 
     return Parents(partial(_rows, spark, at), left, moved)

@@ -11,9 +11,9 @@ from pyspark.sql import types as T
 
 from replicator.errors import ConfigError, first_line
 from replicator.spec import Model
-from replicator.transforms.columns.layout import OF_A_FEED
-from replicator.transforms.columns.untyped import is_interval, is_untyped, within
-from replicator.transforms.model import RESERVED
+from replicator.transforms.columns.layout import DELTA_CDF_COLUMNS
+from replicator.transforms.columns.unsupported_types import has_interval_type, has_null_type, nested_types
+from replicator.transforms.model_diff import RESERVED
 
 _UNFIT = frozenset(" ,;{}()\n\t=")
 """What Delta has in no column's name where it maps none (architecture section 4)."""
@@ -55,20 +55,20 @@ def _wrong_column(field: T.StructField, place: str) -> Iterator[tuple[str, str]]
     name, kind = field.name, field.dataType
     if name.casefold() in RESERVED:
         yield f"gives a column {name}, which is a name of ours", f"Call it something else in {place}."
-    if name.casefold() in OF_A_FEED:
+    if name.casefold() in DELTA_CDF_COLUMNS:
         what = f"gives a column {name}, which Delta's change feed has of its own"
         yield what, f"Name it otherwise with AS in {place}."
     for unfit in _unfit(field):
         yield f"gives a column {unfit}, a name that no table can have", f"Name it with AS in {place}: {_WORDS}."
-    if is_untyped(kind):
+    if has_null_type(kind):
         yield f"gives a column {name} without a type", f"Cast it in {place}: CAST(NULL AS STRING)."
-    if is_interval(kind):
+    if has_interval_type(kind):
         what = f"gives a column {name} of {kind.simpleString()}, and no table can have an interval"
         yield what, f"Cast it in {place} to a number or a text."
 
 
 def _unfit(field: T.StructField) -> Iterator[str]:
     """Names in a column, its own first, that Delta refuses."""
-    structs = [each for each in within(field.dataType) if isinstance(each, T.StructType)]
+    structs = [each for each in nested_types(field.dataType) if isinstance(each, T.StructType)]
     names = [field.name, *(name for each in structs for name in each.names)]
     return (name for name in names if not _UNFIT.isdisjoint(name))

@@ -1,8 +1,8 @@
 """What one refresh of a gold model has to do, and why: nothing, its affected rows, or all of it (gold.md).
 
 The control row of the newest refresh tells what gold was made of. It holds whatever decides the result: the SQL's hash,
-the settings by which it is understood (``meaning.py``), the key, the lineage, and of every input its place
-(``places.py``) and a digest of its columns.
+the settings by which it is understood (``sql_settings.py``), the key, the lineage, and of every input its place
+(``table_versions.py``) and a digest of its columns.
 """
 
 from __future__ import annotations
@@ -22,15 +22,22 @@ from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 from replicator.spec import FULL, INCREMENTAL, Model
 from replicator.stages import tuning
-from replicator.stages.models import meaning, model_checks, model_inputs, model_parents, places, refresh_reasons
+from replicator.stages.models import (
+    model_checks,
+    model_inputs,
+    model_parents,
+    refresh_reasons,
+    sql_settings,
+    table_versions,
+)
 from replicator.stages.models.model_inputs import ModelInput, View
 from replicator.stages.models.model_parents import Parents
 from replicator.stages.models.model_rows import rows_of
-from replicator.stages.models.refresh_reasons import Found, Reason
+from replicator.stages.models.refresh_reasons import Reason, RefreshFacts
 from replicator.stages.models.warehouse import Warehouse
 from replicator.transforms.incremental import affected
-from replicator.transforms.incremental.affected import Query, Use
-from replicator.transforms.incremental.shape import Probe
+from replicator.transforms.incremental.affected import InputUse, Query
+from replicator.transforms.incremental.eligibility import JoinAnalysis
 from replicator.transforms.spans import Keys as Asked
 from replicator.transforms.spans import Spans
 
@@ -61,9 +68,9 @@ class Work:
     size: int
 
     @cached_property
-    def probe(self) -> Probe:
+    def probe(self) -> JoinAnalysis:
         """What the plan of its SQL tells."""
-        return Probe(self.query, {name: each.rows for name, each in self.views.items()})
+        return JoinAnalysis(self.query, {name: each.rows for name, each in self.views.items()})
 
     def whole(self) -> DataFrame:
         """All rows of the model as they are to be."""
@@ -87,7 +94,7 @@ class Task:
     rows: int | None = None
     affected: int | None = None
     broken: int = 0
-    uses: Mapping[str, Use] = field(default_factory=dict, repr=False)
+    uses: Mapping[str, InputUse] = field(default_factory=dict, repr=False)
     touched: DataFrame | None = field(default=None, repr=False)
     lie: Spans | None = field(default=None, repr=False)
 
@@ -102,19 +109,19 @@ Keys = Mapping[str, tuple[str, ...]]
 
 
 @contextmanager
-def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Iterator[Task]:
+def prepare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Iterator[Task]:
     """A model's task; what it holds is computed once and kept for the time of the block. Nothing is written.
 
     ``keys`` are those of the models that it may read. Raises TableMissing for an input that is not there, ConfigError
     for SQL or lineage that Spark or the inputs refuse.
     """
-    known = _known(spark, model, at, keys)
+    known = _load_inputs(spark, model, at, keys)
     inputs, last = known.inputs, known.last
     unlike = {part for part, told in known.control.items() if last is None or last.get(part) != told}
     if not unlike:
         yield Task(NOTHING, refresh_reasons.UNMOVED)
         return
-    work = _work(spark, model, at, known)
+    work = _build_work(spark, model, at, known)
     if work.stored is None:
         yield Task(FIRST_BUILD, refresh_reasons.NO_TABLE, work)
         return
@@ -122,37 +129,37 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
         yield Task(INCREMENTAL, refresh_reasons.parents_moved(work.parents.moved), work, affected=0)
         return
     is_small = known.size <= at.full_bytes
-    found = Found(
+    found = RefreshFacts(
         inputs, work.views, last, work.control, work.whole(), work.stored, lambda: work.probe, is_small=is_small
     )
-    reason = refresh_reasons.to_compute_all(model, found)
+    reason = refresh_reasons.reason_for_full(model, found)
     with ExitStack() as kept:
-        yield Task(FULL, reason, work) if reason else _by_changes(model, inputs, last or {}, work, at, kept)
+        yield Task(FULL, reason, work) if reason else _plan_by_changes(model, inputs, last or {}, work, at, kept)
 
 
-def in_full(task: Task, error: Exception) -> Task:
+def fall_back_to_full(task: Task, error: Exception) -> Task:
     """The same of all rows, where the engine failed at the affected ones: joined with a part of an input the model's
     SQL may divide by what that part does not have. Raises the error where the store does not answer, or refuses.
     """
-    if causes.is_no_tables(error):
+    if causes.is_infrastructure(error):
         raise error
     return Task(FULL, refresh_reasons.parts_failed(error), task.work, task.changed, task.rows)
 
 
-def work(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Work:
-    """What computing all of a model takes, whether or not an input moved. Raises as :func:`planned`."""
-    return _work(spark, model, at, _known(spark, model, at, keys))
+def load_work(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Work:
+    """What computing all of a model takes, whether or not an input moved. Raises as :func:`prepare`."""
+    return _build_work(spark, model, at, _load_inputs(spark, model, at, keys))
 
 
-def where(work: Work, keys: Asked) -> Sequence[Spans]:
+def find_spans(work: Work, keys: Asked) -> Sequence[Spans]:
     """Where the values of some columns of each frame are, to look for them there alone; not told of work that reads all
     of its tables sooner.
     """
-    return key_spans.worth(keys, work.size)
+    return key_spans.find_if_large(keys, work.size)
 
 
 @dataclass(frozen=True)
-class _Known:
+class _RefreshInputs:
     """The inputs as they are now with their bytes, the control row of the newest refresh (``last``) with its number
     (``before``; -1: there was none), the parts of the next one's that are known before an input is read, and the keys
     of all models.
@@ -166,17 +173,19 @@ class _Known:
     keys: Keys
 
 
-def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Known:
+def _load_inputs(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _RefreshInputs:
     inputs = model_inputs.find(spark, model, at, keys)
     done = at.gold.progress(spark, at.table(model), model.name)
     row = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
     size = sum(each.format.size(spark, each.table) for each in inputs.values())
-    control = control_row(spark, model, inputs) | {"parents": model_parents.found(spark, model, at)}
-    last = row and meaning.told(row, spark) | {p: places.told(row.get(p), control[p]) for p in ("inputs", "parents")}
-    return _Known(inputs, size, last, control, -1 if done is None else done.version, keys)
+    control = control_row(spark, model, inputs) | {"parents": model_parents.current_versions(spark, model, at)}
+    last = row and sql_settings.with_settings(row, spark) | {
+        p: table_versions.parse(row.get(p), control[p]) for p in ("inputs", "parents")
+    }
+    return _RefreshInputs(inputs, size, last, control, -1 if done is None else done.version, keys)
 
 
-def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Work:
+def _build_work(spark: SparkSession, model: Model, at: Warehouse, known: _RefreshInputs) -> Work:
     spark, table = tuning.session_for_models(spark, known.size), at.table(model)
     views = {name: model_inputs.view(spark, each) for name, each in known.inputs.items()}
     control = known.control | {"columns": {name: each.columns for name, each in views.items()}}
@@ -185,16 +194,16 @@ def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Wo
     # as its commit: a RESTORE takes the newest number back, and what had the next one is there to be restored, too
     number = 1 + max(known.before, -1 if version is None else version)
     rekeyed = known.last is None or known.last.get("key") != control["key"]
-    parents = model_parents.parents(spark, at, known.keys, (known.last or {}).get("parents"), control["parents"])
+    parents = model_parents.load(spark, at, known.keys, (known.last or {}).get("parents"), control["parents"])
     rows = partial(rows_of, spark, model)
     made = Work(spark, rows, views, stored, control, number, known.before, rekeyed, parents, known.size)
-    misfit = refresh_reasons.of_lineage(model, views, made.whole())
+    misfit = refresh_reasons.lineage_misfit(model, views, made.whole())
     if misfit is not None:
         refresh_reasons.refuse_new_lineage(model, known.last, control, misfit)
     return made
 
 
-def _by_changes(
+def _plan_by_changes(
     model: Model,
     inputs: Mapping[str, ModelInput],
     last: Mapping[str, Any],
@@ -209,10 +218,10 @@ def _by_changes(
         name, given = each
         then = last["inputs"][name]
         if then != given.place:
-            keys = model_inputs.changed(work.spark, given, work.views[name], then)
+            keys = model_inputs.changed_keys(work.spark, given, work.views[name], then)
             if keys is None:
                 return Task(FULL, refresh_reasons.no_history(given.given, then.version), work)
-            found[given.given], told = kept.enter_context(tuning.tallied(keys, {"all": F.lit(True)}))
+            found[given.given], told = kept.enter_context(tuning.persist_and_count(keys, {"all": F.lit(True)}))
             counts[given.given] = told["all"]
     changes = {n: counts.get(each.given, 0) for n, each in inputs.items()}
     rows = 0 if work.stored is None else at.gold.count(work.spark, at.table(model))
@@ -230,22 +239,22 @@ def _by_changes(
 
     task = replace(task, uses=uses)
     try:
-        task = _of_grain(model, task, written) or _touched(model, _placed(task, work), kept)
+        task = _plan_by_grain(model, task, written) or _with_touched_rows(model, _with_spans(task, work), kept)
     except FAILURES as error:
-        return in_full(task, error)
+        return fall_back_to_full(task, error)
     if (task.affected or 0) > most:
         return replace(task, action=FULL, reason=refresh_reasons.many(task.affected, task.rows, "affected rows"))
     return task
 
 
-def _use(model: Model, name: str, view: View, changed: DataFrame | None, count: int) -> Use:
+def _use(model: Model, name: str, view: View, changed: DataFrame | None, count: int) -> InputUse:
     near = changed if changed is None or count > NEAR_ROWS else F.broadcast(changed)
-    return Use(view.rows, view.keys, model.lineage[name], near if count else None)
+    return InputUse(view.rows, view.keys, model.lineage[name], near if count else None)
 
 
-def _of_grain(model: Model, task: Task, written: Callable[[str], DataFrame | None]) -> Task | None:
+def _plan_by_grain(model: Model, task: Task, written: Callable[[str], DataFrame | None]) -> Task | None:
     """Where the grain alone changed, and its changed rows are ``written`` apart: nobody has to ask where they lie."""
-    own = affected.by_key(task.uses, model.key)
+    own = affected.affected_by_key(task.uses, model.key)
     if own is None:
         return None
     [grain] = [name for name, use in task.uses.items() if use.changed is not None]
@@ -256,24 +265,24 @@ def _of_grain(model: Model, task: Task, written: Callable[[str], DataFrame | Non
     return replace(task, affected=max(task.changed.values()), touched=own[0], uses=uses)
 
 
-def _placed(task: Task, work: Work) -> Task:
+def _with_spans(task: Task, work: Work) -> Task:
     """The same, told where the changed keys lie."""
     moved = {name: (use.changed, use.keys) for name, use in task.uses.items() if use.changed is not None}
-    lie = dict(zip(moved, where(work, list(moved.values())), strict=True))
+    lie = dict(zip(moved, find_spans(work, list(moved.values())), strict=True))
     return replace(task, uses={name: replace(use, lie=lie.get(name, {})) for name, use in task.uses.items()})
 
 
-def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
+def _with_touched_rows(model: Model, task: Task, kept: ExitStack) -> Task:
     """With the rows that are to be computed."""
     work = task.work
     if work is None or work.stored is None:
         return task
-    own = affected.by_key(task.uses, model.key)
+    own = affected.affected_by_key(task.uses, model.key)
     if own is not None:
         keys, lie = own
         return replace(task, affected=max(task.changed.values()), touched=keys, lie=lie)
-    touched = kept.enter_context(tuning.kept(affected.touched(work.query, work.stored, task.uses, model.key)))
-    key = [names.spark(column) for column in model.key]
+    touched = kept.enter_context(tuning.persist(affected.affected_rows(work.query, work.stored, task.uses, model.key)))
+    key = [names.quote_spark(column) for column in model.key]
     incomplete = F.lit(False)
     for column in key:
         incomplete = incomplete | F.col(column).isNull()
@@ -285,7 +294,7 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
 def control_row(spark: SparkSession, model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:
     """What a refresh read, as far as it is known without reading: the model, and where every input is."""
     return {
-        "settings": meaning.settings(spark),
+        "settings": sql_settings.current(spark),
         "sql": hashlib.sha256(model.sql.encode()).hexdigest(),
         "key": list(model.key),
         "lineage": {name: list(columns) for name, columns in model.lineage.items()},

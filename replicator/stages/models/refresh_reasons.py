@@ -16,9 +16,9 @@ from replicator.errors import ConfigError
 from replicator.jvm import causes
 from replicator.spec import FULL, Model
 from replicator.stages.models.model_inputs import ModelInput, View
-from replicator.transforms.columns.layout import normal
-from replicator.transforms.incremental import shape
-from replicator.transforms.incremental.shape import Probe
+from replicator.transforms.columns.layout import normalize_type
+from replicator.transforms.incremental import eligibility
+from replicator.transforms.incremental.eligibility import JoinAnalysis
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ _PARTS = {
 
 
 @dataclass(frozen=True)
-class Found:
+class RefreshFacts:
     """What there is to look at: a model's inputs and their views by placeholder, the control row of its newest refresh
     and of this one, its rows as they are to be and as its table has them, and, for who asks, what the plan of its SQL
     tells. ``is_small``: to find out what changed costs more than to compute everything.
@@ -55,28 +55,28 @@ class Found:
     control: Mapping[str, Any]
     whole: DataFrame
     stored: DataFrame
-    probe: Callable[[], Probe]
+    probe: Callable[[], JoinAnalysis]
     is_small: bool
 
 
-def to_compute_all(model: Model, found: Found) -> Reason | None:
+def reason_for_full(model: Model, found: RefreshFacts) -> Reason | None:
     """Why changed keys cannot tell which rows to compute, or need not; None where they do."""
-    return next(_whys(model, found), None)
+    return next(_find_reasons(model, found), None)
 
 
-def of_sql(
-    model: Model, whole: DataFrame, keys: Mapping[str, Sequence[str]], probe: Callable[[], Probe]
+def sql_obstacle(
+    model: Model, whole: DataFrame, keys: Mapping[str, Sequence[str]], probe: Callable[[], JoinAnalysis]
 ) -> Reason | None:
     """Why the SQL, with these rows and this plan, is none that changed keys hold for; None where it is one. ``keys``
     are those of its inputs.
     """
-    obstacle = shape.obstacle(whole)
+    obstacle = eligibility.obstacle(whole)
     if obstacle is not None:
         return Reason("not by rows", f"its SQL is no tree of inner and left joins: {obstacle}")
-    twice = probe().read_twice()
+    twice = probe().inputs_read_twice()
     if twice:
         return Reason("read twice", f"its SQL reads {{{twice[0]}}} more than once: each use needs a name and a lineage")
-    if probe().loses_track(model.lineage_columns, model.key):
+    if probe().loses_lineage(model.lineage_columns, model.key):
         return Reason(
             "loose lineage",
             "its filters, joins or key depend on a left join whose lineage is not that of the referencing side",
@@ -84,7 +84,7 @@ def of_sql(
     return _untraced(model, keys, probe())
 
 
-def _untraced(model: Model, keys: Mapping[str, Sequence[str]], probe: Probe) -> Reason | None:
+def _untraced(model: Model, keys: Mapping[str, Sequence[str]], probe: JoinAnalysis) -> Reason | None:
     """Changes of an input are found by its key in the lineage: so it has to be there wherever a row is used."""
     untraced = probe.untraced(model.lineage, keys)
     if untraced is None:
@@ -111,7 +111,7 @@ def many(count: int | None, rows: int | None, what: str) -> Reason:
 
 def parts_failed(error: Exception) -> Reason:
     """Where a part of an input has no match, an expression is asked for what it never is over the whole."""
-    return Reason("parts failed", f"its affected rows cannot be computed apart: {causes.shortened(error)}")
+    return Reason("parts failed", f"its affected rows cannot be computed apart: {causes.summarize(error)}")
 
 
 def moved(model: Model, changed: Mapping[str, int]) -> Reason:
@@ -121,7 +121,7 @@ def moved(model: Model, changed: Mapping[str, int]) -> Reason:
     return Reason("changed keys", f"changed keys: {what}" if told else "no key of its inputs changed")
 
 
-def _whys(model: Model, found: Found) -> Iterator[Reason]:
+def _find_reasons(model: Model, found: RefreshFacts) -> Iterator[Reason]:
     if found.last is None:
         yield Reason("unknown", "what its last refresh read is not known")
         return
@@ -136,15 +136,15 @@ def _whys(model: Model, found: Found) -> Iterator[Reason]:
     yield from _of_inputs(found)
     if dict(found.whole.dtypes) != dict(found.stored.dtypes):
         yield Reason("columns changed", "its columns changed")
-    misfit = of_lineage(model, found.views, found.whole)
+    misfit = lineage_misfit(model, found.views, found.whole)
     if misfit is not None:
         yield misfit
-    reason = of_sql(model, found.whole, {name: view.keys for name, view in found.views.items()}, found.probe)
+    reason = sql_obstacle(model, found.whole, {name: view.keys for name, view in found.views.items()}, found.probe)
     if reason is not None:
         yield reason
 
 
-def _of_inputs(found: Found) -> Iterator[Reason]:
+def _of_inputs(found: RefreshFacts) -> Iterator[Reason]:
     last: Mapping[str, Any] = found.last or {}
     for name, each in found.inputs.items():
         identity, version, _ = last["inputs"].get(name, (None, 0, None))
@@ -156,7 +156,7 @@ def _of_inputs(found: Found) -> Iterator[Reason]:
             yield Reason("no key", f"{each.given} has no key")
 
 
-def of_lineage(model: Model, views: Mapping[str, View], whole: DataFrame) -> Reason | None:
+def lineage_misfit(model: Model, views: Mapping[str, View], whole: DataFrame) -> Reason | None:
     """Why the lineage cannot hold any key of its inputs: of each key column it takes the same type, or a wider one;
     None where it can. Of a model that is always computed in full nobody asks it.
     """
@@ -164,7 +164,7 @@ def of_lineage(model: Model, views: Mapping[str, View], whole: DataFrame) -> Rea
     given = dict(whole.dtypes)
     for name, columns in lineage.items():
         view = views[name]
-        why = _misfit(given, columns, dict(view.rows.select(*map(names.spark, view.keys)).dtypes))
+        why = _misfit(given, columns, dict(view.rows.select(*map(names.quote_spark, view.keys)).dtypes))
         if why:
             return Reason("lineage types", f"the lineage of {name} does not hold its key: {why}")
     return None
@@ -175,7 +175,7 @@ def _misfit(given: Mapping[str, str], columns: Sequence[str], key: Mapping[str, 
         return f"the key is {', '.join(key)}: one column each"
     for column, (name, kind) in zip(columns, key.items(), strict=False):
         wide = widen(given[column], kind)
-        if wide is None or normal(wide) != normal(given[column]):
+        if wide is None or normalize_type(wide) != normalize_type(given[column]):
             return f"{column} is {given[column]}, and {name} is {kind}"
     return ""
 

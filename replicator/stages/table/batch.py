@@ -10,14 +10,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import names
-from replicator.stages.table import anew, truncates
+from replicator.stages.table import repeated_snapshots, truncates
 from replicator.stages.table.decoding import Decoded
-from replicator.stages.table.schema_change import SchemaChange
-from replicator.stages.table.truncates import Truncated
-from replicator.stages.tick.share import Share
+from replicator.stages.table.schema_change import PlannedChange
+from replicator.stages.table.truncates import TruncateState
+from replicator.stages.tick.table_share import TableShare
 from replicator.transforms import decode, ties
 from replicator.transforms.columns.layout import Layout
-from replicator.transforms.horizon import Horizon
+from replicator.transforms.purge_horizon import Horizon
 
 _SHOWN = 3
 """So many keys are named in an alarm."""
@@ -31,11 +31,11 @@ class Batch:
     """
 
     changes: DataFrame
-    schema: SchemaChange
+    schema: PlannedChange
     stored: StructType | None
     good: int
     partial: bool
-    truncated: Truncated
+    truncated: TruncateState
     purged: Horizon | None = None
     rejected: Mapping[str, int] = field(default_factory=dict)
     departed: DataFrame | None = None
@@ -46,7 +46,7 @@ class Batch:
         return self.schema.plan.layout
 
 
-def counted(read: Decoded, made: DataFrame, truncated: Truncated, purged: Horizon | None) -> Batch:
+def build(read: Decoded, made: DataFrame, truncated: TruncateState, purged: Horizon | None) -> Batch:
     """The batch of what was ``made`` of the changes that were read: as their tally says, where that holds of it."""
     told = read.tally if purged is None else None  # a horizon makes dead letters of changes
     good, partial, rejected = _by_reason(made) if told is None or told["rejected"] else (*_of_good(told), {})
@@ -63,17 +63,25 @@ def counted(read: Decoded, made: DataFrame, truncated: Truncated, purged: Horizo
     )
 
 
-def warnings(share: Share, read: Decoded, made: DataFrame, truncated: Truncated) -> list[str]:
+def warnings(share: TableShare, read: Decoded, made: DataFrame, truncated: TruncateState) -> list[str]:
     """What a user should know of these changes, in sentences."""
     told = []
     if read.guessed:
-        told.append(f"no types are known for {names.some(sorted(read.guessed))}: they were inferred; declare them")
+        told.append(
+            f"no types are known for {names.shorten_list(sorted(read.guessed))}: they were inferred; declare them"
+        )
     if read.overruled:
-        told.append(f"{names.some(sorted(read.overruled))}: declared, but the records' own schemas give other types")
+        told.append(
+            f"{names.shorten_list(sorted(read.overruled))}: declared, but the records' own schemas give other types"
+        )
     told += read.schema.plan.warnings
     if share.tied:
         told += _ties(made, read.schema.plan.layout)
-    return [*told, *truncates.overtaken(share, read.ordered, truncated), *anew.told(share)]
+    return [
+        *told,
+        *truncates.overtaken_warnings(share, read.ordered, truncated),
+        *repeated_snapshots.find_warnings(share),
+    ]
 
 
 def _ties(made: DataFrame, layout: Layout) -> list[str]:
@@ -89,7 +97,7 @@ def _of_good(told: Mapping[str, int]) -> tuple[int, bool]:
 
 def _by_reason(made: DataFrame) -> tuple[int, bool, dict[str, int]]:
     """How many changes are good, whether one of those is partial, and how many are not, by reason."""
-    incomplete = F.size(decode.unsent()) > 0
+    incomplete = F.size(decode.unavailable_columns()) > 0
     tally = made.groupBy(F.col("_reject.reason").alias("reason")).agg(
         F.count("*").alias("count"), F.max(incomplete).alias("partial")
     )

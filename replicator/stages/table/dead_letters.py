@@ -10,7 +10,7 @@ from replicator.errors import DeadLetterShare
 from replicator.spec import Evolution
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from replicator.transforms.letters import COLUMNS, PLACE
+from replicator.transforms.dead_letters import COLUMNS, COORDINATES
 
 KEYLESS = "no record has a key: declare the columns that identify a row as `keys`, or `append_only: true` if none do"
 """What to say of a batch in which that is the only thing that is wrong."""
@@ -24,29 +24,29 @@ _MEND = (
 )
 
 
-def bury(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
+def write(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
     """Append dead letters that are not there yet, so that repeating a batch does not double them (K-S5).
 
     One that was dropped stays so, unless there is another reason now. Tables bury theirs one after the other.
     """
     with at.turn:
-        _bury(spark, at, letters)
+        _append_new(spark, at, letters)
 
 
-def _bury(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
+def _append_new(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
     table, dropped = at.lake.dead_letters(at.source.name), at.lake.dropped_letters(at.source.name)
     if at.bronze.version(spark, table) is not None:
-        complete(spark, at)
-        letters = letters.join(at.bronze.read(spark, table).select(*PLACE), list(PLACE), how="left_anti")
+        add_missing_columns(spark, at)
+        letters = letters.join(at.bronze.read(spark, table).select(*COORDINATES), list(COORDINATES), how="left_anti")
     if at.bronze.version(spark, dropped) is not None:
-        given_up = [*PLACE, "reason"]
+        given_up = [*COORDINATES, "reason"]
         letters = letters.join(at.bronze.read(spark, dropped).select(*given_up), given_up, how="left_anti")
     if not letters.isEmpty():
         at.bronze.append(letters.withColumn("first_seen", F.current_timestamp()), table, None)
         failpoints.hit("silver.letters_buried")
 
 
-def complete(spark: SparkSession, at: Refinement) -> None:
+def add_missing_columns(spark: SparkSession, at: Refinement) -> None:
     """Give a table of an earlier release the columns that it lacks: NULL in its letters."""
     table = at.lake.dead_letters(at.source.name)
     present = at.bronze.read(spark, table).columns

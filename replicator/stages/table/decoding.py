@@ -12,24 +12,32 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator.debezium import headers
-from replicator.debezium.schema import Form, overruled
+from replicator.debezium.schema import Form, overridden_columns
 from replicator.stages import tuning
-from replicator.stages.table import departures, moves, ordering, origins, schema_change, transforming, truncates
-from replicator.stages.table.departures import Departed
-from replicator.stages.table.schema_change import SchemaChange
-from replicator.stages.table.transforming import Transforming
-from replicator.stages.table.truncates import Truncated
+from replicator.stages.table import (
+    former_keys,
+    key_moves,
+    ordering,
+    schema_change,
+    transform_origins,
+    transforming,
+    truncates,
+)
+from replicator.stages.table.former_keys import FormerKeyInputs
+from replicator.stages.table.schema_change import PlannedChange
+from replicator.stages.table.transforming import BatchTransform
+from replicator.stages.table.truncates import TruncateState
 from replicator.stages.tick import forms as forms_of
-from replicator.stages.tick.share import Share
-from replicator.transforms import changes, decode, evolve, tally
+from replicator.stages.tick.table_share import TableShare
+from replicator.transforms import bronze_records, change_counts, decode, schema_evolution
 from replicator.transforms.columns.layout import Layout
-from replicator.transforms.columns.reshape import reshaped
-from replicator.transforms.deciding import deciding
-from replicator.transforms.decode import Needs
-from replicator.transforms.derived import transformed
-from replicator.transforms.keys import moved_keys, row_keys
-from replicator.transforms.keys.row_keys import FROM
-from replicator.transforms.letters import PLACE
+from replicator.transforms.columns.reshape import apply_evolution
+from replicator.transforms.dead_letters import COORDINATES
+from replicator.transforms.decode import DecodeOptions
+from replicator.transforms.keys import key_headers, row_keys
+from replicator.transforms.keys.row_keys import CAME_FROM
+from replicator.transforms.superseded import drop_superseded
+from replicator.transforms.table_transform import execution
 
 _WORTH_IT = 1.5
 """So many records a key must have for the newest ones to be looked for before any is parsed."""
@@ -37,23 +45,23 @@ _WORTH_IT = 1.5
 
 @dataclass(frozen=True)
 class Decoded:
-    """The records of one share with their ``_seq`` (``ordered``), the ``changes`` that they make, and what the table
-    must become for them. ``guessed`` names columns whose types nobody described, ``overruled`` those of a new table
-    that are declared otherwise than their records say; ``swaps`` counts the records that
+    """The records of one share with their ``_seq`` (``ordered``), the ``changes`` that they make, and what the
+    table must become for them. ``guessed`` names columns whose types nobody described, ``overruled`` those of
+    a new table that are declared otherwise than their records say; ``swaps`` counts the records that
     were ignored as ``key_swap`` and are no changes; ``truncated`` tells of truncates, those of the batch included.
-    ``tally`` says how many changes are ``good``, how many of those ``partial``, how many ``rejected``; None where
-    nobody counted. ``replaced`` records are no changes because a newer one of their key decides. ``departed`` are
+    ``tally`` says how many changes are ``good``, how many of those ``partial``, how many ``rejected``; None
+    where nobody counted. ``replaced`` records are no changes because a newer one of their key decides. ``departed`` are
     deletes under the keys that updates took their rows from, beside the changes; None: there are none.
     """
 
     ordered: DataFrame
     changes: DataFrame
-    schema: SchemaChange
+    schema: PlannedChange
     stored: StructType | None
     guessed: frozenset[str]
     overruled: frozenset[str]
     swaps: int
-    truncated: Callable[[], Truncated]
+    truncated: Callable[[], TruncateState]
     tally: Mapping[str, int] | None = None
     replaced: int = 0
     departed: DataFrame | None = None
@@ -69,62 +77,68 @@ class _Reading:
     forms: Sequence[Form]
     layout: Layout
     known: StructType | None
-    transform: Transforming
+    transform: BatchTransform
 
 
 @contextmanager
-def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bool = True) -> Iterator[Decoded]:
+def decode_share(
+    share: TableShare, records: DataFrame, *, places: bool = False, every: bool = True
+) -> Iterator[Decoded]:
     """The share's changes, kept for the time of the block; with ``places`` they have ``_at``. Without ``every`` those
     may be left out that a newer one of their key replaces. Raises SchemaRefused where the table cannot follow.
     """
     rows = share.changes_in(records)
     stored = share.stored()
-    known = origins.known(share, stored)
-    found, guessed = forms_of.read(share.rows, rows, share.declaration, known, partial(schema_change.noted, share))
+    known = transform_origins.source_columns(share, stored)
+    found, guessed = forms_of.from_groups(
+        share.rows, rows, share.declaration, known, partial(schema_change.load_written, share)
+    )
     forms = _with_declared(share, found) if stored is None else found
-    ordered = ordering.ordered(share, rows)
-    schema = schema_change.foresee(share, ordered, forms, known)
-    evolve.refuse(share.name, schema.plan, schema.policy)
+    ordered = ordering.order_records(share, rows)
+    schema = schema_change.plan_change(share, ordered, forms, known)
+    schema_evolution.refuse_withheld(share.name, schema.plan, schema.policy)
     layout = schema.plan.layout
-    needs = needed(share, forms, layout)
+    needs = decode_options(share, forms, layout)
     needs = replace(needs, places=places or needs.departures or share.declaration.transform is not None)
     of_rows = ordered.where(F.col("op") != "t")
     typed = cache(lambda: decode.decode(of_rows, forms, layout, share.name, needs))
     has_rows = share.count > sum(group["truncates"] or 0 for group in share.rows)
     is_made = has_rows or stored is not None  # a TRUNCATE alone tells no columns, and those of a table are known
-    transform = transforming.begun(share, schema, stored, typed) if is_made else Transforming(schema)
+    transform = transforming.prepare(share, schema, stored, typed) if is_made else BatchTransform(schema)
     truncated = cache(lambda: truncates.read(share, ordered))
     with ExitStack() as kept:
         quick, newest = None, None
-        if not every and _can_be_few(share, forms, layout, needs):
+        if not every and _can_skip_replaced(share, forms, layout, needs):
             keys = sum(group["keys"] for group in share.rows)
-            newest = deciding(rows, ordered, tied=share.tied, held=needs.placeholder is not None, keys=keys)
+            newest = drop_superseded(rows, ordered, tied=share.tied, held=needs.placeholder is not None, keys=keys)
         if transform.making is None and not any(map(layout.misfit, forms)):
             wanted = of_rows if newest is None else newest
             quick = decode.decode(wanted, forms, layout, share.name, needs, reasons=False)
-        conditions = tally.moved(_may_lack(needs, transform)) if needs.key_changes else tally.plain()
-        conditions |= tally.departed() if needs.departures else {}
-        made, told = _made(lambda: transform.made(typed()), quick, conditions, kept)
+        conditions = (
+            change_counts.moved(_may_lack(needs, transform)) if needs.key_changes else change_counts.by_outcome()
+        )
+        conditions |= change_counts.departed() if needs.departures else {}
+        made, told = _compute(lambda: transform.made(typed()), quick, conditions, kept)
         replaced = 0 if newest is None else share.count - told["good"] - told["rejected"]
         swaps, departed = 0, None
         reading = _Reading(ordered, forms, layout, known, transform)
         if needs.departures:
             if told["departed"]:
-                past_rows = _departed(share, reading, needs, is_new=stored is None)
-                departed = kept.enter_context(departures.departed(made, past_rows))
-            made = made.drop(FROM)
+                past_rows = _former_key_inputs(share, reading, needs, is_new=stored is None)
+                departed = kept.enter_context(former_keys.build_deletes(made, past_rows))
+            made = made.drop(CAME_FROM)
         if needs.key_changes:
             past = _past(share, reading, truncated, kept, is_new=stored is None)
-            done = kept.enter_context(moves.settled(made, told, share.name, past))
+            done = kept.enter_context(key_moves.resolve(made, told, share.name, past))
             made, told, swaps = done.changes, done.told, done.swaps
-        passed = transformed.filtered(made)
+        passed = execution.apply_filter(made)
         counts = told if passed is made else None
-        other = overruled(forms, share.declaration) if stored is None else frozenset[str]()
+        other = overridden_columns(forms, share.declaration) if stored is None else frozenset[str]()
         named = frozenset(guessed), other
         yield Decoded(ordered, passed, transform.schema, stored, *named, swaps, truncated, counts, replaced, departed)
 
 
-def _made(
+def _compute(
     changed: Callable[[], DataFrame], quick: DataFrame | None, conditions: Mapping[str, Column], kept: ExitStack
 ) -> tuple[DataFrame, Mapping[str, int]]:
     """The changes, computed, and for how many of them each condition holds. Where one of the ``quick`` ones may not be
@@ -132,14 +146,14 @@ def _made(
     """
     if quick is not None:
         with ExitStack() as tried:
-            made, told = tried.enter_context(tuning.tallied(tuning.in_one_task(quick), conditions))
+            made, told = tried.enter_context(tuning.persist_and_count(tuning.in_one_task(quick), conditions))
             if not told["rejected"]:
                 kept.enter_context(tried.pop_all())
                 return made, told
-    return kept.enter_context(tuning.tallied(tuning.in_one_task(changed()), conditions))
+    return kept.enter_context(tuning.persist_and_count(tuning.in_one_task(changed()), conditions))
 
 
-def _with_declared(share: Share, forms: Sequence[Form]) -> Sequence[Form]:
+def _with_declared(share: TableShare, forms: Sequence[Form]) -> Sequence[Form]:
     """Forms of a first batch that may have nothing but deletes, which tell no columns: a transform is over those that
     are declared.
     """
@@ -148,7 +162,7 @@ def _with_declared(share: Share, forms: Sequence[Form]) -> Sequence[Form]:
     return [replace(form, fields=form.image_fields) for form in forms]
 
 
-def _may_lack(needs: Needs, transform: Transforming) -> list[str]:
+def _may_lack(needs: DecodeOptions, transform: BatchTransform) -> list[str]:
     """The columns that some change may not know, and a row may have from under its old key: not what is made of the
     key, too.
     """
@@ -158,7 +172,7 @@ def _may_lack(needs: Needs, transform: Transforming) -> list[str]:
     return [] if is_whole else [column for column in layout.types if column not in {*layout.keys, *own}]
 
 
-def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Needs) -> bool:
+def _can_skip_replaced(share: TableShare, forms: Sequence[Form], layout: Layout, needs: DecodeOptions) -> bool:
     """Whether the newest record of a key in Kafka replaces all that came before it, and there are enough of those: the
     key tells the row's, a change tells a row whole, and nobody asks for those between.
     """
@@ -170,19 +184,19 @@ def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Need
     return bool(layout.keys) and in_key and is_plain and not is_apart and share.count >= _WORTH_IT * keys
 
 
-def needed(share: Share, forms: Sequence[Form], layout: Layout) -> Needs:
+def decode_options(share: TableShare, forms: Sequence[Form], layout: Layout) -> DecodeOptions:
     """What the survey saw in some record of the batch, and what the declared key asks for."""
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
     is_keyed = not share.declaration.append_only
     is_wider = is_keyed and any(row_keys.is_wider(form, layout) for form in forms)
     flags = is_wider or share.any("has_keyless_delete"), is_keyed and share.any("has_key_change")
     many = not tuning.is_small(share.spark)
-    return Needs(held, *flags, generated=share.declaration.generated, departures=is_wider, many=many)
+    return DecodeOptions(held, *flags, generated=share.declaration.generated, departures=is_wider, many=many)
 
 
 def _past(
-    share: Share, reading: _Reading, truncated: Callable[[], Truncated], kept: ExitStack, *, is_new: bool
-) -> moves.Past:
+    share: TableShare, reading: _Reading, truncated: Callable[[], TruncateState], kept: ExitStack, *, is_new: bool
+) -> key_moves.Past:
     """What rows that changed their key may have to be compared with, or inherit from: silver in the columns that it is
     to have.
 
@@ -191,7 +205,7 @@ def _past(
     held = share.at.placeholder if share.declaration.unavailable else None
     places = share.declaration.transform is not None
     layout, transform = reading.layout, reading.transform
-    read = needed(share, reading.forms, layout)
+    read = decode_options(share, reading.forms, layout)
     needs = replace(read, placeholder=held, key_changes=True, places=places, departures=False)
 
     def made(
@@ -199,62 +213,64 @@ def _past(
     ) -> tuple[DataFrame, Mapping[str, int]]:
         is_plain = transform.making is None and not any(map(layout.misfit, forms))
         quick = decoded(reasons=False) if is_plain else None
-        return _made(lambda: transform.made(decoded(reasons=True)), quick, conditions, kept)
+        return _compute(lambda: transform.made(decoded(reasons=True)), quick, conditions, kept)
 
     def images(ordered: DataFrame, forms: Sequence[Form]) -> DataFrame:
         deletes = ordered.where(F.col("op") == "d")
-        decoded = partial(decode.befores, deletes, forms, layout, share.name, needs)
-        return made(decoded, forms, tally.plain())[0]
+        decoded = partial(decode.decode_before, deletes, forms, layout, share.name, needs)
+        return made(decoded, forms, change_counts.by_outcome())[0]
 
-    def history(keys: DataFrame, wanted: Collection[str]) -> moves.History | None:
+    def history(keys: DataFrame, wanted: Collection[str]) -> key_moves.History | None:
         at = share.at
         bronze = at.bronze.read(share.spark, at.lake.bronze(at.source.name), share.upto)
         of_table = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
-        read = kept.enter_context(share.described(_under(of_table, keys, reading)))
+        read = kept.enter_context(share.described(_records_with_keys(of_table, keys, reading)))
         found = share.routed(read)
-        groups = tuple(changes.survey(found).collect())
+        groups = tuple(bronze_records.survey(found).collect())
         then = replace(share, groups=groups)
         rows = then.changes_in(found)
         if not then.rows:
             return None
-        noted = partial(schema_change.noted, share)
-        past, _ = forms_of.read(then.rows, rows, share.declaration, reading.known, noted)
-        in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
+        noted = partial(schema_change.load_written, share)
+        past, _ = forms_of.from_groups(then.rows, rows, share.declaration, reading.known, noted)
+        in_order = bronze_records.with_seq(rows, snapshots=then.any("has_snapshot"), running=None)
         of_rows = in_order.where(F.col("op") != "t")
         decoded = partial(decode.decode, of_rows, past, layout, share.name, needs)
-        every, told = made(decoded, past, tally.moved(wanted))
-        return moves.History(every.where(F.col("_reject").isNull()), told, partial(images, in_order, past))
+        every, told = made(decoded, past, change_counts.moved(wanted))
+        return key_moves.History(every.where(F.col("_reject").isNull()), told, partial(images, in_order, past))
 
-    stored, of_batch = _present(share, transform, is_new=is_new), partial(images, reading.ordered, reading.forms)
-    return moves.Past(transform.layout.keys, stored, of_batch, history, truncated)
+    stored, of_batch = _read_stored(share, transform, is_new=is_new), partial(images, reading.ordered, reading.forms)
+    return key_moves.Past(transform.layout.keys, stored, of_batch, history, truncated)
 
 
-def _departed(share: Share, reading: _Reading, needs: Needs, *, is_new: bool) -> Departed:
+def _former_key_inputs(share: TableShare, reading: _Reading, needs: DecodeOptions, *, is_new: bool) -> FormerKeyInputs:
     """What tells of updates that gave their row another key."""
 
     def images() -> DataFrame:
         updates = reading.ordered.where(F.col("op") == "u")
-        return reading.transform.made(decode.befores(updates, reading.forms, reading.layout, share.name, needs))
+        return reading.transform.made(decode.decode_before(updates, reading.forms, reading.layout, share.name, needs))
 
-    return Departed(reading.layout, reading.transform, images, _present(share, reading.transform, is_new=is_new))
+    return FormerKeyInputs(
+        reading.layout, reading.transform, images, _read_stored(share, reading.transform, is_new=is_new)
+    )
 
 
-def _present(share: Share, transform: Transforming, *, is_new: bool) -> DataFrame | None:
+def _read_stored(share: TableShare, transform: BatchTransform, *, is_new: bool) -> DataFrame | None:
     """Silver in the columns that it is to have."""
     evolution = transform.schema.plan.evolution
-    return None if is_new else reshaped(share.at.silver.read(share.spark, share.table), evolution)
+    return None if is_new else apply_evolution(share.at.silver.read(share.spark, share.table), evolution)
 
 
-def _under(records: DataFrame, keys: DataFrame, reading: _Reading) -> DataFrame:
+def _records_with_keys(records: DataFrame, keys: DataFrame, reading: _Reading) -> DataFrame:
     """The records with one of these keys, which headers may spell otherwise than keys do (measured Z2.4): those are
     found by value, but not behind a transform, which may have made other keys of them.
     """
     same = headers.key_text(records["key"]) == keys["_old_text"]
     found = records.join(keys, same, how="left_semi")
     is_as_sent = reading.transform.making is None
-    read = moved_keys.as_sent(records, reading.forms, reading.layout) if is_as_sent else None
+    read = key_headers.with_sent_key(records, reading.forms, reading.layout) if is_as_sent else None
     if read is None:
         return found
     told = keys.where(F.col("_old").isNotNull())
     also = read.join(told, read["_sent_key"] == told["_old"], how="left_semi").select(found.columns)
-    return found.unionByName(also).dropDuplicates(list(PLACE))
+    return found.unionByName(also).dropDuplicates(list(COORDINATES))

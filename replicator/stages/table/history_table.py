@@ -17,15 +17,15 @@ from replicator.spec import Table
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import routing
-from replicator.stages.tick.share import Share
+from replicator.stages.tick.table_share import TableShare
 from replicator.transforms import history, spans
-from replicator.transforms.columns import homes
-from replicator.transforms.columns.layout import Layout, described
-from replicator.transforms.columns.reshape import OURS
+from replicator.transforms.columns import type_versions
+from replicator.transforms.columns.layout import Layout, with_column_metadata
+from replicator.transforms.columns.reshape import TRAILING_COLUMNS
 from replicator.transforms.history import Truncates
 
 
-def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, whole: bool) -> None:
+def merge_changes(share: TableShare, changes: DataFrame, layout: Layout, marks: Truncates, *, whole: bool) -> None:
     """Join a tick's changes into the history; ``whole``: some of ``marks`` are of this tick, so that any key may have
     ended.
     """
@@ -33,9 +33,9 @@ def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, 
     stored = _stored(share, table, layout)
     changed = history.states(changes, layout.keys)
     if stored is not None and not whole:
-        keys = changed.select(*map(names.spark, layout.keys)).distinct()
-        [lie] = key_spans.worth([(keys, layout.keys)], share.at.silver.size(share.spark, table))
-        near = stored.where(spans.within(stored, layout.keys, lie, layout.keys))
+        keys = changed.select(*map(names.quote_spark, layout.keys)).distinct()
+        [lie] = key_spans.find_if_large([(keys, layout.keys)], share.at.silver.size(share.spark, table))
+        near = stored.where(spans.may_match(stored, layout.keys, lie, layout.keys))
         stored = near.join(keys, list(layout.keys), how="left_semi")
     found = history.difference(
         stored,
@@ -45,12 +45,12 @@ def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, 
         partial=share.name in share.routes.partial,
         by_record=share.at.source.by_time(share.name),
     )
-    rows = described(found, layout, "_op", *history.COLUMNS)
-    with tuning.kept(rows) as difference:
+    rows = with_column_metadata(found, layout, "_op", *history.COLUMNS)
+    with tuning.persist(rows) as difference:
         share.at.silver.put(difference, table, share.progress_of(table))
 
 
-def followed(spark: SparkSession, at: Refinement, tables: Collection[str]) -> Refinement:
+def with_existing_histories(spark: SparkSession, at: Refinement, tables: Collection[str]) -> Refinement:
     """The same, where those of the tables that have a history beside them keep it, also while it is switched off. What
     they get otherwise than by going on in bronze comes to it now, or never: once it is kept again it goes on from where
     it had come.
@@ -63,29 +63,29 @@ def followed(spark: SparkSession, at: Refinement, tables: Collection[str]) -> Re
     return replace(at, source=at.source.keeping_history(here)) if here else at
 
 
-def commit_progress(share: Share) -> None:
+def commit_progress(share: TableShare) -> None:
     """The tick held nothing for the table: say in its history that it was read."""
     table, silver = of(share, ()), share.at.silver
     if silver.version(share.spark, table) is not None:
         silver.append(silver.read(share.spark, table).limit(0), table, share.progress_of(table))
 
 
-def of(share: Share, keys: tuple[str, ...]) -> Table:
+def of(share: TableShare, keys: tuple[str, ...]) -> Table:
     """The history of the share's table, whose keys these are."""
     return share.at.lake.history(share.at.source.name, share.name, (*keys, history.KEY))
 
 
-def _stored(share: Share, table: Table, layout: Layout) -> DataFrame | None:
+def _stored(share: TableShare, table: Table, layout: Layout) -> DataFrame | None:
     """The table's rows in the columns of the layout; None before it exists."""
     silver, spark = share.at.silver, share.spark
     if silver.version(spark, table) is None:
         return None
     routing.progress_of_history(spark, silver, table, share.routes.bronze)
-    evolution = homes.following(_types(silver.read(spark, table).schema), layout)
+    evolution = type_versions.evolution_to_layout(_types(silver.read(spark, table).schema), layout)
     if evolution:
         silver.evolve(spark, table, evolution)
     return silver.read(spark, table)
 
 
 def _types(schema: StructType) -> dict[str, str]:
-    return {field.name: field.dataType.simpleString() for field in schema if field.name not in OURS}
+    return {field.name: field.dataType.simpleString() for field in schema if field.name not in TRAILING_COLUMNS}

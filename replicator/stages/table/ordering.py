@@ -8,8 +8,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from replicator.debezium import headers
 from replicator.jvm import gateway
-from replicator.stages.tick.share import Share
-from replicator.transforms import changes, reach
+from replicator.stages.tick.table_share import TableShare
+from replicator.transforms import bronze_records, watermarks
 
 _PASSED = StructType(
     [
@@ -23,14 +23,14 @@ _PASSED = StructType(
 )
 
 
-def ordered(share: Share, rows: DataFrame) -> DataFrame:
+def order_records(share: TableShare, rows: DataFrame) -> DataFrame:
     """Records that may change a row of the share's table, in the source's order."""
     snapshots = share.any("has_snapshot")
-    running = _passed(share, rows) if snapshots and not share.whole else None
-    return changes.ordered(rows, snapshots=snapshots, running=running, marks=share.marks)
+    running = _passed_positions(share, rows) if snapshots and not share.whole else None
+    return bronze_records.with_seq(rows, snapshots=snapshots, running=running, marks=share.marks)
 
 
-def _passed(share: Share, rows: DataFrame) -> DataFrame:
+def _passed_positions(share: TableShare, rows: DataFrame) -> DataFrame:
     """What partitions had passed before the range: ``topic, partition, epoch, folder``, the greatest position as
     ``maximum``, and the offset of a record below it that ``holds`` it.
 
@@ -44,10 +44,10 @@ def _passed(share: Share, rows: DataFrame) -> DataFrame:
     if known is None:
         return read_below(share, rows)
     told = [(each.topic, each.partition, each.epoch, "", each.position, each.holds) for each in known]
-    return gateway.frame(share.spark, told, _PASSED)
+    return gateway.create_frame(share.spark, told, _PASSED)
 
 
-def read_below(share: Share, rows: DataFrame) -> DataFrame:
+def read_below(share: TableShare, rows: DataFrame) -> DataFrame:
     """The same, read from bronze."""
     at, topics = share.at, share.routes.topics(share.name)
     folder = headers.folder(F.col("headers")).alias("folder")
@@ -59,6 +59,6 @@ def read_below(share: Share, rows: DataFrame) -> DataFrame:
     )
     with share.described(before.drop("lowest")) as placed:
         # what had to be lifted before the range stands where it was lifted to (Q12)
-        lifted = reach.of_one_transaction(placed, F.lit(None).cast(reach.MARK))
+        lifted = watermarks.align_transactions(placed, F.lit(None).cast(watermarks.WATERMARK_TYPE))
         greatest = (F.max("position").alias("maximum"), F.max("offset").alias("holds"))
         return lifted.groupBy("topic", "partition", "epoch", "folder").agg(*greatest).localCheckpoint()

@@ -14,26 +14,26 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import names
-from replicator.debezium.connect_schema import is_plain
+from replicator.debezium.connect_schema import is_unquoted_name
 from replicator.debezium.schema import Form
 from replicator.errors import TableStopped
-from replicator.stages.table.origins import Origin
+from replicator.stages.table.transform_origins import Origin
 from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick import schema_ledger
 from replicator.stages.tick.schema_ledger import Ledger
-from replicator.stages.tick.share import Share
-from replicator.transforms import changes, evolve
-from replicator.transforms.columns import homes, written
-from replicator.transforms.columns.layout import free, key_of, kin, version_of
-from replicator.transforms.columns.policy import ADDED, MOVED, Change, Policy
-from replicator.transforms.columns.untyped import within
-from replicator.transforms.columns.written import Written
-from replicator.transforms.evolve import Plan
+from replicator.stages.tick.table_share import TableShare
+from replicator.transforms import bronze_records, schema_evolution
+from replicator.transforms.columns import encodings, type_versions
+from replicator.transforms.columns.encodings import Encodings
+from replicator.transforms.columns.layout import key_of, type_family, unreserved_names, version_of
+from replicator.transforms.columns.policy import ADDED, MOVED, ColumnChange, Policy
+from replicator.transforms.columns.unsupported_types import nested_types
 from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.schema_evolution import Plan
 
 
 @dataclass(frozen=True)
-class SchemaChange:
+class PlannedChange:
     """A plan, the policy it was made under, and the ledger to write before it is carried out (None: as it is); of a
     transformed table also what is to be known of its columns at the source.
     """
@@ -44,7 +44,9 @@ class SchemaChange:
     origin: Origin | None = None
 
 
-def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: StructType | None) -> SchemaChange:
+def plan_change(
+    share: TableShare, ordered: DataFrame, forms: Sequence[Form], stored: StructType | None
+) -> PlannedChange:
     """What a batch of ordered records asks for. Changes nothing; raises SchemaRefused where the key changed."""
     policy = Policy(share.declaration.schema_changes)
     draft = _plan(share, forms, stored, policy, None)
@@ -52,27 +54,27 @@ def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: Str
     rows = [(form.fields, form.key_fields) for form in forms if form.fields]
     is_new = stored is None and any(row != rows[0] for row in rows)
     if not (is_new or draft.changes or draft.withheld or draft.has_versions):
-        return SchemaChange(draft, policy, _noting(share, written.of(forms)))
+        return PlannedChange(draft, policy, _with_written(share, encodings.from_forms(forms)))
     ledger = known = load(share)
     policy = Policy(policy.name, ledger.approved)
     firsts = _firsts(ordered)
-    forms = sorted(forms, key=lambda form: firsts.get(form.id, homes.NEWEST))
+    forms = sorted(forms, key=lambda form: firsts.get(form.id, type_versions.NEWEST))
     found = _plan(share, forms, stored, policy, ledger)
     if found.has_versions:
-        told = homes.sightings(forms, firsts, found.layout.named)
+        told = type_versions.first_seen_types(forms, firsts, found.layout.named)
         if stored is not None and (missing := _unsighted(stored, found, ledger)):
-            told = told | dict.fromkeys(missing, "") | _past(share, stored, found)
+            told = told | dict.fromkeys(missing, "") | _read_sightings(share, stored, found)
         ledger = ledger.seen(_of_versions(found, told))
         found = _plan(share, forms, stored, policy, ledger)
     if policy.name == "freeze":
-        ledger = ledger.leaving_out(change.column for change in found.withheld if change.kind == ADDED)
+        ledger = ledger.with_left_out(change.column for change in found.withheld if change.kind == ADDED)
         share.at.reached.whole.discard(share.name)
-    ledger = ledger.recorded((change, _at(change, forms, firsts, ledger)) for change in found.changes)
-    ledger = ledger.noting(written.of(forms))
-    return SchemaChange(found, policy, None if ledger == known else ledger)
+    ledger = ledger.recorded((change, _change_seq(change, forms, firsts, ledger)) for change in found.changes)
+    ledger = ledger.noting(encodings.from_forms(forms))
+    return PlannedChange(found, policy, None if ledger == known else ledger)
 
 
-def load(share: Share) -> Ledger:
+def load(share: TableShare) -> Ledger:
     """The ledger of the share's table."""
     at = share.at
     found = schema_ledger.load(at.control, at.lake.schema(at.source.name, share.name), share.routes.bronze)
@@ -80,43 +82,50 @@ def load(share: Share) -> Ledger:
     return found
 
 
-def save(share: Share, ledger: Ledger) -> None:
+def save(share: TableShare, ledger: Ledger) -> None:
     """Write the ledger of the share's table."""
     share.at.control.put(share.at.lake.schema(share.at.source.name, share.name), ledger.value())
     share.at.reached.written[share.name] = ledger.written
 
 
-def noted(share: Share) -> Written:
+def load_written(share: TableShare) -> Encodings:
     """How the table's columns were written so far."""
     return load(share).written
 
 
-def _noting(share: Share, told: Written) -> Ledger | None:
+def _with_written(share: TableShare, told: Encodings) -> Ledger | None:
     """The ledger where it has to say something more of how columns are written; asked for once in a process, if not."""
     known = share.at.reached.written.get(share.name, {})
-    if written.together(known, told) == known:
+    if encodings.combine(known, told) == known:
         return None
     ledger = load(share)
     return None if ledger.noting(told) == ledger else ledger.noting(told)
 
 
 def _plan(
-    share: Share, forms: Sequence[Form], stored: StructType | None, policy: Policy, ledger: Ledger | None
+    share: TableShare, forms: Sequence[Form], stored: StructType | None, policy: Policy, ledger: Ledger | None
 ) -> Plan:
     _refuse_unreadable(share, stored)
     types = None if stored is None else {column.name: column.dataType.simpleString() for column in stored}
     since = None if ledger is None else ledger.since
     told = share.declaration
-    return evolve.plan(
-        share.name, forms, types, keys(stored), declared=told.keys, policy=policy, since=since, free=free(told.formats)
+    return schema_evolution.plan(
+        share.name,
+        forms,
+        types,
+        keys(stored),
+        declared=told.keys,
+        policy=policy,
+        since=since,
+        free=unreserved_names(told.formats),
     )
 
 
-def _refuse_unreadable(share: Share, stored: StructType | None) -> None:
+def _refuse_unreadable(share: TableShare, stored: StructType | None) -> None:
     """Raise TableStopped for a struct that nothing could name, from before such were kept as their texts."""
-    structs = ((column.name, each) for column in stored or () for each in within(column.dataType))
+    structs = ((column.name, each) for column in stored or () for each in nested_types(column.dataType))
     fields = ((column, name) for column, each in structs if isinstance(each, StructType) for name in each.names)
-    column, name = next((each for each in fields if not is_plain(each[1])), ("", ""))
+    column, name = next((each for each in fields if not is_unquoted_name(each[1])), ("", ""))
     if column:
         whole = share.table.name
         what = f"column {names.decode(column)} is a struct with a field {name!r}, which no type can be written with"
@@ -134,13 +143,13 @@ def _firsts(ordered: DataFrame) -> dict[int, str]:
     return {row["form"]: row["first"] for row in least.collect() if row["first"] is not None}
 
 
-def _at(change: Change, forms: Sequence[Form], firsts: dict[int, str], ledger: Ledger) -> str:
+def _change_seq(change: ColumnChange, forms: Sequence[Form], firsts: dict[int, str], ledger: Ledger) -> str:
     """The least ``_seq`` at which the batch has the new type; for types that change places, of the type that is
     older.
     """
     if change.kind == MOVED:
         return min(at for (column, _), at in ledger.since.items() if column == change.column)
-    return evolve.first_seen(change, forms, firsts) or min(firsts.values(), default="")
+    return schema_evolution.first_seen(change, forms, firsts) or min(firsts.values(), default="")
 
 
 def _of_versions(found: Plan, seen: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
@@ -151,7 +160,7 @@ def _of_versions(found: Plan, seen: dict[tuple[str, str], str]) -> dict[tuple[st
 def _unsighted(stored: StructType, found: Plan, ledger: Ledger) -> set[tuple[str, str]]:
     """Types that the table has of such columns without the ledger knowing since when; a batch alone cannot tell."""
     held = {
-        (version_of(column.name)[0], kin(column.dataType.simpleString()))
+        (version_of(column.name)[0], type_family(column.dataType.simpleString()))
         for column in stored
         if column.name not in SYSTEM_COLUMNS
     }
@@ -162,7 +171,7 @@ def _versioned(found: Plan) -> set[str]:
     return {version_of(column)[0] for column in found.layout.types if version_of(column)[1] > 1}
 
 
-def _past(share: Share, stored: StructType, found: Plan) -> dict[tuple[str, str], str]:
+def _read_sightings(share: TableShare, stored: StructType, found: Plan) -> dict[tuple[str, str], str]:
     """All sightings in bronze: asked for once per table and column, when its second type comes. What bronze no longer
     shows was there before all else.
     """
@@ -172,8 +181,8 @@ def _past(share: Share, stored: StructType, found: Plan) -> dict[tuple[str, str]
     usable = F.col("rule").isNull() & F.col("reason").isNull() & (F.col("table") == share.name)
     with share.described(bronze) as described:
         rows = share.routed(described).where(usable)
-        groups = changes.survey(rows).collect()
-        forms, _ = forms_of.read(groups, rows, share.declaration, stored, partial(noted, share))
+        groups = bronze_records.survey(rows).collect()
+        forms, _ = forms_of.from_groups(groups, rows, share.declaration, stored, partial(load_written, share))
         snapshots = any(group["has_snapshot"] for group in groups)
-        firsts = _firsts(changes.ordered(rows, snapshots=snapshots, running=None))
-        return homes.sightings(forms, firsts, found.layout.named)
+        firsts = _firsts(bronze_records.with_seq(rows, snapshots=snapshots, running=None))
+        return type_versions.first_seen_types(forms, firsts, found.layout.named)

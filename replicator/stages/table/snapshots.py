@@ -14,12 +14,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.jvm import expressions
-from replicator.offsets import Place, by_place, by_topic
+from replicator.offsets import TopicPartition, by_partition, by_topic
 from replicator.protocols import Control
 
 
 @dataclass(frozen=True)
-class Whole:
+class FullSnapshot:
     """The last such snapshot of a table; ``number`` rises with each.
 
     ``begun`` has the first offset that came after it was asked for, of each partition of the table's topics; one that
@@ -27,8 +27,8 @@ class Whole:
     """
 
     number: int
-    begun: Mapping[Place, int]
-    ended: Mapping[Place, int]
+    begun: Mapping[TopicPartition, int]
+    ended: Mapping[TopicPartition, int]
 
     def since(self) -> Column:
         """Whether a record came after it was asked for, from ``topic``, ``partition`` and ``offset``."""
@@ -38,42 +38,42 @@ class Whole:
         """Whether a record came before it was over; ``of`` is a struct with those columns, and a dot."""
         return _before(self.ended, of)
 
-    def is_in(self, records: DataFrame) -> bool:
+    def is_complete_in(self, records: DataFrame) -> bool:
         """Whether these records, all of the table's topics, have the last of it."""
         rows = records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect()
-        last: Mapping[Place, int] = {(row["topic"], row["partition"]): row["last"] for row in rows}
+        last: Mapping[TopicPartition, int] = {(row["topic"], row["partition"]): row["last"] for row in rows}
         told = {place: end for place, end in self.ended.items() if end > self.begun.get(place, 0)}
         return all(last.get(place, -1) >= end - 1 for place, end in told.items())
 
-    def after(self, before: Whole | None) -> Whole:
+    def after(self, before: FullSnapshot | None) -> FullSnapshot:
         """This one where there was one before: no partition goes back, whichever of the two was over first."""
         if before is None:
             return self
         begun, ended = (_later(one, other) for one, other in ((before.begun, self.begun), (before.ended, self.ended)))
-        return Whole(max(before.number + 1, self.number), begun, ended)
+        return FullSnapshot(max(before.number + 1, self.number), begun, ended)
 
     def value(self) -> dict[str, Any]:
         """As part of a control row."""
         return {"number": self.number, "begun": by_topic(self.begun), "ended": by_topic(self.ended)}
 
 
-def load(control: Control, path: str) -> dict[str, Whole]:
+def load(control: Control, path: str) -> dict[str, FullSnapshot]:
     """The last one of each table of a source that had one."""
     row = control.get(path) or {"tables": {}}
     return {
-        table: Whole(told["number"], by_place(told["begun"]), by_place(told["ended"]))
+        table: FullSnapshot(told["number"], by_partition(told["begun"]), by_partition(told["ended"]))
         for table, told in row["tables"].items()
     }
 
 
-def add(control: Control, path: str, taken: Mapping[str, Whole]) -> None:
+def add(control: Control, path: str, taken: Mapping[str, FullSnapshot]) -> None:
     """Write the row with these, by table."""
     known = load(control, path)
     every = {**known, **{table: whole.after(known.get(table)) for table, whole in taken.items()}}
     control.put(path, {"tables": {table: whole.value() for table, whole in sorted(every.items())}})
 
 
-def _before(ends: Mapping[Place, int], of: str = "") -> Column:
+def _before(ends: Mapping[TopicPartition, int], of: str = "") -> Column:
     """Whether a record of one of these partitions comes before its offset."""
     own = [
         (F.col(f"{of}topic") == topic) & (F.col(f"{of}partition") == partition) & (F.col(f"{of}offset") < offset)
@@ -82,5 +82,5 @@ def _before(ends: Mapping[Place, int], of: str = "") -> Column:
     return expressions.any_of(own)
 
 
-def _later(one: Mapping[Place, int], other: Mapping[Place, int]) -> dict[Place, int]:
+def _later(one: Mapping[TopicPartition, int], other: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     return {place: max(one.get(place, 0), other.get(place, 0)) for place in {*one, *other}}

@@ -13,24 +13,24 @@ from replicator import names
 from replicator.errors import ConfigError, SchemaRefused, TableStopped
 from replicator.jvm import causes
 from replicator.spec import SourceSpec, Table, Transform
-from replicator.stages.table import origins
-from replicator.stages.table.schema_change import SchemaChange
-from replicator.stages.tick.share import Share
-from replicator.transforms.columns import homes
-from replicator.transforms.columns.layout import Layout, free, kin
-from replicator.transforms.derived import fitting, transformed
-from replicator.transforms.derived.as_deletes import NoCondition
-from replicator.transforms.derived.fitting import Making, Unfit
-from replicator.transforms.evolve import Plan
+from replicator.stages.table import transform_origins
+from replicator.stages.table.schema_change import PlannedChange
+from replicator.stages.tick.table_share import TableShare
+from replicator.transforms.columns import type_versions
+from replicator.transforms.columns.layout import Layout, type_family, unreserved_names
 from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.schema_evolution import Plan
+from replicator.transforms.table_transform import binding, execution
+from replicator.transforms.table_transform.as_deletes import InvalidCondition
+from replicator.transforms.table_transform.binding import BoundTransform, InvalidTransform
 
 
 @dataclass(frozen=True)
-class Transforming:
+class BatchTransform:
     """``schema`` is what the table must become for the batch; ``making`` is None where changes stay as they are."""
 
-    schema: SchemaChange
-    making: Making | None = None
+    schema: PlannedChange
+    making: BoundTransform | None = None
 
     @property
     def layout(self) -> Layout:
@@ -41,47 +41,49 @@ class Transforming:
         """Decoded changes of the source's columns as the table has them."""
         if self.making is None:
             return changes
-        made, types = transformed.made(changes, self.making), self.layout.types
+        made, types = execution.transform_changes(changes, self.making), self.layout.types
         if types == self.making.types:
             return made
         own = set(self.making.columns)
-        cells = [(F.col(names.spark(c)) if c in own else F.lit(None)).cast(kind).alias(c) for c, kind in types.items()]
+        cells = [
+            (F.col(names.quote_spark(c)) if c in own else F.lit(None)).cast(kind).alias(c) for c, kind in types.items()
+        ]
         return made.select(*cells, *[c for c in made.columns if c not in own])
 
 
-def begun(
-    share: Share, schema: SchemaChange, stored: StructType | None, decoded: Callable[[], DataFrame]
-) -> Transforming:
+def prepare(
+    share: TableShare, schema: PlannedChange, stored: StructType | None, decoded: Callable[[], DataFrame]
+) -> BatchTransform:
     """How the share's changes are changed. ``schema`` is of the source's columns, as the ``decoded`` changes are,
     ``stored`` the table's. Raises TableStopped where the transform does not fit them, SchemaRefused where the table
     cannot follow.
     """
     told = share.declaration.transform
     if told is None:
-        return Transforming(schema)
-    making = fitted(share.at.source, share.table, share.name, told, decoded(), schema.plan.layout.keys)
+        return BatchTransform(schema)
+    making = bind_transform(share.at.source, share.table, share.name, told, decoded(), schema.plan.layout.keys)
     plan = replace(schema.plan, layout=Layout(making.types, making.keys_there))
     if stored is not None:
-        plan = _following(share, plan, stored)
-    origin = origins.of(share, schema.plan.layout, decoded().schema)
-    return Transforming(replace(schema, plan=plan, origin=origin), making)
+        plan = _extend_plan(share, plan, stored)
+    origin = transform_origins.build(share, schema.plan.layout, decoded().schema)
+    return BatchTransform(replace(schema, plan=plan, origin=origin), making)
 
 
-def fitted(
+def bind_transform(
     source: SourceSpec, table: Table, name: str, told: Transform, decoded: DataFrame, keys: tuple[str, ...]
-) -> Making:
+) -> BoundTransform:
     """A transform for decoded changes of a table. Raises TableStopped where it does not fit them."""
-    function = origins.function(told.function, table.name) if told.function else None
-    told = replace(told, free=free(source.declaration(name).formats))
+    function = transform_origins.import_function(told.function, table.name) if told.function else None
+    told = replace(told, free=unreserved_names(source.declaration(name).formats))
     try:
-        return fitting.fitted(told, function, source.hash_key, name, decoded, keys)
-    except NoCondition as error:
+        return binding.bind(told, function, source.hash_key, name, decoded, keys)
+    except InvalidCondition as error:
         raise TableStopped(
             f"its `apply_as_deletes` is no condition on each of its rows: {error}",
             where=table.name,
             mend="Correct it in conf/sources.",
         ) from error
-    except (Unfit, ConfigError) as error:
+    except (InvalidTransform, ConfigError) as error:
         raise TableStopped(
             f"its `transform` does not fit: {error}", where=table.name, mend="Correct it in conf/sources."
         ) from error
@@ -89,15 +91,15 @@ def fitted(
         if function is None:
             raise
         raise TableStopped(
-            f"the function {told.function} of its transform failed: {causes.shortened(error)}", where=table.name
+            f"the function {told.function} of its transform failed: {causes.summarize(error)}", where=table.name
         ) from error
 
 
-def _following(share: Share, plan: Plan, stored: StructType) -> Plan:
+def _extend_plan(share: TableShare, plan: Plan, stored: StructType) -> Plan:
     """The plan of a table that is there: it gets new and wider columns, as the source's do."""
     own = {each.name: each.dataType.simpleString() for each in stored if each.name not in SYSTEM_COLUMNS}
     wanted = plan.layout.types
-    unlike = next((c for c, kind in wanted.items() if c in own and kin(own[c]) != kin(kind)), None)
+    unlike = next((c for c, kind in wanted.items() if c in own and type_family(own[c]) != type_family(kind)), None)
     if plan.evolution.moved or unlike is not None:
         column = unlike if unlike is not None else plan.evolution.moved[0][0]
         raise SchemaRefused(
@@ -105,6 +107,6 @@ def _following(share: Share, plan: Plan, stored: StructType) -> Plan:
             where=share.table.name,
             mend=f"Cast it in `transform`, or make the table anew: `replicator rebuild {share.table.name}`.",
         )
-    evolution = homes.following(own, plan.layout)
+    evolution = type_versions.evolution_to_layout(own, plan.layout)
     types = own | dict(evolution.widened) | dict(evolution.added)
     return replace(plan, layout=Layout(types, plan.layout.keys), evolution=evolution)

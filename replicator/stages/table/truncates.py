@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 
 from replicator.errors import TableStopped
 from replicator.spec import BY_POSITION, Declaration
-from replicator.stages.tick.share import Share
+from replicator.stages.tick.table_share import TableShare
 from replicator.transforms import truncate
 
 
 @dataclass(frozen=True)
-class Truncated:
+class TruncateState:
     """``count`` truncates are in the batch. ``watermark`` is the greatest ``_seq`` of all that were applied (T1; None:
     none), ``every`` holds them all with their ``source.ts_ms``, where the table has a history: an older one counts
     there too, since a row that comes late may have lived between two of them.
@@ -32,7 +32,7 @@ class Truncated:
         return sorted({*self.every, *filter(None, [self.watermark])})
 
 
-def read(share: Share, ordered: DataFrame) -> Truncated:
+def read(share: TableShare, ordered: DataFrame) -> TruncateState:
     """What is known, with the truncates among a batch's ordered records. Raises TableStopped where the policy says
     so.
     """
@@ -40,22 +40,22 @@ def read(share: Share, ordered: DataFrame) -> Truncated:
     row = _row(share)
     stored, listed = row.get("watermark"), row.get("truncates", {}) if share.declaration.has_history else {}
     if not count or share.declaration.truncate == "ignore":
-        return Truncated(count, stored, listed)
+        return TruncateState(count, stored, listed)
     if share.declaration.truncate == "fail":
-        raise stops(share.declaration, share.table.name)
-    found = {each["_seq"]: each["source_ts_ms"] for each in truncate.each(ordered).collect()}
+        raise stop_error(share.declaration, share.table.name)
+    found = {each["_seq"]: each["source_ts_ms"] for each in truncate.select_truncates(ordered).collect()}
     every = {**listed, **found} if share.declaration.has_history else {}
-    return Truncated(count, max(filter(None, (stored, *found)), default=None), every)
+    return TruncateState(count, max(filter(None, (stored, *found)), default=None), every)
 
 
-def stops(declared: Declaration, where: str) -> TableStopped:
+def stop_error(declared: Declaration, where: str) -> TableStopped:
     """The error of a table whose policy is to stop; one of shards can follow no truncate."""
     keep = "Set `truncate: ignore` for the table to keep its rows"
     more = ", those of the shard that is empty too" if declared.shards else ", or `truncate: apply` for it to follow"
     return TableStopped("the table was truncated at the source", where=where, mend=f"{keep}{more}.")
 
 
-def overtaken(share: Share, ordered: DataFrame, known: Truncated) -> list[str]:
+def overtaken_warnings(share: TableShare, ordered: DataFrame, known: TruncateState) -> list[str]:
     """A word where rows of a snapshot stand below a truncate of an earlier batch. Those that say no place of their own
     stand above what their partition had passed (Q5), and the truncate may lie in another one: nobody can tell which of
     the two came first.
@@ -69,14 +69,14 @@ def overtaken(share: Share, ordered: DataFrame, known: Truncated) -> list[str]:
     return [f"{word}; if it was taken behind that one, {way_out}"] if below else []
 
 
-def save(share: Share, known: Truncated) -> None:
+def save(share: TableShare, known: TruncateState) -> None:
     """Write the control row; what a history needs stays in it while none is kept."""
     listed = {"truncates": dict(known.every)} if known.every else {}
     told = {"watermark": known.watermark, "order": share.at.source.order(share.name)}
     share.at.control.put(_path(share), {**_row(share), **told, **listed})
 
 
-def _row(share: Share) -> Mapping[str, Any]:
+def _row(share: TableShare) -> Mapping[str, Any]:
     """The control row; nothing where its places are of another order, that of a table that was removed (Q9). One of
     an earlier checkout does not say: it is of the order that the table had.
     """
@@ -85,5 +85,5 @@ def _row(share: Share) -> Mapping[str, Any]:
     return row if row.get("order", before) == order else {}
 
 
-def _path(share: Share) -> str:
+def _path(share: TableShare) -> str:
     return share.at.lake.truncates(share.at.source.name, share.name)

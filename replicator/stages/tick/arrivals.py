@@ -12,15 +12,15 @@ from pyspark.sql import functions as F
 from replicator.protocols import TableFormat
 from replicator.spec import Arrival, Table
 from replicator.stages.tick.routing import BEGINNING, Routes
-from replicator.transforms.letters import PLACE
+from replicator.transforms.dead_letters import COORDINATES
 
 
 @dataclass(frozen=True)
-class News:
+class NewRecords:
     """Topics with records that some table has not seen: from which bronze version (exclusive) each must be read.
 
-    ``size`` is the bytes on disk of what will be read; ``paused`` tables take no part. ``arrived`` is what was appended
-    of those topics, as far as that is known.
+    ``size`` is the bytes on disk of what will be read; ``paused`` tables take no part. ``arrived`` is what was
+    appended of those topics, as far as that is known.
     """
 
     upto: int
@@ -34,7 +34,7 @@ class News:
         """Topics that are not read from their beginning."""
         return [topic for topic, start in self.after.items() if start != BEGINNING]
 
-    def piece(self, most: int, least: int) -> News:
+    def piece(self, most: int, least: int) -> NewRecords:
         """The first of it, up to a version above ``least``: no more than ``most`` bytes, or a single commit's."""
         sizes = Counter[int]()
         for each in self.arrived:
@@ -68,7 +68,7 @@ class News:
         return again.unionByName(fresh) if whole else fresh
 
 
-def news(
+def find_new(
     spark: SparkSession,
     bronze: TableFormat,
     table: Table,
@@ -77,7 +77,7 @@ def news(
     upto: int,
     paused: Mapping[str, int] | None = None,
     floors: Mapping[str, int | None] | None = None,
-) -> News:
+) -> NewRecords:
     """Which topics to read, from where: those with a commit newer than what some table of theirs has applied.
 
     ``paused`` tables need nothing up to these versions. With ``floors`` only these topics are looked at; up to there it
@@ -88,9 +88,9 @@ def news(
     known = _Starts(routes, progress, floors or {})
     low = _lowest(routes, progress) if floors is None else min(map(known.scanned_from, floors), default=upto)
     if low >= upto:
-        return News(upto, {}, paused=frozenset(paused))
+        return NewRecords(upto, {}, paused=frozenset(paused))
     after, found = {}, list[Arrival]()
-    for arrival in arrived(spark, bronze, table, low, upto):
+    for arrival in list_arrivals(spark, bronze, table, low, upto):
         topic = arrival.partition[0]
         if floors is not None and topic not in floors:
             continue
@@ -98,10 +98,10 @@ def news(
         if arrival.version > start:
             after[topic] = start
             found.append(arrival)
-    return News(upto, after, sum(each.size for each in found), frozenset(paused), tuple(found))
+    return NewRecords(upto, after, sum(each.size for each in found), frozenset(paused), tuple(found))
 
 
-def arrived(spark: SparkSession, bronze: TableFormat, table: Table, after: int, upto: int) -> list[Arrival]:
+def list_arrivals(spark: SparkSession, bronze: TableFormat, table: Table, after: int, upto: int) -> list[Arrival]:
     """What the commits of (after, upto] appended, by topic; every topic that there is where that history is gone."""
     arrivals = bronze.arrivals(spark, table, after, upto)
     if arrivals is not None:
@@ -110,7 +110,7 @@ def arrived(spark: SparkSession, bronze: TableFormat, table: Table, after: int, 
     return [Arrival((topic,), upto, bronze.size(spark, table)) for topic in topics]
 
 
-def as_of(
+def read_as_of(
     spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], version: int
 ) -> DataFrame | None:
     """The records of some topics that bronze had at a version: of those that it has now without what came since, since
@@ -125,14 +125,16 @@ def as_of(
     if not since:
         return now
     later = bronze.added(spark, table, since, newest)
-    return None if later is None else now.join(later.select(*PLACE), list(PLACE), how="left_anti")
+    return None if later is None else now.join(later.select(*COORDINATES), list(COORDINATES), how="left_anti")
 
 
-def everything(spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], upto: int) -> News:
+def from_beginning(
+    spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], upto: int
+) -> NewRecords:
     """These topics from their beginning; all that bronze has where none is named."""
     if not topics:
         topics = [row["topic"] for row in bronze.read(spark, table, upto).select("topic").distinct().collect()]
-    return News(upto, dict.fromkeys(topics, BEGINNING), bronze.size(spark, table))
+    return NewRecords(upto, dict.fromkeys(topics, BEGINNING), bronze.size(spark, table))
 
 
 def _applied(topic: str, routes: Routes, progress: Mapping[str, int]) -> int:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import position
 from replicator.errors import ConfigError
-from replicator.protocols import Facts
+from replicator.protocols import ControlReader
 
 _LAST = 0xFFFF
 _STARTS = "MAP<STRING, MAP<STRING, BIGINT>>"
@@ -71,7 +71,7 @@ class Epochs:
         return {"epochs": [bump.value() for bump in self.bumps]}
 
 
-def load(control: Facts, path: str) -> Epochs:
+def load(control: ControlReader, path: str) -> Epochs:
     """The epochs of a source; none if it never started anew."""
     row = control.get(path)
     return Epochs(() if row is None else tuple(_epoch(told) for told in row["epochs"]))

@@ -11,40 +11,40 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import names
-from replicator.debezium import infer
-from replicator.debezium.logical import Logical
-from replicator.debezium.schema import Example, Form, form, lacks_schema, own_columns, undescribed
+from replicator.debezium import type_inference
+from replicator.debezium.logical_types import LogicalType
+from replicator.debezium.schema import Example, Form, build_form, lacks_schema, row_columns, untyped_examples
 from replicator.spec import Declaration
-from replicator.transforms.columns import written
-from replicator.transforms.columns.layout import by_case, kin, version_of
-from replicator.transforms.columns.written import Written
+from replicator.transforms.columns import encodings
+from replicator.transforms.columns.encodings import Encodings
+from replicator.transforms.columns.layout import index_by_case, type_family, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 
-def read(
+def from_groups(
     groups: Sequence[Row],
     rows: DataFrame,
     declaration: Declaration,
     stored: StructType | None,
-    noted: Callable[[], Written] = dict,
+    noted: Callable[[], Encodings] = dict,
 ) -> tuple[list[Form], set[str]]:
     """The forms of the groups, and the columns whose types nobody described. ``rows`` are the groups' records,
     ``noted`` tells how the table's columns were written so far.
     """
     examples = list(map(_example, {group["form"]: group for group in groups}.values()))
-    unknown = undescribed(examples, declaration)
-    told = written.of(form(example, declaration, {}) for example in examples if example not in unknown)
+    unknown = untyped_examples(examples, declaration)
+    told = encodings.from_forms(build_form(example, declaration, {}) for example in examples if example not in unknown)
     if stored is not None:
         silent = any(lacks_schema(example) for example in examples)
-        known = known_types(stored, written.together(noted(), told)) if silent else {}
-        return [form(example, declaration, known) for example in examples], set()
+        known = known_types(stored, encodings.combine(noted(), told)) if silent else {}
+        return [build_form(example, declaration, known) for example in examples], set()
     known, beside = _types_of_new(told), {names.decode(name).casefold() for name, _ in told}
     beside |= {column.name.casefold() for column in declaration.columns}
-    own = {name for example in unknown for name in own_columns(example, declaration)}
+    own = {name for example in unknown for name in row_columns(example, declaration)}
     guessed = {name for name in own if name.casefold() not in beside}
     if unknown:
         known |= {name: logical for name, logical in _inferred(rows, unknown).items() if name in guessed}
-    return [form(example, declaration, known) for example in examples], guessed
+    return [build_form(example, declaration, known) for example in examples], guessed
 
 
 def _example(group: Row) -> Example:
@@ -61,38 +61,38 @@ def _example(group: Row) -> Example:
     )
 
 
-def known_types(stored: StructType, noted: Written) -> dict[str, Logical]:
+def known_types(stored: StructType, noted: Encodings) -> dict[str, LogicalType]:
     """What the table's own columns say about columns that nothing else describes: their newest version, where it is
     known how its values are written.
     """
-    known: dict[str, Logical] = {}
+    known: dict[str, LogicalType] = {}
     own = [column for column in stored if column.name not in SYSTEM_COLUMNS]
-    noted = written.in_one_case(noted, (version_of(column.name)[0] for column in own))
+    noted = encodings.unify_case(noted, (version_of(column.name)[0] for column in own))
     for column in sorted(own, key=lambda each: version_of(each.name)[1]):
         first, kind = version_of(column.name)[0], column.dataType.simpleString()
         known.pop(names.decode(first), None)
-        logical = written.meant(noted.get((first, kin(kind))), kind)
+        logical = encodings.resolve_type(noted.get((first, type_family(kind))), kind)
         if logical is not None:
             known[names.decode(first)] = logical
     return known
 
 
-def _types_of_new(told: Written) -> dict[str, Logical]:
+def _types_of_new(told: Encodings) -> dict[str, LogicalType]:
     """Of a table that is not there yet: what its records with types say of those without; nothing where they differ."""
-    told = written.in_one_case(told)
+    told = encodings.unify_case(told)
     kinds = Counter(name for name, _ in told)
-    found = {name: written.parsed(form) for (name, _), form in told.items() if kinds[name] == 1}
+    found = {name: encodings.parse(form) for (name, _), form in told.items() if kinds[name] == 1}
     return {names.decode(name): logical for name, logical in found.items() if logical is not None}
 
 
-def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logical]:
+def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, LogicalType]:
     """Kinds over the whole first range (architecture 9.7)."""
     found: set[tuple[str, str]] = set()
     paths = defaultdict[tuple[str, ...], list[int]](list)
     for example in examples:
-        paths[form(example, Declaration(""), {}).path].append(example.form)
+        paths[build_form(example, Declaration(""), {}).path].append(example.form)
     for path, ids in paths.items():
         texts = rows.where(F.col("form").isin(*ids)).select("value").rdd.map(lambda row: str(row[0]))
-        found.update(texts.mapPartitions(partial(infer.kinds, path=path)).collect())
-    spelling = by_case(name for name, _ in sorted(found))
-    return infer.settle({(spelling[name.casefold()], kind) for name, kind in found})
+        found.update(texts.mapPartitions(partial(type_inference.field_kinds, path=path)).collect())
+    spelling = index_by_case(name for name, _ in sorted(found))
+    return type_inference.resolve_types({(spelling[name.casefold()], kind) for name, kind in found})

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from replicator.lake import Lake
-from replicator.protocols import Control, Facts
+from replicator.protocols import Control, ControlReader
 
 
-def load(control: Facts, lake: Lake, source: str) -> dict[str, str]:
+def load(control: ControlReader, lake: Lake, source: str) -> dict[str, str]:
     """Since when each paused table of a source is (ISO 8601, UTC)."""
     row = control.get(lake.pauses(source))
     return {} if row is None else dict(row["paused"])

@@ -15,48 +15,50 @@ from dataclasses import replace
 from replicator.spec import SourceSpec
 from replicator.stages.tick.routing import BEGINNING, Routes
 
-Moved = Mapping[str, tuple[str, ...]]
+MovedTopics = Mapping[str, tuple[str, ...]]
 """Topics, each with the tables that it carried before."""
 
 
-def moved(routes: Routes, source: SourceSpec, paused: Collection[str] = ()) -> Moved:
+def find_moved(routes: Routes, source: SourceSpec, paused: Collection[str] = ()) -> MovedTopics:
     """Topics of which some table's rows go into another one, or may do so, but for ``paused`` ones, which wait."""
     if not source.reading.shards:
         return {}
-    return {topic: tables for topic, tables in routes.tables.items() if _takers(tables, routes, source) - {*paused}}
+    return {
+        topic: tables for topic, tables in routes.tables.items() if _target_tables(tables, routes, source) - {*paused}
+    }
 
 
-def unread(routes: Routes, topics: Moved) -> Routes:
+def reset_topics(routes: Routes, topics: MovedTopics) -> Routes:
     """The routes as if these topics had never been read."""
     tables = {topic: told for topic, told in routes.tables.items() if topic not in topics}
     return replace(routes, tables=tables, alone={**routes.alone, **dict.fromkeys(topics, BEGINNING)})
 
 
-def both(routes: Routes, source: SourceSpec, topics: Moved) -> Routes:
+def with_previous(routes: Routes, source: SourceSpec, topics: MovedTopics) -> Routes:
     """The routes with what these topics carry now and carried before: so they are ``moved`` still."""
     if not topics:
-        return settled(routes, source, routes, ())
+        return complete_moved(routes, source, routes, ())
     tables = {topic: tuple(dict.fromkeys((*routes.tables.get(topic, ()), *told))) for topic, told in topics.items()}
     return replace(routes, tables={**routes.tables, **tables})
 
 
-def settled(routes: Routes, source: SourceSpec, learned: Routes, topics: Collection[str]) -> Routes:
+def complete_moved(routes: Routes, source: SourceSpec, learned: Routes, topics: Collection[str]) -> Routes:
     """The routes once the tables that take the rows of these topics have all of them: such a topic carries what it was
     found to carry when it was read.
     """
     tables = {**routes.tables, **{topic: learned.tables.get(topic, ()) for topic in topics}}
     known = replace(routes, tables={topic: told for topic, told in tables.items() if told})
-    waits = moved(routes, source).keys() - {*topics}
+    waits = find_moved(routes, source).keys() - {*topics}
     return known if waits else replace(known, shards={**known.shards, **_declared(source)})
 
 
 def topics_of(routes: Routes, source: SourceSpec, table: str) -> frozenset[str]:
     """Topics that have carried the table, or tables whose rows are its own by now, or may be."""
-    joined = {topic for topic, tables in routes.tables.items() if table in _takers(tables, routes, source)}
+    joined = {topic for topic, tables in routes.tables.items() if table in _target_tables(tables, routes, source)}
     return routes.topics(table) | joined
 
 
-def _takers(tables: Collection[str], routes: Routes, source: SourceSpec) -> set[str]:
+def _target_tables(tables: Collection[str], routes: Routes, source: SourceSpec) -> set[str]:
     """The tables that take, or may take, rows of a topic that carried these until now."""
     homes = {source.home(table) for table in tables if source.home(table) != table}
     gathered = routes.shards.keys() & {*tables}

@@ -16,7 +16,7 @@ from replicator import names
 from replicator.debezium.envelope import CLOUDEVENT, MONGODB
 from replicator.errors import BronzeReplaced, ConfigError
 from replicator.lake import Lake
-from replicator.protocols import Facts, TableFormat
+from replicator.protocols import ControlReader, TableFormat
 from replicator.spec import SourceSpec, Table
 from replicator.transforms import topic_modes
 from replicator.transforms.topic_modes import TopicModes
@@ -30,7 +30,7 @@ ENVELOPE_BY_OFFSET = "envelope_by_offset"
 flattened with nulls as deletes."""
 
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
-_SAID = {
+_DELETE_TEXTS = {
     ENVELOPE: "envelopes",
     ENVELOPE_BY_OFFSET: "envelopes",
     NULL_DELETES: "nulls",
@@ -64,16 +64,16 @@ def declared_deletes(groups: Sequence[Row], source: SourceSpec) -> str | None:
     return min(told, key=str) if told else None
 
 
-def otherwise_declared(routes: Routes, topic: str, groups: Sequence[Row], source: SourceSpec) -> ConfigError | None:
+def mode_conflict(routes: Routes, topic: str, groups: Sequence[Row], source: SourceSpec) -> ConfigError | None:
     """The error of a topic that has been read in another way than is declared now: rows by offset and rows by position
     have no common order (Q7).
     """
     deletes, before = declared_deletes(groups, source), routes.modes.get(topic)
     is_other = deletes is not None and (before == NULL_DELETES) != (deletes in _NULL_DELETES)
-    if not is_other or before not in _SAID:
+    if not is_other or before not in _DELETE_TEXTS:
         return None
     return ConfigError(
-        f"the topic was read with {_SAID[before]} as deletes until now",
+        f"the topic was read with {_DELETE_TEXTS[before]} as deletes until now",
         where=topic,
         mend="Take `deletes` back, or start a new topic prefix: rows of the two have no common order.",
     )
@@ -161,7 +161,7 @@ class Routes:
         }
 
 
-def load_routes(control: Facts, path: str, bronze: str) -> Routes:
+def load_routes(control: ControlReader, path: str, bronze: str) -> Routes:
     """The routes of this bronze; none if they are about another one."""
     row = control.get(path)
     if row is None or row["bronze"] != bronze:
@@ -196,7 +196,7 @@ def progress_of_tables(
     return found
 
 
-def rebuilt(bronze: str) -> str:
+def rebuild_input(bronze: str) -> str:
     """The input under which a rebuild commits to a table; how far that one has read bronze is another number."""
     return f"{bronze}/rebuild"
 
@@ -207,7 +207,8 @@ def progress_of_history(spark: SparkSession, silver: TableFormat, history: Table
     """
     is_new = silver.version(spark, history) is None
     if is_new or (
-        silver.progress(spark, history, bronze) is None and silver.progress(spark, history, rebuilt(bronze)) is not None
+        silver.progress(spark, history, bronze) is None
+        and silver.progress(spark, history, rebuild_input(bronze)) is not None
     ):
         return BEGINNING
     return progress_of(spark, silver, history, bronze)
@@ -240,13 +241,13 @@ def lone_deletes(routes: Routes, source: SourceSpec) -> dict[str, str | None]:
     return {topic: routes.only(topic) for topic, told in routes.tables.items() if compacted.intersection(told)}
 
 
-def _marked(routes: Routes, source: SourceSpec) -> list[str]:
+def _marked_delete_topics(routes: Routes, source: SourceSpec) -> list[str]:
     """Topics of which only the records have told that a delete is one of them, and no null."""
     topics = routes.of_mode(ENVELOPE, ENVELOPE_BY_OFFSET, REWRITTEN, REWRITTEN_BY_OFFSET)
     return [t for t in topics if all(source.declaration(each).deletes is None for each in routes.tables.get(t, ()))]
 
 
-def as_routed(
+def apply_modes(
     records: DataFrame,
     routes: Routes,
     source: SourceSpec,
@@ -263,8 +264,8 @@ def as_routed(
         null_deletes(routes),
         lone_deletes(routes, source),
         sorted(enveloped),
-        _marked(routes, source),
+        _marked_delete_topics(routes, source),
         by_time,
         scattered,
     )
-    return topic_modes.read(records, modes)
+    return topic_modes.apply_modes(records, modes)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replicator.protocols import Control
-from replicator.transforms.columns.policy import Change
-from replicator.transforms.columns.written import Written, together
+from replicator.transforms.columns.encodings import Encodings, combine
+from replicator.transforms.columns.policy import ColumnChange
 
 
 @dataclass(frozen=True)
@@ -21,18 +21,18 @@ class Ledger:
     ``changes`` holds each change with the least ``_seq`` of the records that brought it; ``since`` the least ``_seq``
     at which a column has a family of types, for columns with several; ``approved`` what somebody let pass;
     ``left_out`` new columns that the table was kept from, by stored name, and does not have yet or only in part;
-    ``written`` how records write the columns that they say the types of (``transforms/columns/written.py``).
+    ``written`` how records write the columns that they say the types of (``transforms/columns/encodings.py``).
     ``bronze`` is the id of the table that all this is about.
     """
 
     bronze: str
-    changes: Mapping[Change, str] = field(default_factory=dict)
+    changes: Mapping[ColumnChange, str] = field(default_factory=dict)
     since: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    approved: frozenset[Change] = frozenset()
+    approved: frozenset[ColumnChange] = frozenset()
     left_out: frozenset[str] = frozenset()
-    written: Written = field(default_factory=dict)
+    written: Encodings = field(default_factory=dict)
 
-    def recorded(self, changes: Iterable[tuple[Change, str]]) -> Ledger:
+    def recorded(self, changes: Iterable[tuple[ColumnChange, str]]) -> Ledger:
         """With these changes, each at its ``_seq``."""
         known = dict(self.changes)
         for change, at in changes:
@@ -43,11 +43,11 @@ class Ledger:
         """With these sightings, where they are earlier."""
         return replace(self, since={p: min(at, self.since.get(p, at)) for p, at in {**self.since, **since}.items()})
 
-    def approving(self, changes: Iterable[Change]) -> Ledger:
+    def with_approved(self, changes: Iterable[ColumnChange]) -> Ledger:
         """With these changes approved."""
         return replace(self, approved=self.approved | frozenset(changes))
 
-    def leaving_out(self, columns: Iterable[str]) -> Ledger:
+    def with_left_out(self, columns: Iterable[str]) -> Ledger:
         """With columns that the table is kept from."""
         return replace(self, left_out=self.left_out | frozenset(columns))
 
@@ -55,17 +55,17 @@ class Ledger:
         """Without columns that the table has whole by now."""
         return replace(self, left_out=self.left_out - frozenset(columns))
 
-    def noting(self, told: Written) -> Ledger:
+    def noting(self, told: Encodings) -> Ledger:
         """With how further records write their columns."""
-        return replace(self, written=together(self.written, told))
+        return replace(self, written=combine(self.written, told))
 
     def value(self) -> dict[str, Any]:
         """As a control row."""
         return {
             "bronze": self.bronze,
-            "changes": [{"at": at, **_told(change)} for change, at in self.changes.items()],
+            "changes": [{"at": at, **_change_to_row(change)} for change, at in self.changes.items()],
             "since": _by_column(self.since),
-            "approved": sorted((_told(change) for change in self.approved), key=str),
+            "approved": sorted((_change_to_row(change) for change in self.approved), key=str),
             "left_out": sorted(self.left_out),
             "written": _by_column(self.written),
         }
@@ -76,9 +76,11 @@ def load(control: Control, path: str, bronze: str) -> Ledger:
     row = control.get(path)
     if row is None or row["bronze"] != bronze:
         return Ledger(bronze)
-    changes = {_change(each): str(each["at"]) for each in row["changes"]}
-    approved, left_out = frozenset(map(_change, row["approved"])), frozenset(row["left_out"])
-    return Ledger(bronze, changes, _places(row["since"]), approved, left_out, _places(row.get("written", {})))
+    changes = {_parse_change(each): str(each["at"]) for each in row["changes"]}
+    approved, left_out = frozenset(map(_parse_change, row["approved"])), frozenset(row["left_out"])
+    return Ledger(
+        bronze, changes, _parse_columns(row["since"]), approved, left_out, _parse_columns(row.get("written", {}))
+    )
 
 
 def _by_column(told: Mapping[tuple[str, str], str]) -> dict[str, dict[str, str]]:
@@ -88,13 +90,13 @@ def _by_column(told: Mapping[tuple[str, str], str]) -> dict[str, dict[str, str]]
     return found
 
 
-def _places(told: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], str]:
+def _parse_columns(told: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], str]:
     return {(column, family): each for column, found in told.items() for family, each in found.items()}
 
 
-def _told(change: Change) -> dict[str, str]:
+def _change_to_row(change: ColumnChange) -> dict[str, str]:
     return {"change": change.kind, "column": change.column, "from": change.before, "to": change.after}
 
 
-def _change(told: Mapping[str, str]) -> Change:
-    return Change(told["change"], told["column"], told["from"], told["to"])
+def _parse_change(told: Mapping[str, str]) -> ColumnChange:
+    return ColumnChange(told["change"], told["column"], told["from"], told["to"])

@@ -8,51 +8,51 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from replicator.stages import tuning
-from replicator.stages.tick import likeness
-from replicator.stages.tick.rewind import Watch
-from replicator.transforms import changes, reach, runs
+from replicator.stages.tick import template_reading
+from replicator.stages.tick.order_checks import TickContext
+from replicator.transforms import bronze_records, runs, watermarks
 
 
-def surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:
-    """The groups of the range (``changes.survey``) and the marks of its partitions (``reach.reached``), each ``keyed``:
-    whether each key of its topic is known to be in one partition.
+def run_survey(watch: TickContext, records: DataFrame) -> tuple[list[Row], list[Row]]:
+    """The groups of the range (``bronze_records.survey``) and the marks of its partitions (``watermarks.compute``),
+    each ``keyed``: whether each key of its topic is known to be in one partition.
     """
-    survey, places = changes.survey(records), reach.placed(records)
+    survey, places = bronze_records.survey(records), watermarks.order_columns(records)
     known = watch.at.reached.marks(watch.news.continued)
     if tuning.is_small(records.sparkSession):
-        groups, found = _in_one_job(survey, reach.reached(places, known))
+        groups, found = _in_one_job(survey, watermarks.compute(places, known))
         topics = set[str]()
     else:
-        groups, seen = _in_one_job(survey, runs.of(places))
-        found, topics = by_runs(places, known, seen), runs.keyed(seen)
+        groups, seen = _in_one_job(survey, runs.find_runs(places))
+        found, topics = by_runs(places, known, seen), runs.keyed_topics(seen)
     marks = [Row(**mark.asDict(), keyed=mark["topic"] in topics) for mark in found]
-    return likeness.exampled(watch.at, groups), marks
+    return template_reading.with_examples(watch.at, groups), marks
 
 
 def by_runs(places: DataFrame, known: Column, seen: Sequence[Row]) -> list[Row]:
-    """As ``reach.reached``: of the ends of the runs that were ``seen``, and of all records of topics where these leave
-    a doubt.
+    """As ``watermarks.compute``: of the ends of the runs that were ``seen``, and of all records of topics where these
+    leave a doubt.
     """
     told = runs.ends(seen)
     if told is None:
-        return reach.reached(places, known).collect()
+        return watermarks.compute(places, known).collect()
     ends, doubted = told
-    marks = reach.reached_at_ends(runs.at(places, ends), known).collect() if ends else []
+    marks = watermarks.compute_at_run_ends(runs.places_at(places, ends), known).collect() if ends else []
     doubted = doubted.union(_in_doubt(places, known, ends, marks))
     if not doubted:
         return marks
-    others = reach.reached(places.where(F.col("topic").isin(*sorted(doubted))), known).collect()
+    others = watermarks.compute(places.where(F.col("topic").isin(*sorted(doubted))), known).collect()
     return [*(mark for mark in marks if mark["topic"] not in doubted), *others]
 
 
 def _in_doubt(places: DataFrame, known: Column, ends: runs.Ends, marks: Sequence[Row]) -> set[str]:
     """The topics of whose order the ends of runs do not tell, nor what stands below them."""
-    doubted = runs.in_doubt(marks)
+    doubted = runs.doubtful_topics(marks)
     below = runs.stretches(mark for mark in marks if mark["topic"] not in doubted)
     if not below:
         return doubted
-    again = reach.reached_at_ends(runs.near(places, ends, below), known).collect()
-    return doubted | runs.in_doubt(again)
+    again = watermarks.compute_at_run_ends(runs.places_near(places, ends, below), known).collect()
+    return doubted | runs.doubtful_topics(again)
 
 
 def _in_one_job(survey: DataFrame, others: DataFrame) -> tuple[list[Row], list[Row]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from replicator.debezium.logical import Field, spark_type
+from replicator.debezium.logical_types import Field, spark_type
 from replicator.debezium.schema import Form
-from replicator.debezium.widening import common
+from replicator.debezium.widening import common_type
 from replicator.errors import SchemaRefused
-from replicator.transforms.columns.layout import columns_of, kin, normal, spelled
-from replicator.transforms.columns.policy import ADDED, UNREACHABLE, UNTYPED, VERSIONED, WIDENED, Change, Policy
+from replicator.transforms.columns.layout import fields_with_columns, normalize_type, resolve_name, type_family
+from replicator.transforms.columns.policy import ADDED, UNREACHABLE, UNTYPED, VERSIONED, WIDENED, ColumnChange, Policy
 
 DECLARE = "Declare its type, for records that carry none: in conf/sources, or beside --lake with --declare."
 _GROWS = "Say `schema_changes: evolve` for the table: its old values stay equal to the new ones."
@@ -31,8 +31,8 @@ class Draft:
     policy: Policy
     types: dict[str, dict[str, str]]
     spelling: Mapping[str, str]
-    changes: list[Change] = field(default_factory=list)
-    withheld: list[Change] = field(default_factory=list)
+    changes: list[ColumnChange] = field(default_factory=list)
+    withheld: list[ColumnChange] = field(default_factory=list)
     stored: dict[str, dict[str, str]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class Draft:
 
     def take(self, form: Form, *, is_first: bool) -> None:
         """One form; of the first one of a new table everything is as it has to be."""
-        for each in columns_of(form, self.keys):
+        for each in fields_with_columns(form, self.keys):
             change = self._change(each, is_raw=each.name in form.raw)
             if change is None:
                 continue
@@ -54,28 +54,28 @@ class Draft:
             elif change not in self.withheld:
                 self.withheld.append(change)
 
-    def _hold(self, change: Change) -> None:
-        self.types.setdefault(change.column, {})[kin(change.after)] = change.after
+    def _hold(self, change: ColumnChange) -> None:
+        self.types.setdefault(change.column, {})[type_family(change.after)] = change.after
 
-    def _change(self, each: Field, *, is_raw: bool) -> Change | None:
-        name, kind = spelled(each.name, self.spelling), kind_of(each)
+    def _change(self, each: Field, *, is_raw: bool) -> ColumnChange | None:
+        name, kind = resolve_name(each.name, self.spelling), stored_type(each)
         held = self.types.get(name)
         if held is None:
-            return Change(ADDED, name, "", kind)
-        present = held.get(kin(kind))
+            return ColumnChange(ADDED, name, "", kind)
+        present = held.get(type_family(kind))
         if present is None:
             last = list(held.values())[-1]
-            return Change(UNTYPED, name, last, "") if is_raw else Change(VERSIONED, name, last, kind)
-        if kin(kind) not in ("number", "float"):
+            return ColumnChange(UNTYPED, name, last, "") if is_raw else ColumnChange(VERSIONED, name, last, kind)
+        if type_family(kind) not in ("number", "float"):
             return None
-        wider = common(present, kind)
+        wider = common_type(present, kind)
         if wider is None:
-            return Change(UNREACHABLE, name, present, kind)
-        return None if normal(wider) == present else Change(WIDENED, name, present, normal(wider))
+            return ColumnChange(UNREACHABLE, name, present, kind)
+        return None if normalize_type(wider) == present else ColumnChange(WIDENED, name, present, normalize_type(wider))
 
-    def _refuse_key(self, change: Change) -> None:
+    def _refuse_key(self, change: ColumnChange) -> None:
         """A key may grow where its old values stay equal to the new ones (C6); those of a FLOAT in a DOUBLE do not."""
-        grows = change.kind == WIDENED and kin(change.after) == "number"
+        grows = change.kind == WIDENED and type_family(change.after) == "number"
         if (grows and self.policy.allows(change)) or (change.kind == ADDED and not self.stored):
             return
         if change.kind == UNTYPED:
@@ -84,6 +84,6 @@ class Draft:
         raise SchemaRefused(f"the key changed: {change}", where=self.table, mend=mend)
 
 
-def kind_of(each: Field) -> str:
+def stored_type(each: Field) -> str:
     """The Spark type of a field as it is at rest."""
-    return normal(spark_type(each.logical))
+    return normalize_type(spark_type(each.logical))

@@ -16,27 +16,27 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import names
-from replicator.debezium.logical import Field, spark_type
+from replicator.debezium.logical_types import Field, spark_type
 from replicator.debezium.schema import Form
-from replicator.debezium.widening import common, family
+from replicator.debezium.widening import common_type, family_of_type
 from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
-_PASSING = (
+_TRANSIENT_COLUMNS = (
     "_unavailable", "_reject", "_op", "_old", "_old_text", "_left", "_tx", "_at", "_purged", "_is_here", "_rank",
     "_was", "_place", "_newest", "_cut", "_image", "_before", "_goes_on", "_end", "_each",
     "_passes", "_apply_as_deletes", "_inner", "_outer", "_there", "_action", "_stays", "_inserted", "_verdict",
     "_record", "_told", "_came_from",
 )  # fmt: skip
-OF_A_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
+DELTA_CDF_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 """What Delta's change feed adds to a table's columns, in any case: a table with one of these has none."""
 
 _OF_HUDI = (
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
     "_hoodie_operation", "_hoodie_is_deleted",
 )  # fmt: skip
-_OF_FORMATS = (*OF_A_FEED, *_OF_HUDI)
-RESERVED = tuple(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, *_PASSING, *_OF_FORMATS))
+_OF_FORMATS = (*DELTA_CDF_COLUMNS, *_OF_HUDI)
+RESERVED = tuple(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, *_TRANSIENT_COLUMNS, *_OF_FORMATS))
 """Names of ours, at rest or on the way there, and those that Delta's change feed and Hudi add to a table's own, in any
 case: no format tells two columns apart by that. A table of Delta with one of these has no feed; one that another case
 lets in is not read again.
@@ -59,24 +59,24 @@ class Layout:
 
     @cached_property
     def _spelled(self) -> dict[str, str]:
-        return by_case(version_of(column)[0] for column in self.types)
+        return index_by_case(version_of(column)[0] for column in self.types)
 
     def named(self, column: str) -> str:
         """The stored name of a source column, as the table spells it: a source may change the case of a name, and no
         table format tells two columns apart by that (G4).
         """
-        return spelled(column, self._spelled)
+        return resolve_name(column, self._spelled)
 
     def home(self, field: Field) -> str | None:
         """The column that takes a field's values; None where none can: a column not added, or of other types."""
-        kind = normal(spark_type(field.logical))
+        kind = normalize_type(spark_type(field.logical))
         return next((column for column in self.versions(field.name) if _fits(kind, self.types[column])), None)
 
     def misfit(self, form: Form) -> str | None:
         """The first field, by its source name, whose values the table's columns cannot hold. A column that the table
         does not have at all is none: its values stay in bronze.
         """
-        fields = columns_of(form, self.keys)
+        fields = fields_with_columns(form, self.keys)
         return next((f.name for f in fields if self.versions(f.name) and self.home(f) is None), None)
 
     def versions(self, column: str) -> list[str]:
@@ -89,35 +89,35 @@ class Layout:
         return found
 
 
-def columns_of(form: Form, keys: Collection[str]) -> list[Field]:
+def fields_with_columns(form: Form, keys: Collection[str]) -> list[Field]:
     """The fields of a form that have columns: those of the row, and of the Kafka key what is a key here."""
-    own = by_case(keys)
+    own = index_by_case(keys)
     return [*form.fields, *(each for each in form.key_fields if stored_name(each.name, own).casefold() in own)]
 
 
-def free(formats: Collection[str]) -> tuple[str, ...]:
+def unreserved_names(formats: Collection[str]) -> tuple[str, ...]:
     """Names of other formats than these, the default one if there are none: columns of such a table may have them."""
-    of_delta = () if "delta" in formats or not formats else OF_A_FEED
+    of_delta = () if "delta" in formats or not formats else DELTA_CDF_COLUMNS
     return of_delta if "hudi" in formats else (*of_delta, *_OF_HUDI)
 
 
-def by_case(stored: Iterable[str]) -> dict[str, str]:
-    """Stored names, the first of each that differ by case only, for :func:`spelled`."""
+def index_by_case(stored: Iterable[str]) -> dict[str, str]:
+    """Stored names, the first of each that differ by case only, for :func:`resolve_name`."""
     found: dict[str, str] = {}
     for name in stored:
         found.setdefault(name.casefold(), name)
     return found
 
 
-def spelled(column: str, known: Mapping[str, str]) -> str:
-    """A source column's name at rest, as it is spelled among those that are known (:func:`by_case`)."""
+def resolve_name(column: str, known: Mapping[str, str]) -> str:
+    """A source column's name at rest, as it is spelled among those that are known (:func:`index_by_case`)."""
     name = stored_name(column, known)
     return known.get(name.casefold(), name)
 
 
 def stored_name(column: str, there: Container[str] = ()) -> str:
     """A source column's name at rest: encoded, and out of the way of our own columns (N-3) and of versions, but for
-    a name of another format that its table has: ``there`` are its columns in lower case (:func:`by_case`).
+    a name of another format that its table has: ``there`` are its columns in lower case (:func:`index_by_case`).
     """
     encoded = _encoded(column)
     if encoded.casefold() in _OF_FORMATS and encoded.casefold() in there:
@@ -130,7 +130,7 @@ def stored_name(column: str, there: Container[str] = ()) -> str:
 
 def stored_names(columns: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
     """:func:`stored_name` of each column of a table that has those."""
-    own = by_case(there)
+    own = index_by_case(there)
     return tuple(stored_name(column, own) for column in columns)
 
 
@@ -148,7 +148,7 @@ def version_of(column: str) -> tuple[str, int]:
     return (column, 1) if version is None else (version.group(1), int(version.group(2)))
 
 
-def described(rows: DataFrame, layout: Layout, *ours: str) -> DataFrame:
+def with_column_metadata(rows: DataFrame, layout: Layout, *ours: str) -> DataFrame:
     """Rows whose columns remember the source's spelling and their place in the key (architecture 9.1); behind them
     ``ours`` and the system columns.
     """
@@ -157,13 +157,13 @@ def described(rows: DataFrame, layout: Layout, *ours: str) -> DataFrame:
         metadata: dict[str, object] = {"name": names.decode(name)}
         if name in layout.keys:
             metadata["key"] = layout.keys.index(name)
-        return F.col(names.spark(name)).alias(name, metadata=metadata)
+        return F.col(names.quote_spark(name)).alias(name, metadata=metadata)
 
     return rows.select(*[column(name) for name in layout.types], *ours, *SYSTEM_COLUMNS)
 
 
 def key_of(schema: StructType | None) -> tuple[str, ...]:
-    """The key columns that :func:`described` has noted, in the order of the key."""
+    """The key columns that :func:`with_column_metadata` has noted, in the order of the key."""
     found = [(field.metadata["key"], field.name) for field in schema or () if "key" in field.metadata]
     return tuple(name for _, name in sorted(found))
 
@@ -175,20 +175,22 @@ def own_key(schema: StructType) -> tuple[str, ...]:
     return key_of(schema) if "_deleted" in schema.names else ()
 
 
-def normal(kind: str) -> str:
+def normalize_type(kind: str) -> str:
     """A Spark type as ``DataFrame.dtypes`` spells it."""
     return kind.lower().replace(": ", ":").replace(", ", ",")
 
 
-def kin(kind: str) -> str:
+def type_family(kind: str) -> str:
     """The family of a type, however its fields are quoted: columns of one family can hold each other's values, once
     they are wide enough.
     """
-    return family(kind.replace("`", ""))
+    return family_of_type(kind.replace("`", ""))
 
 
 def _fits(kind: str, held: str) -> bool:
-    if kin(kind) != kin(held):
+    if type_family(kind) != type_family(held):
         return False
-    wider = common(held, kind)
-    return kin(kind) not in ("number", "float") or (wider is not None and normal(wider) == normal(held))
+    wider = common_type(held, kind)
+    return type_family(kind) not in ("number", "float") or (
+        wider is not None and normalize_type(wider) == normalize_type(held)
+    )

@@ -12,7 +12,7 @@ UNTYPED, UNREACHABLE = "untyped", "unreachable"
 
 
 @dataclass(frozen=True)
-class Change:
+class ColumnChange:
     """What happens to one source column: from one type to another.
 
     ``kind`` is ``added`` (``before`` is empty), ``widened``, ``versioned`` (a column of its own for the new type),
@@ -56,9 +56,9 @@ class Policy:
     """
 
     name: str = "evolve"
-    approved: frozenset[Change] = frozenset()
+    approved: frozenset[ColumnChange] = frozenset()
 
-    def allows(self, change: Change) -> bool:
+    def allows(self, change: ColumnChange) -> bool:
         """Whether the table follows this change."""
         by_itself = {"evolve": (ADDED, WIDENED, VERSIONED), "fail": (ADDED, WIDENED), "freeze": ()}
         return change.can_be_approved and (change.kind in by_itself[self.name] or change in self.approved)
@@ -69,4 +69,4 @@ class Policy:
         return frozenset(column for column in columns if self.name != "freeze" or column in approved)
 
 
-FOLLOW = Policy()
+DEFAULT_POLICY = Policy()

@@ -12,29 +12,29 @@ from replicator.spec import Evolution
 from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
-OURS = (*history.COLUMNS, *SYSTEM_COLUMNS)
+TRAILING_COLUMNS = (*history.COLUMNS, *SYSTEM_COLUMNS)
 """What stands behind the source's columns, in this order, where a table has it."""
 
 
-def reshaped(rows: DataFrame, evolution: Evolution) -> DataFrame:
+def apply_evolution(rows: DataFrame, evolution: Evolution) -> DataFrame:
     """Rows of a silver or history table, one for one, with the columns of the evolution behind its own.
 
     What was moved, added or widened before is left alone: reshaping twice gives the same.
     """
     stored = dict(rows.dtypes)
     moves = {to: column for column, to, kind in evolution.moved if stored.get(to) != kind}
-    own = [column for column in rows.columns if column not in OURS]
+    own = [column for column in rows.columns if column not in TRAILING_COLUMNS]
     wanted = dict(evolution.added) | dict(evolution.widened) | {to: kind for _, to, kind in evolution.moved}
     columns = [*own, *(column for column in wanted if column not in own)]
     metadata = {field.name: field.metadata for field in rows.schema}
 
     def value(column: str) -> Column:
         source = moves.get(column, None if column in moves.values() else column)
-        taken = F.lit(None) if source not in stored else F.col(names.spark(source))
+        taken = F.lit(None) if source not in stored else F.col(names.quote_spark(source))
         typed = taken.cast(wanted[column]) if column in wanted else taken
         return typed.alias(column, metadata=metadata.get(column) or {"name": names.decode(column)})
 
-    ours = [_renamed(moves).alias(c) if c == "_column_seq" else F.col(c) for c in OURS if c in stored]
+    ours = [_renamed(moves).alias(c) if c == "_column_seq" else F.col(c) for c in TRAILING_COLUMNS if c in stored]
     return rows.select(*map(value, columns), *ours)
 
 

@@ -27,7 +27,7 @@ Query = Callable[[Mapping[str, DataFrame]], DataFrame]
 
 
 @dataclass(frozen=True)
-class Use:
+class InputUse:
     """One use of an input by a model: its present ``rows``, one per key (of a history all states of it); the columns
     ``keys`` of its key; the model's columns ``lineage`` that hold them, in the same order; and the distinct keys that
     ``changed``, inserted, updated and deleted alike, in columns named as ``keys`` (None: none did). ``lie`` tells where
@@ -41,28 +41,28 @@ class Use:
     lie: Spans = field(default_factory=dict)
 
 
-def touched(query: Query, stored: DataFrame, uses: Mapping[str, Use], key: Sequence[str]) -> DataFrame:
+def affected_rows(query: Query, stored: DataFrame, uses: Mapping[str, InputUse], key: Sequence[str]) -> DataFrame:
     """Steps 1 to 3: rows that the model has (``stored``) or will have in which a changed row of some input takes part.
 
     Columns: the model's key and all lineage columns. A row is there once per side and input that touches it.
     """
-    columns = [names.spark(column) for column in line(uses, key)]
+    columns = [names.quote_spark(column) for column in lineage_columns(uses, key)]
     sides = [_old_side(stored.select(*columns), uses).select(*columns)]
     whole = {name: use.rows for name, use in uses.items()}
     for name, use in uses.items():
         if use.changed is not None:
-            near = use.rows.where(spans.within(use.rows, use.keys, use.lie, use.keys))
-            part = within(near, use.keys, use.changed, use.keys)
+            near = use.rows.where(spans.may_match(use.rows, use.keys, use.lie, use.keys))
+            part = semi_join(near, use.keys, use.changed, use.keys)
             rows = query({**whole, name: part}).select(*columns)
             # a left join against a part of an input invents rows without a match: those are not in this lineage
-            sides.append(within(rows, use.lineage, use.changed, use.keys))
+            sides.append(semi_join(rows, use.lineage, use.changed, use.keys))
     return reduce(DataFrame.unionByName, sides)
 
 
-def by_key(uses: Mapping[str, Use], key: Sequence[str]) -> tuple[DataFrame, Spans] | None:
-    """What :func:`touched` finds, and nobody has to look for, where all that changed is one input, used once, that has
-    the model's own key: the changed keys, also those without a row, and no other lineage; and where those are. None for
-    all else.
+def affected_by_key(uses: Mapping[str, InputUse], key: Sequence[str]) -> tuple[DataFrame, Spans] | None:
+    """What :func:`affected_rows` finds, and nobody has to look for, where all that changed is one input, used once,
+    that has the model's own key: the changed keys, also those without a row, and no other lineage; and where those are.
+    None for all else.
     """
     moved = [(use, use.changed) for use in uses.values() if use.changed is not None]
     if len(moved) != 1:
@@ -72,17 +72,17 @@ def by_key(uses: Mapping[str, Use], key: Sequence[str]) -> tuple[DataFrame, Span
         return None
     named = dict(zip(use.lineage, use.keys, strict=True))
     lie = {column: use.lie[name] for column, name in named.items() if name in use.lie}
-    return changed.select(*[F.col(names.spark(named[column])).alias(column) for column in key]), lie
+    return changed.select(*[F.col(names.quote_spark(named[column])).alias(column) for column in key]), lie
 
 
-def line(uses: Mapping[str, Use], key: Sequence[str]) -> list[str]:
+def lineage_columns(uses: Mapping[str, InputUse], key: Sequence[str]) -> list[str]:
     """The model's key, and behind it the lineage columns that are not in it."""
     return list(dict.fromkeys([*key, *(column for use in uses.values() for column in use.lineage)]))
 
 
-def fresh(
+def recompute(
     query: Query,
-    uses: Mapping[str, Use],
+    uses: Mapping[str, InputUse],
     lines: DataFrame,
     keys: DataFrame,
     key: Sequence[str],
@@ -96,27 +96,27 @@ def fresh(
     A row whose references, the ``firm`` columns of its lineage, are those of none of the lines is none: its filter
     dropped it, and let it pass where a part of an input had no match for it. Each row of the model has a line with its
     references, as it is now or as the table has it; what it found by them it may have lost.
-    ``lines`` are rows of :func:`touched`, and those of the table under the same keys: a row there that nothing touched
-    and that has a key of a touched one is computed as well, so that the two meet here and not unseen in the table.
-    Of :func:`by_key` they have the key alone: what they lead to in other inputs nobody has looked for, and those are
-    taken whole. ``near``: the keys are few enough to be sent to every task. ``lie`` tells where the values of lines
-    are.
+    ``lines`` are rows of :func:`affected_rows`, and those of the table under the same keys: a row there that nothing
+    touched and that has a key of a touched one is computed as well, so that the two meet here and not unseen in the
+    table. Of :func:`affected_by_key` they have the key alone: what they lead to in other inputs nobody has looked for,
+    and those are taken whole. ``near``: the keys are few enough to be sent to every task. ``lie`` tells where the
+    values of lines are.
     """
     parts = {}
     for name, use in uses.items():
         if not set(use.lineage).issubset(lines.columns):
             parts[name] = use.rows
             continue
-        used = lines.select(*map(names.spark, use.lineage))
-        rows = use.rows.where(spans.within(use.rows, use.keys, lie, use.lineage))
-        parts[name] = within(rows, use.keys, F.broadcast(used) if near else used, use.lineage)
+        used = lines.select(*map(names.quote_spark, use.lineage))
+        rows = use.rows.where(spans.may_match(use.rows, use.keys, lie, use.lineage))
+        parts[name] = semi_join(rows, use.keys, F.broadcast(used) if near else used, use.lineage)
     columns = list(dict.fromkeys([*key, *firm]))
     if len(columns) == len(key):
-        return within(query(parts), key, F.broadcast(keys) if near else keys, key)
-    return within(query(parts), columns, F.broadcast(lines) if near else lines, columns, or_null=True)
+        return semi_join(query(parts), key, F.broadcast(keys) if near else keys, key)
+    return semi_join(query(parts), columns, F.broadcast(lines) if near else lines, columns, or_null=True)
 
 
-def within(
+def semi_join(
     rows: DataFrame, columns: Sequence[str], keys: DataFrame, key: Sequence[str], *, or_null: bool = False
 ) -> DataFrame:
     """The rows whose ``columns`` are among ``keys``, which has them in the columns ``key``; NULL is in no key, or
@@ -125,7 +125,7 @@ def within(
     return rows.join(_named(keys, key), _same(columns, or_null=or_null), how="left_semi")
 
 
-def _old_side(stored: DataFrame, uses: Mapping[str, Use]) -> DataFrame:
+def _old_side(stored: DataFrame, uses: Mapping[str, InputUse]) -> DataFrame:
     """Rows of the table of which some lineage changed; the table is read once."""
     found, hit, near = stored, F.lit(False), F.lit(False)
     for number, use in enumerate(uses.values()):
@@ -134,13 +134,13 @@ def _old_side(stored: DataFrame, uses: Mapping[str, Use]) -> DataFrame:
             keys = _named(use.changed, use.keys).withColumn(mark, F.lit(True))
             found = found.join(keys, _same(use.lineage), how="left").drop(*_marks(use.keys))
             hit = hit | F.col(mark).isNotNull()
-            near = near | spans.within(stored, use.lineage, use.lie, use.keys)
+            near = near | spans.may_match(stored, use.lineage, use.lie, use.keys)
     return found.where(hit & near)
 
 
 def _named(keys: DataFrame, key: Sequence[str]) -> DataFrame:
     """Keys under names that no column of a model or an input has."""
-    return keys.select(*[F.col(names.spark(c)).alias(mark) for c, mark in zip(key, _marks(key), strict=True)])
+    return keys.select(*[F.col(names.quote_spark(c)).alias(mark) for c, mark in zip(key, _marks(key), strict=True)])
 
 
 def _marks(key: Sequence[str]) -> list[str]:
@@ -148,6 +148,8 @@ def _marks(key: Sequence[str]) -> list[str]:
 
 
 def _same(columns: Sequence[str], *, or_null: bool = False) -> Column:
-    pairs = [(F.col(names.spark(column)), F.col(mark)) for column, mark in zip(columns, _marks(columns), strict=True)]
+    pairs = [
+        (F.col(names.quote_spark(column)), F.col(mark)) for column, mark in zip(columns, _marks(columns), strict=True)
+    ]
     equal = [one.eqNullSafe(other) if or_null else one == other for one, other in pairs]
     return reduce(and_, equal, F.lit(True))

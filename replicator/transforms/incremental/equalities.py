@@ -13,22 +13,24 @@ from typing import Any
 
 from replicator.debezium.widening import widen
 from replicator.jvm import gateway
-from replicator.transforms.columns.layout import normal
-from replicator.transforms.incremental import plans
+from replicator.transforms.columns.layout import normalize_type
+from replicator.transforms.incremental import logical_plans
 
 _EQUATIONS = frozenset({"EqualTo", "EqualNullSafe"})
 _ALWAYS = frozenset({"Inner", "Cross"})
 
 
 class Equalities:
-    """What equals what in a plan; expressions are told apart by texts. ``origins``: as ``plans.origins`` has them."""
+    """What equals what in a plan; expressions are told apart by texts. ``origins``: as ``logical_plans.origins`` has
+    them.
+    """
 
     def __init__(self, plan: Any, origins: Mapping[int, list[Any]]) -> None:
         self._plan = plan
         self._made = dict(origins)
-        for node in plans.nodes(plan):
+        for node in logical_plans.nodes(plan):
             if str(node.nodeName()) == "Generate":  # its columns are parts of what it is made of
-                self._made |= {plans.number(each): [] for each in gateway.each(node.generatorOutput())}
+                self._made |= {logical_plans.attribute_id(each): [] for each in gateway.iterate(node.generatorOutput())}
         self._leads: dict[str, set[str]] = {}
         for one, other in self._steps():
             self._leads.setdefault(one, set()).add(other)
@@ -45,18 +47,18 @@ class Equalities:
         return not reached.isdisjoint(self._readings(selected))
 
     def _columns(self, read: int) -> Iterator[Any]:
-        for node in plans.nodes(self._plan):
+        for node in logical_plans.nodes(self._plan):
             if str(node.nodeName()) == "LogicalRDD" and int(node.rdd().id()) == read:
-                yield from gateway.each(node.output())
+                yield from gateway.iterate(node.output())
 
     def _readings(self, expression: Any) -> Iterator[str]:
         """An expression and, where it has another value in place of NULL, what it is else."""
         while True:
             expression = self._root(expression)
             yield self._text(expression)
-            if plans.kind(expression) != "Coalesce":
+            if logical_plans.kind(expression) != "Coalesce":
                 return
-            expression = next(iter(gateway.each(expression.children())))
+            expression = next(iter(gateway.iterate(expression.children())))
 
     def _text(self, expression: Any) -> str:
         return str(self._root(expression).canonicalized().toString())
@@ -64,11 +66,13 @@ class Equalities:
     def _root(self, expression: Any) -> Any:
         """What it was handed on from."""
         while True:
-            if plans.kind(expression) == "Alias" or _widens(expression):
+            if logical_plans.kind(expression) == "Alias" or _widens(expression):
                 expression = expression.child()
                 continue
             made = (
-                self._made.get(plans.number(expression), []) if plans.kind(expression) == "AttributeReference" else []
+                self._made.get(logical_plans.attribute_id(expression), [])
+                if logical_plans.kind(expression) == "AttributeReference"
+                else []
             )
             if len(made) != 1:
                 return expression
@@ -76,12 +80,12 @@ class Equalities:
 
     def _steps(self) -> Iterator[tuple[str, str]]:
         """From what to what an equation leads."""
-        for node in plans.nodes(self._plan):
+        for node in logical_plans.nodes(self._plan):
             name = str(node.nodeName())
             if name == "Filter":
                 yield from (step for pair in _equations(node.condition()) for step in self._both(*pair))
             elif name == "Join" and bool(node.condition().isDefined()):
-                found = {plans.number(each) for each in gateway.each(node.right().output())}
+                found = {logical_plans.attribute_id(each) for each in gateway.iterate(node.right().output())}
                 is_always = str(node.joinType().toString()) in _ALWAYS
                 for one, other in _equations(node.condition().get()):
                     if is_always:
@@ -98,22 +102,22 @@ class Equalities:
 
 def _widens(expression: Any) -> bool:
     """Whether it gives a value another type that holds all of the former one."""
-    if plans.kind(expression) != "Cast":
+    if logical_plans.kind(expression) != "Cast":
         return False
     before, after = (str(each.dataType().catalogString()) for each in (expression.child(), expression))
     wide = widen(before, after)
-    return wide is not None and normal(wide) == normal(after)
+    return wide is not None and normalize_type(wide) == normalize_type(after)
 
 
 def _equations(condition: Any) -> Iterator[tuple[Any, Any]]:
-    kind = plans.kind(condition)
+    kind = logical_plans.kind(condition)
     if kind == "And":
-        for each in gateway.each(condition.children()):
+        for each in gateway.iterate(condition.children()):
             yield from _equations(each)
     elif kind in _EQUATIONS:
-        one, other = gateway.each(condition.children())
+        one, other = gateway.iterate(condition.children())
         yield one, other
 
 
 def _numbers(expression: Any) -> set[int]:
-    return {plans.number(each) for each in gateway.each(expression.references())}
+    return {logical_plans.attribute_id(each) for each in gateway.iterate(expression.references())}

@@ -13,7 +13,7 @@ from replicator import names
 from replicator.debezium import position
 from replicator.transforms.columns.layout import Layout
 from replicator.transforms.keys import key_changes
-from replicator.transforms.keys.row_keys import FROM
+from replicator.transforms.keys.row_keys import CAME_FROM
 
 
 def departures(changes: DataFrame, layout: Layout) -> DataFrame:
@@ -21,11 +21,11 @@ def departures(changes: DataFrame, layout: Layout) -> DataFrame:
     keys that they left.
     """
     kinds = dict(changes.dtypes)
-    moved = changes.where(F.col("_reject").isNull() & F.col(FROM).isNotNull())
+    moved = changes.where(F.col("_reject").isNull() & F.col(CAME_FROM).isNotNull())
     nothing = [F.lit(None).cast(kinds[name]).alias(name) for name in ("_unavailable", "_reject")]
     return moved.select(
         *[
-            (F.col(FROM).getField(column) if column in layout.keys else F.lit(None).cast(kind)).alias(column)
+            (F.col(CAME_FROM).getField(column) if column in layout.keys else F.lit(None).cast(kind)).alias(column)
             for column, kind in layout.types.items()
         ],
         "_seq",
@@ -36,7 +36,7 @@ def departures(changes: DataFrame, layout: Layout) -> DataFrame:
     )
 
 
-def leaving(
+def unoccupied_departures(
     deletes: DataFrame, images: DataFrame, changes: DataFrame, held: DataFrame | None, keys: Sequence[str]
 ) -> DataFrame:
     """Of departures those that leave nobody under their key. Where a source compares keys at the end of a transaction,
@@ -48,17 +48,17 @@ def leaving(
     ``verify``, and a row that is lost is lost.
     """
     columns = key_changes.registers(images, keys)
-    came = ~F.col("_deleted") & F.col(FROM).isNotNull()
+    came = ~F.col("_deleted") & F.col(CAME_FROM).isNotNull()
     was = images.select("_at", key_changes.image(columns).alias("_was"))
     left = deletes.join(was, "_at", how="left")
-    events = _events(changes.where(F.col("_reject").isNull()), came, key_changes.image_told(columns), keys)
+    events = _events(changes.where(F.col("_reject").isNull()), came, key_changes.change_image(columns), keys)
     events = events.unionByName(_events(left, F.lit(False), F.col("_was"), keys))
     if held is not None:
-        events = events.unionByName(_events(held, F.lit(False), key_changes.image_held(columns), keys))
+        events = events.unionByName(_events(held, F.lit(False), key_changes.stored_image(columns), keys))
     judged = left.join(_before(left, events, keys), "_at", how="left")
     is_alone = F.coalesce(F.col("_there"), F.lit(0)) <= 1
     is_last = F.col("_newest").isNull() | (F.col("_newest") == F.col("_was"))
-    return judged.where(is_alone & F.coalesce(is_last, F.lit(False))).select(*map(names.spark, deletes.columns))
+    return judged.where(is_alone & F.coalesce(is_last, F.lit(False))).select(*map(names.quote_spark, deletes.columns))
 
 
 def _events(rows: DataFrame, came: Column, image: Column, keys: Sequence[str]) -> DataFrame:
@@ -66,7 +66,7 @@ def _events(rows: DataFrame, came: Column, image: Column, keys: Sequence[str]) -
     '' where it is not known.
     """
     return rows.select(
-        key_changes.as_one(keys),
+        key_changes.key_struct(keys),
         F.col("_seq").alias("_then"),
         (~F.col("_deleted")).alias("_is_there"),
         came.alias("_came"),
@@ -80,10 +80,12 @@ def _before(deletes: DataFrame, events: DataFrame, keys: Sequence[str]) -> DataF
     other changes may have, too, and of one image. Only offsets tell no transactions.
     """
     own, then, is_there = F.col("_seq"), F.col("_then"), F.col("_is_there")
-    place = F.struct(position.place(then), "_image")
+    place = F.struct(position.without_offset(then), "_image")
     was = F.coalesce("_was", F.lit("")).alias("_was")
-    of_key = deletes.select(key_changes.as_one(keys), "_seq", "_at", was).join(events, "_key")
-    is_copy = (position.place(then) == position.place(own)) & ~is_there & (F.col("_image") == F.col("_was"))
+    of_key = deletes.select(key_changes.key_struct(keys), "_seq", "_at", was).join(events, "_key")
+    is_copy = (
+        (position.without_offset(then) == position.without_offset(own)) & ~is_there & (F.col("_image") == F.col("_was"))
+    )
     earlier = of_key.where(~position.is_by_offset(own) & (then < own) & ~is_copy)
     is_same = position.major(then) == position.major(own)
     return (

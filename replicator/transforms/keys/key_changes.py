@@ -19,10 +19,10 @@ from replicator import names
 from replicator.debezium import position
 from replicator.jvm import expressions
 from replicator.transforms import decode, fold, merge, truncate
-from replicator.transforms.derived.steps import PASSES
-from replicator.transforms.keys import occupants
-from replicator.transforms.keys.moved_keys import MOVE_COLUMNS
-from replicator.transforms.shown import JSON
+from replicator.transforms.keys import key_swaps
+from replicator.transforms.keys.key_headers import MOVE_COLUMNS
+from replicator.transforms.table_transform.steps import PASSES
+from replicator.transforms.user_view import JSON_OPTIONS
 
 
 def registers(changes: DataFrame, keys: Sequence[str]) -> list[str]:
@@ -31,27 +31,27 @@ def registers(changes: DataFrame, keys: Sequence[str]) -> list[str]:
     return [column for column in changes.columns if column not in keys and column not in ours]
 
 
-def as_one(keys: Sequence[str]) -> Column:
+def key_struct(keys: Sequence[str]) -> Column:
     """``_key STRUCT`` of a key's columns: beside it columns of ours may have any names."""
-    return F.struct(*map(names.spark, keys)).alias("_key")
+    return F.struct(*map(names.quote_spark, keys)).alias("_key")
 
 
 def image(columns: Sequence[str]) -> Column:
     """The values of a row as a text that is the same for equal rows."""
-    return F.to_json(F.struct(*map(names.spark, columns)), JSON) if columns else F.lit("{}")
+    return F.to_json(F.struct(*map(names.quote_spark, columns)), JSON_OPTIONS) if columns else F.lit("{}")
 
 
-def image_told(columns: Sequence[str]) -> Column:
+def change_image(columns: Sequence[str]) -> Column:
     """:func:`image` of what a change says that a row is; NULL where it does not know every column."""
-    return F.when(F.size(decode.unsent()) == 0, image(columns))
+    return F.when(F.size(decode.unavailable_columns()) == 0, image(columns))
 
 
-def image_held(columns: Sequence[str]) -> Column:
+def stored_image(columns: Sequence[str]) -> Column:
     """:func:`image` of a row of silver; NULL where some column is not known, or from another place than the row."""
     return F.when(F.col("_column_seq").isNull(), image(columns))
 
 
-def orphans(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+def incomplete_arrivals(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Arrivals that lack values: ``_link`` (which arrival), ``_q`` (its ``_seq``), ``_from`` (where its record lies),
     ``_old`` and ``_old_text``.
     """
@@ -62,18 +62,18 @@ def orphans(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 def departures(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Where rows left a key: the key, ``_seq`` and ``_at``, whatever becomes of the delete."""
-    return changes.where("_left").select(*map(names.spark, keys), "_seq", "_at")
+    return changes.where("_left").select(*map(names.quote_spark, keys), "_seq", "_at")
 
 
-def concerned(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+def affected_keys(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The keys that rows which moved came from, came to and left; a key may occur again."""
     moved = changes.where(F.col("_left") | F.col("_old").isNotNull())
-    both = moved.select(F.explode(F.array(as_one(keys), "_old")).alias("_key"))
+    both = moved.select(F.explode(F.array(key_struct(keys), "_old")).alias("_key"))
     return both.where(F.col("_key").isNotNull()).select("_key.*")
 
 
 @dataclass(frozen=True)
-class Known:
+class KeyHistory:
     """What tells what a row held under its old key: ``changes``, those of them or others that :func:`departures` has
     ``left``, and silver (``stored``), if it is asked. ``truncates`` (``_seq``) took away what came before each.
     """
@@ -84,17 +84,17 @@ class Known:
     stored: DataFrame | None = None
 
 
-def inherited(changes: DataFrame, known: Known, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
-    """What :func:`orphans` held under their old keys, one row for each of which some of these columns is known:
-    ``_there`` (which arrival), and ``_was STRUCT<values, known>`` of the columns and the names of those whose value is
-    known: the newest register below the arrival, but for the departure that belongs to it (M7), and above the last
-    truncate below it (T2).
+def inherited_values(changes: DataFrame, known: KeyHistory, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """What :func:`incomplete_arrivals` held under their old keys, one row for each of which some of these columns is
+    known: ``_there`` (which arrival), and ``_was STRUCT<values, known>`` of the columns and the names of those whose
+    value is known: the newest register below the arrival, but for the departure that belongs to it (M7), and above the
+    last truncate below it (T2).
 
     Only of rows that are known to the end under their old key: their departure was seen. Partitions may be read at
     different speeds, and what the row became in one that lags behind is still to come (C3).
     """
     place = [F.when(F.col("_counts"), F.col(f"_p{i}")) for i, _ in enumerate(columns)]
-    of_links = _under_old_keys(orphans(changes, keys), known, keys, columns).groupBy("_link")
+    of_links = _under_old_keys(incomplete_arrivals(changes, keys), known, keys, columns).groupBy("_link")
     newest = of_links.agg(
         F.max("_seen").alias("_seen"),
         *[F.max_by(f"_v{i}", at).alias(f"_v{i}") for i, at in enumerate(place)],
@@ -107,27 +107,27 @@ def inherited(changes: DataFrame, known: Known, keys: Sequence[str], columns: Co
     return found.where(F.size("_was.known") > 0)
 
 
-def adopt(changes: DataFrame, values: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+def fill_inherited(changes: DataFrame, values: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
     """Changes whose missing values in these columns were found enter with them, as known at the arrival's own place."""
     joined = changes.join(values, _link(keys) == F.col("_there"), how="left")
     known = F.col("_was.known")
 
     def value(column: str) -> Column:
         missing = F.array_contains("_unavailable", column) & F.array_contains(known, column)
-        own = F.col(names.spark(column))
+        own = F.col(names.quote_spark(column))
         return F.when(missing, F.col("_was.values").getField(column)).otherwise(own).alias(column)
 
     left = F.when(known.isNull(), F.col("_unavailable")).otherwise(F.array_except(F.col("_unavailable"), known))
     filled = {column: value(column) for column in columns} | {"_unavailable": left.alias("_unavailable")}
-    return joined.select(*[filled.get(column, F.col(names.spark(column))) for column in changes.columns])
+    return joined.select(*[filled.get(column, F.col(names.quote_spark(column))) for column in changes.columns])
 
 
-def contested(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+def contested_keys(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Keys that some transaction gave a row and then took one from, with a change of keys on either side (C5)."""
     is_move = F.col("_left") | F.col("_old").isNotNull()
     of_transaction = (
         changes.where(F.col("_tx").isNotNull())
-        .groupBy(as_one(keys), "_tx")
+        .groupBy(key_struct(keys), "_tx")
         .agg(
             F.min(F.when(F.col("_inserted"), F.col("_seq"))).alias("_came"),
             F.max(F.when(F.col("_deleted"), F.col("_seq"))).alias("_went"),
@@ -137,45 +137,45 @@ def contested(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     return of_transaction.where("_came < _went AND _moved").select("_key.*").distinct()
 
 
-def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: Sequence[str]) -> DataFrame:
+def suppressed_deletes(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: Sequence[str]) -> DataFrame:
     """Which deletes of contested keys are not to be applied: the keys, ``_seq`` and ``_action`` (see `occupants`).
 
-    ``changes`` is all that is known of these keys, ``images`` their deletes decoded with ``decode.befores``, ``held``
-    the rows of silver that were there before.
+    ``changes`` is all that is known of these keys, ``images`` their deletes decoded with ``decode.decode_before``,
+    ``held`` the rows of silver that were there before.
     """
     columns = registers(images, keys)
-    at = [*map(names.spark, keys), "_seq"]
+    at = [*map(names.quote_spark, keys), "_seq"]
     was = F.struct(image(columns).alias("image"), _is_whole(columns).alias("whole")).alias("_was")
-    kind = F.when(F.col("_deleted"), occupants.DELETE).when(F.col("_inserted"), occupants.INSERT)
+    kind = F.when(F.col("_deleted"), key_swaps.DELETE).when(F.col("_inserted"), key_swaps.INSERT)
     event = F.struct(
         "_seq",
-        F.when(~position.is_by_offset(F.col("_seq")), position.place(F.col("_seq"))).alias("place"),
+        F.when(~position.is_by_offset(F.col("_seq")), position.without_offset(F.col("_seq"))).alias("place"),
         "_tx",
-        F.coalesce(kind, F.lit(occupants.WRITE)).alias("kind"),
-        F.when(F.col("_deleted"), F.col("_was.image")).otherwise(image_told(columns)).alias("image"),
+        F.coalesce(kind, F.lit(key_swaps.WRITE)).alias("kind"),
+        F.when(F.col("_deleted"), F.col("_was.image")).otherwise(change_image(columns)).alias("image"),
         F.coalesce("_was.whole", F.lit(False)).alias("whole"),
-        position.own(F.col("_seq"), F.col("_tx")).alias("own"),
+        position.transaction_lsn(F.col("_seq"), F.col("_tx")).alias("own"),
     )
-    events = changes.join(images.select(*at, was), [*keys, "_seq"], how="left").groupBy(as_one(keys))
+    events = changes.join(images.select(*at, was), [*keys, "_seq"], how="left").groupBy(key_struct(keys))
     by_key = events.agg(F.collect_list(event).alias("_events"))
     rows = F.lit(None).cast("array<string>")
     if held is not None:
-        before = held.select(as_one(keys), F.array(image_held(columns)).alias("_held"))
+        before = held.select(key_struct(keys), F.array(stored_image(columns)).alias("_held"))
         by_key, rows = by_key.join(before, "_key", how="left"), F.col("_held")
     found = F.explode(_verdicts(F.col("_events"), rows))
     return by_key.select("_key.*", found.alias("_seq", "_action"))
 
 
-def plain(changes: DataFrame) -> DataFrame:
+def drop_move_columns(changes: DataFrame) -> DataFrame:
     """Changes that know nothing of moves; where each record lies stays."""
     return changes.drop(*[column for column in MOVE_COLUMNS if column != "_at"])
 
 
 def _link(keys: Sequence[str]) -> Column:
-    return F.concat(F.to_json(F.struct(*map(names.spark, keys)), JSON), F.lit("@"), F.col("_seq"))
+    return F.concat(F.to_json(F.struct(*map(names.quote_spark, keys)), JSON_OPTIONS), F.lit("@"), F.col("_seq"))
 
 
-def _under_old_keys(links: DataFrame, known: Known, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+def _under_old_keys(links: DataFrame, known: KeyHistory, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
     """All that is known of the old key of each link: registers (see `_of_changes`), whether they count for it, and
     whether this shows that its row was ``_seen`` to leave. Offsets alone order one partition only (Q8): what is known
     of a key whose row left in another one than it came to tells nothing.
@@ -188,7 +188,7 @@ def _under_old_keys(links: DataFrame, known: Known, keys: Sequence[str], columns
     is_old = reduce(and_, [F.col("_old").getField(key) == F.col(f"_k{i}") for i, key in enumerate(keys)])
     is_left, is_there = (F.coalesce(each, F.lit(False)) for each in (F.col("_left"), ~F.col("_left")))
     was, q = F.col("_was"), F.col("_q")
-    by_offset, is_copy = position.is_by_offset(q), position.is_copy(was, q)
+    by_offset, is_copy = position.is_by_offset(q), position.is_duplicate(was, q)
     here = [F.col(f"_at.{part}") == F.col(f"_from.{part}") for part in ("topic", "partition")]
     last = F.max(F.when(is_there & (was < q), was)).over(Window.partitionBy("_link"))
     own = is_left & (is_copy | (by_offset & (was > F.coalesce(last, F.lit("")))))  # its tombstone may be a delete, too
@@ -203,22 +203,22 @@ def _since_cut(columns: int) -> dict[str, Column]:
     """Places ``_p``: a row of silver may be newer than a truncate, and some of its values older."""
 
     def since(place: Column) -> Column:
-        return F.when(F.col("_is_held"), truncate.place_cleared(place, F.col("_cut"))).otherwise(place)
+        return F.when(F.col("_is_held"), truncate.clear_position(place, F.col("_cut"))).otherwise(place)
 
     return {f"_p{i}": since(F.col(f"_p{i}")) for i in range(columns)}
 
 
 def _keyed(rows: DataFrame, keys: Sequence[str], *more: Column) -> DataFrame:
     """The key of each row and its ``_seq``, by names that no column has, and more."""
-    own = [F.col(names.spark(key)).alias(f"_k{i}") for i, key in enumerate(keys)]
+    own = [F.col(names.quote_spark(key)).alias(f"_k{i}") for i, key in enumerate(keys)]
     return rows.select(*own, F.col("_seq").alias("_was"), *more)
 
 
 def _of_changes(changes: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
     """What good changes say of these columns: values ``_v`` and their places ``_p``."""
     good = changes.where(F.col("_reject").isNull() & ~F.col("_stays"))
-    values = [fold.cleared(column, keys).alias(f"_v{i}") for i, column in enumerate(columns)]
-    places = [fold.place(column).alias(f"_p{i}") for i, column in enumerate(columns)]
+    values = [fold.value_unless_deleted(column, keys).alias(f"_v{i}") for i, column in enumerate(columns)]
+    places = [fold.register_position(column).alias(f"_p{i}") for i, column in enumerate(columns)]
     return _keyed(good, keys, F.col("_left"), *values, *places)
 
 
@@ -226,7 +226,7 @@ def _of_silver(stored: DataFrame, as_in: StructType, keys: Sequence[str], column
     """The same of silver, which may not have all of them yet."""
     default = merge.default_position(F.col("_seq"), F.col("_deleted"))
     values = [
-        (F.col(names.spark(c)) if c in stored.columns else F.lit(None).cast(as_in[c].dataType)).alias(f"_v{i}")
+        (F.col(names.quote_spark(c)) if c in stored.columns else F.lit(None).cast(as_in[c].dataType)).alias(f"_v{i}")
         for i, c in enumerate(columns)
     ]
     places = [F.coalesce(F.col("_column_seq")[F.lit(c)], default).alias(f"_p{i}") for i, c in enumerate(columns)]
@@ -237,12 +237,12 @@ def _of_silver(stored: DataFrame, as_in: StructType, keys: Sequence[str], column
 @F.udf(returnType=MapType(StringType(), StringType()), useArrow=False)
 def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[str, str]:
     # a fold with a list as its state, over the few events of a contested key: Spark's own aggregate was tried first
-    return occupants.verdicts([occupants.Event(*event) for event in events], held or ())
+    return key_swaps.verdicts([key_swaps.Event(*event) for event in events], held or ())
 
 
 def _is_whole(columns: Sequence[str]) -> Column:
     """Whether a former row is certainly not PostgreSQL's filler."""
-    known = [~_is_filler(F.col(names.spark(column))) for column in columns]
+    known = [~_is_filler(F.col(names.quote_spark(column))) for column in columns]
     return F.coalesce(expressions.any_of(known), F.lit(False))
 
 

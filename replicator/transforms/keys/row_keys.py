@@ -16,14 +16,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from replicator.debezium import types
-from replicator.debezium.logical import Field
+from replicator.debezium.logical_types import Field
 from replicator.debezium.schema import Form
 from replicator.jvm import expressions
 from replicator.transforms import cells
 from replicator.transforms.columns.layout import Layout
 from replicator.transforms.structs import Struct
 
-FROM = "_came_from"
+CAME_FROM = "_came_from"
 """Of a change: STRUCT of the key that an update took its row from; NULL where it did not, or nothing tells."""
 
 _FILLERS = ("", "0", "false", "0.0", "AA==")
@@ -64,10 +64,10 @@ class RowKeys:
         whether that is one.
         """
         fields = enumerate(self.form.key_fields)
-        found = {f"_k{i}": cells.of_key("_key", field.name, field.logical) for i, field in fields}
+        found = {f"_k{i}": cells.decode_key_column("_key", field.name, field.logical) for i, field in fields}
         if self._reads_before:
             gone = enumerate(self._fields_before())
-            found |= {f"_b{i}": cells.of_key(_BEFORE, field.name, field.logical) for i, field in gone}
+            found |= {f"_b{i}": cells.decode_key_column(_BEFORE, field.name, field.logical) for i, field in gone}
         return found | ({_IS_IMAGE: self._is_image()} if self.by_image else {})
 
     def of_row(self, row: Mapping[str, Column]) -> tuple[dict[str, Column], Column]:

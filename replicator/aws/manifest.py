@@ -1,0 +1,58 @@
+"""What ``replicator aws package`` made, as its ``manifest.json`` tells it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from replicator.aws import archive
+from replicator.errors import ConfigError
+
+MANIFEST = "manifest.json"
+DEPENDENCIES, CONF = "dependencies.tar.gz", "conf.tar.gz"
+BOOTSTRAP = "bootstrap.sh"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The files of one package by name, with their SHA-256. ``env`` is the environment whose configuration it holds."""
+
+    env: str
+    files: dict[str, str]
+
+    @property
+    def id(self) -> str:
+        """A short name of these files: the same files have the same one."""
+        return archive.content_id(self.files)
+
+    @property
+    def wheel(self) -> str:
+        """The package's own wheel. Raises ConfigError where there is none."""
+        found = [name for name in self.files if name.endswith(".whl")]
+        if len(found) != 1:
+            raise ConfigError(f"a package has one wheel, and this one {len(found)}", where=MANIFEST)
+        return found[0]
+
+    @property
+    def jars(self) -> list[str]:
+        """The JARs that EMR has not."""
+        return sorted(name for name in self.files if name.endswith(".jar"))
+
+    def text(self) -> str:
+        """As ``manifest.json``."""
+        return json.dumps({"id": self.id, "env": self.env, "files": self.files}, indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def told(cls, text: str, where: str) -> Manifest:
+        """Read back. Raises ConfigError for what is no manifest, or names other files than its id was made of."""
+        try:
+            found = json.loads(text)
+            packed = cls(str(found["env"]), {str(name): str(sha256) for name, sha256 in found["files"].items()})
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError("this is no manifest of a package", where=where, mend=_MEND) from error
+        if packed.id != found.get("id"):
+            raise ConfigError("the manifest was changed by hand: its id is another", where=where, mend=_MEND)
+        return packed
+
+
+_MEND = "Make it anew with `replicator aws package`."

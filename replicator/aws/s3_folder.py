@@ -1,0 +1,93 @@
+"""A folder on S3: whole files go there and come back."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from replicator.aws.manifest import BOOTSTRAP, MANIFEST, Manifest
+from replicator.awsclient import Service
+from replicator.errors import ConfigError, ReplicatorError
+
+_CURRENT = "current"
+_GZIP = b"\x1f\x8b"
+
+
+class S3Folder:
+    """``s3://bucket/prefix``. Every method raises Unreachable where S3 is silent, ConfigError where it refuses."""
+
+    def __init__(self, location: str, region: str | None = None) -> None:
+        self.location = location.rstrip("/")
+        self._bucket, _, prefix = self.location.removeprefix("s3://").partition("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._client: Any = _S3.client(region, None, connect_timeout=5, read_timeout=60, retries={"mode": "standard"})
+
+    def put(self, name: str, content: bytes | Path) -> None:
+        """One file, replaced if it is there."""
+        with _S3.translated(self._where(name)):
+            if isinstance(content, Path):
+                self._upload(content, self._prefix + name)
+            else:
+                self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content)
+
+    def get(self, name: str) -> bytes | None:
+        """The bytes of a file, unpacked where they are gzip's; None where there is none."""
+        with _S3.translated(self._where(name)):
+            try:
+                found = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"].read()
+            except self._client.exceptions.NoSuchKey:
+                return None
+        return gzip.decompress(found) if found.startswith(_GZIP) else found
+
+    def names(self, folder: str) -> Iterator[str]:
+        """All files below a folder, by name."""
+        pages = self._client.get_paginator("list_objects_v2")
+        with _S3.translated(self._where(folder)):
+            for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + folder):
+                yield from (each["Key"].removeprefix(self._prefix) for each in page.get("Contents", []))
+
+    def _upload(self, file: Path, key: str) -> None:
+        """In parts where it is large. What S3 refuses boto3 wraps here, unlike everywhere else."""
+        from boto3.exceptions import S3UploadFailedError  # noqa: PLC0415 - on demand
+
+        try:
+            self._client.upload_file(str(file), self._bucket, key)
+        except S3UploadFailedError as error:
+            raise error.__context__ or error from None
+
+    def _where(self, name: str) -> str:
+        return f"{self.location}/{name}"
+
+
+def upload(folder: Path, packed: Manifest, place: S3Folder, told: Callable[[str], None]) -> str:
+    """Put a package below *place*, in a folder of its own, then name it the current one; return its location. What is
+    there already is not sent again. ``told`` hears of each file before it goes.
+    """
+    there = set(place.names(f"{packed.id}/"))
+    for name in (*sorted(packed.files), MANIFEST):
+        key = f"{packed.id}/{name}"
+        if key not in there:  # its manifest comes last: one that is there is whole
+            told(name)
+            place.put(key, folder / name)
+    place.put(BOOTSTRAP, folder / BOOTSTRAP)
+    place.put(_CURRENT, packed.id.encode())
+    return f"{place.location}/{packed.id}"
+
+
+def select_package(place: S3Folder, wanted: str | None) -> tuple[Manifest, str]:
+    """A package by its id, the current one without, and its location. Raises ConfigError where it is not there."""
+    found = wanted or (place.get(_CURRENT) or b"").decode().strip()
+    text = place.get(f"{found}/{MANIFEST}") if found else None
+    if text is None:
+        mend = "Make and upload one: `replicator aws package --upload`."
+        raise ConfigError(f"there is no package {found}".rstrip(), where=place.location, mend=mend)
+    return Manifest.told(text.decode(), f"{place.location}/{found}/{MANIFEST}"), f"{place.location}/{found}"
+
+
+def _service_error(code: str, message: str, where: str) -> ReplicatorError:
+    return ConfigError(f"S3 refuses: {code}: {message}", where=where, mend="Check the bucket and its rights.")
+
+
+_S3 = Service("S3", "aws.region", "Check credentials and rights on the bucket and its key.", _service_error)

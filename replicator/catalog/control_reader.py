@@ -1,0 +1,61 @@
+"""The lake's control rows without a JVM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from replicator import controlrow
+from replicator.catalog.store import read_error
+from replicator.errors import NoControlRow
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+    from replicator.catalog.store import Store
+
+_SUFFIX, _BESIDE = ".json", ".new"
+
+
+class StoredControlReader:
+    """``Facts`` that a ``JsonControl`` has written; where its writer died, as that tells them. Raises Unreachable,
+    ConfigError, NoControlRow for one that is broken.
+    """
+
+    def __init__(self, store: Store, files: FileSystem) -> None:
+        self._store = store
+        self._files = files
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """The object at its place, else the whole one that lies beside it."""
+        text = self._text(path)
+        if text is not None:
+            return controlrow.read(path, text)
+        found = _parse_if_complete(path, self._text(f"{path}{_BESIDE}"))
+        # between the two looks it may have been moved to its place
+        moved = self._text(path) if found is None else None
+        return found if moved is None else controlrow.read(path, moved)
+
+    def under(self, folder: str) -> tuple[str, ...]:
+        """From the names of the files."""
+        names = self._store.names(self._files, folder)
+        whole = {name for name in names if name.endswith(_SUFFIX)}
+        beside = {name.removesuffix(_BESIDE) for name in names if name.endswith(f"{_SUFFIX}{_BESIDE}")} - whole
+        whole |= {name for name in beside if self.get(f"{folder}/{name}") is not None}
+        return tuple(sorted(name.removesuffix(_SUFFIX) for name in whole))
+
+    def _text(self, path: str) -> bytes | None:
+        try:
+            with self._files.open_input_stream(self._store.path(path)) as stream:
+                return bytes(stream.readall())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise read_error(path, error) from error
+
+
+def _parse_if_complete(path: str, text: bytes | None) -> dict[str, Any] | None:
+    """None where the writer died while it wrote."""
+    try:
+        return None if text is None else controlrow.read(path, text)
+    except NoControlRow:
+        return None

@@ -1,0 +1,178 @@
+"""The life of connectors that exist: ``plugins``, ``list``, ``status``, ``pause``, ``resume``, ``restart``, ``stop``,
+``delete``.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replicator.cli import console, options
+from replicator.cli.connect import lookup
+from replicator.errors import ConnectorFailed, ReplicatorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from replicator.connect.responses import ConnectorInfo
+    from replicator.connect.rest import Connect
+
+_LATER_SECONDS = 3.0
+"""Behind the first look at connectors that were started: a task begins to read, and may fail, while it is RUNNING."""
+
+
+def plugins(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
+    """The connector classes that the workers have."""
+    found = lookup.cluster(options.settings(env, conf)).plugins()
+    if as_json:
+        console.print_json([asdict(each) for each in found])
+    else:
+        console.print_table(("class", "type", "version"), [(each.name, each.type, each.version) for each in found])
+
+
+def list_(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
+    """Every connector with its class, its state and its tasks'."""
+    found = lookup.find_connectors(lookup.cluster(options.settings(env, conf)), None)
+    rows = [(name, _class(known), *_states(known)) for name, known in found.items()]
+    if as_json:
+        console.print_json([dict(zip(("name", "class", "state", "tasks"), row, strict=True)) for row in rows])
+    elif rows:
+        console.print_table(("name", "class", "state", "tasks"), [(*row[:3], ", ".join(row[3])) for row in rows])
+    else:
+        console.narrate("Kafka Connect has no connectors; `replicator connect apply` registers those of the files.")
+
+
+def status(
+    connectors: lookup.AnyConnectors = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Connectors and their tasks, each with the causes of its failure, shortened; exit 1 if one has failed."""
+    found = lookup.find_connectors(lookup.cluster(options.settings(env, conf)), connectors)
+    told = {name: known.status.parts if known.status is not None else () for name, known in found.items()}
+    if as_json:
+        console.print_json([{"connector": name, **asdict(part)} for name, parts in told.items() for part in parts])
+    else:
+        rows = [
+            (name, "connector" if part.task is None else f"task {part.task}", part.state, part.worker, part.trace)
+            for name, parts in told.items()
+            for part in parts
+        ]
+        console.print_table(("connector", "part", "state", "worker", "why"), rows)
+    failed = [name for name, known in found.items() if known.status is not None and known.status.failed]
+    for name in failed:
+        console.narrate(f"{name} has failed: mend the cause, then `replicator connect restart {name}`.", style="red")
+    if failed:
+        raise typer.Exit(ConnectorFailed.exit_code)
+
+
+def pause(connectors: lookup.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
+    """Let connectors rest. Their tasks stay, and so does what they hold at the source: a slot goes on retaining log."""
+    _each(env, conf, connectors, lambda connect, name: connect.pause(name), "paused")
+
+
+def resume(connectors: lookup.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
+    """Let paused or stopped connectors go on, and look for some seconds whether they do. Exit 1 if one fails."""
+
+    def go_on(connect: Connect, name: str) -> None:
+        connect.resume(name)
+        connect.wait_running(name)
+
+    _each(env, conf, connectors, go_on, "runs", starts=True)
+
+
+def restart(
+    connectors: lookup.Connectors,
+    whole: Annotated[bool, typer.Option("--all", help="Restart what runs as well, not only what failed.")] = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+) -> None:
+    """Start again what has failed of connectors, and look for some seconds whether they run. Exit 1 if one fails."""
+
+    def again(connect: Connect, name: str) -> None:
+        connect.restart(name, only_failed=not whole)
+        connect.wait_running(name)
+
+    _each(env, conf, connectors, again, "runs", starts=True)
+
+
+def stop(connectors: lookup.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
+    """End the tasks of connectors, which stay known with their offsets."""
+    _each(env, conf, connectors, lambda connect, name: connect.stop(name), "stopped")
+
+
+def delete(connectors: lookup.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
+    """Remove connectors. Their offsets stay: the same name goes on where it was. Slots and topics stay, too.
+
+    For a fresh start: stop, offsets reset, delete.
+    """
+    from replicator.connect.rest import Connect
+
+    connect = lookup.cluster(options.settings(env, conf))
+    known = lookup.find_connectors(connect, connectors)
+    codes = {name: _act(connect, name, Connect.delete, "deleted; its offsets are kept") for name in known}
+    for name in (name for name, code in codes.items() if not code):
+        if slot := known[name].config.get("slot.name"):
+            fix = f"SELECT pg_drop_replication_slot('{slot}');"
+            console.narrate(f"{name}: its slot {slot} retains log at the source until it is read again, or: {fix}")
+    lookup.exit_with({*codes.values()} - {0})
+
+
+def _each(
+    env: str,
+    conf: Path | None,
+    names: Sequence[str],
+    act: Callable[[Connect, str], None],
+    done: str,
+    *,
+    starts: bool = False,
+) -> None:
+    """Do it with each, also where another one fails, whose exit code is ours then. What it ``starts`` is looked at
+    again.
+    """
+    connect = lookup.cluster(options.settings(env, conf))
+    acted = {name: _act(connect, name, act, done) for name in lookup.find_connectors(connect, names)}
+    codes = {code for code in acted.values() if code}
+    if starts and _failed_later(connect, [name for name, code in acted.items() if not code]):
+        codes.add(ConnectorFailed.exit_code)
+    lookup.exit_with(codes)
+
+
+def _failed_later(connect: Connect, names: Sequence[str]) -> bool:
+    """Whether one of these, which ran, has failed a little later: that is told, and how to look at the others again."""
+    if not names:
+        return False
+    time.sleep(_LATER_SECONDS)
+    states = {name: known.status for name, known in connect.known().items() if name in names}
+    failed = {name: status for name, status in states.items() if status is not None and status.failed}
+    for name, status in failed.items():
+        mend = f"Mend the cause, then `replicator connect restart {name}`."
+        console.narrate(f"{name}: failed a moment later: {status.trace}. {mend}", style="red")
+    if left := [name for name in names if name not in failed]:
+        told = f"`replicator connect status {' '.join(left)}` tells whether it stays so: a task may fail later."
+        console.narrate(told)
+    return bool(failed)
+
+
+def _act(connect: Connect, name: str, act: Callable[[Connect, str], None], done: str) -> int:
+    """Do it, and tell that, or what failed; the exit code."""
+    try:
+        act(connect, name)
+    except ReplicatorError as error:
+        console.narrate(f"{name}: {error}", style="red")
+        return error.exit_code
+    console.narrate(f"{name}: {done}")
+    return 0
+
+
+def _class(known: ConnectorInfo) -> str:
+    return known.config.get("connector.class", "").rpartition(".")[2]
+
+
+def _states(known: ConnectorInfo) -> tuple[str, tuple[str, ...]]:
+    return ("UNASSIGNED", ()) if known.status is None else (known.status.connector, known.status.tasks)

@@ -1,0 +1,95 @@
+"""What the verbs of ``replicator connect`` share: the cluster, connectors by name, the sources that describe them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
+
+import typer
+
+from replicator.cli.console import narrate
+from replicator.errors import ConfigError, ReplicatorError
+from replicator.spelling import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from replicator.connect.responses import ConnectorInfo
+    from replicator.connect.rest import Connect
+    from replicator.settings import Settings
+    from replicator.spec import SourceSpec
+
+Asked = TypeVar("Asked")
+Found = TypeVar("Found")
+Refusal = TypeVar("Refusal", bound=ReplicatorError)
+
+Connectors = Annotated[list[str], typer.Argument(help="Names of connectors.", metavar="CONNECTOR...")]
+AnyConnectors = Annotated[
+    Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+    typer.Argument(help="Only these connectors; all of them without a name.", metavar="[CONNECTOR]..."),
+]
+Sources = Annotated[
+    Optional[list[str]],  # noqa: UP045 - as above
+    typer.Argument(help="Only these sources; all that describe a connector without a name.", metavar="[SOURCE]..."),
+]
+
+
+def cluster(settings: Settings) -> Connect:
+    """Kafka Connect. Raises ConfigError where none is configured; nothing is reached yet."""
+    from replicator.connect.rest import Connect
+
+    if not settings.connect.url:
+        raise ConfigError("no Kafka Connect is configured", mend="Set connect.url in the environment's file.")
+    return Connect(settings.connect.url, login=settings.connect.login)
+
+
+def sources_by_connector(settings: Settings, names: Sequence[str] | None) -> dict[str, SourceSpec]:
+    """The sources whose file describes a connector, by the connector's name. Raises ConfigError: a source that there is
+    not, or that describes none; two sources with one connector. Where none does, that is told.
+    """
+    asked = [settings.source(name) for name in names or ()]
+    silent = next((source.name for source in asked if source.connector is None), None)
+    if silent is not None:
+        raise ConfigError(f"the source {silent} describes no connector", mend="Give its file a block `connector`.")
+    found: dict[str, SourceSpec] = {}
+    for source in asked or settings.sources:
+        if source.connector is not None:
+            twin = found.setdefault(source.connector.name, source)
+            if twin.name != source.name:
+                what = f"the sources {twin.name} and {source.name} both describe the connector {source.connector.name}"
+                raise ConfigError(what, mend="Give one of them another `name` in `connector`.")
+    if not found:
+        narrate("No source describes a connector: give its file a block `connector`.", style="yellow")
+    return found
+
+
+def find_connectors(connect: Connect, names: Sequence[str] | None) -> dict[str, ConnectorInfo]:
+    """Connectors that Connect has, all of them without a name. Raises ConfigError for one that it has not."""
+    every = connect.known()
+    for name in names or ():
+        if name not in every:
+            raise ConfigError(f"Kafka Connect has no connector {name!r}{suggest(name, every)}")
+    return {name: every[name] for name in names} if names else every
+
+
+def ask_each(
+    every: Mapping[str, Asked], ask: Callable[[str, Asked], Found], refusal: type[Refusal]
+) -> tuple[dict[str, Found], dict[str, Refusal]]:
+    """What is found of each by its name, and why others cannot be asked, which keeps nobody else from it: of a single
+    one that is raised.
+    """
+    found: dict[str, Found] = {}
+    errors: dict[str, Refusal] = {}
+    for name, each in every.items():
+        try:
+            found[name] = ask(name, each)
+        except refusal as error:  # noqa: PERF203 - the others are asked all the same
+            errors[name] = error
+    if len(every) == len(errors) == 1:
+        raise next(iter(errors.values()))
+    return found, errors
+
+
+def exit_with(codes: Collection[int]) -> None:
+    """With the exit code of what failed; not where nothing did."""
+    if codes:
+        raise typer.Exit(min(codes))

@@ -1,0 +1,67 @@
+"""``replicator connect check``: is a source ready to be captured?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from replicator.cli import console, options
+from replicator.cli.connect import lookup
+from replicator.errors import ConfigError, ReplicatorError
+
+if TYPE_CHECKING:
+    from replicator.databases.readiness.finding import Finding
+    from replicator.spec import SourceSpec
+
+_COLUMNS = ("source", "state", "what", "table", "found", "how to mend")
+_STYLES = {"ok": "green", "advice": "yellow", "mend": "red"}
+
+
+def check(
+    sources: lookup.Sources = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Look at the databases of sources: log, slots, publication, tables, rights, each with its mend as SQL.
+
+    Nothing is changed. The login is `database` of the source's file. Exit 1 if something must be mended. A
+    database that cannot be asked is told, and the others are looked at.
+    """
+    settings = options.settings(env, conf)
+    every = {source.name: source for source in lookup.sources_by_connector(settings, sources).values()}
+    found, errors = lookup.ask_each(every, lambda _, source: _findings(source), ReplicatorError)
+    if as_json:
+        console.print_json([{"source": name, **asdict(each)} for name, told in found.items() for each in told])
+    else:
+        _print(found)
+    for name, error in errors.items():
+        console.narrate(f"{name}: {error}", style="red")
+    codes = {error.exit_code for error in errors.values()}
+    if any(each.level == "mend" for told in found.values() for each in told):
+        codes.add(1)
+    lookup.exit_with(codes)
+
+
+def _findings(source: SourceSpec) -> list[Finding]:
+    from replicator.databases.readiness import finding, preflight
+
+    if source.database is None or source.connector is None:
+        what = f"nothing says how the database of {source.name} is asked"
+        raise ConfigError(what, mend="Give the source's file a block `database`: kind, host, user, password.")
+    return finding.apply_declarations(preflight.check(source.database, source.connector), source.tables)
+
+
+def _print(found: dict[str, list[Finding]]) -> None:
+    from rich.text import Text
+
+    rows = [
+        (name, Text(each.level, style=_STYLES[each.level]), each.what, each.table, each.said, each.fix)
+        for name, told in found.items()
+        for each in told
+    ]
+    if rows:
+        console.print_table(_COLUMNS, rows)
+    for name, told in found.items():
+        count = sum(each.level == "mend" for each in told)
+        console.narrate(f"{name}: {count} to mend" if count else f"{name} is ready to be captured")

@@ -1,0 +1,105 @@
+"""Dead letters one by one, as ``dead-letters show`` and ``list --rows`` print them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from replicator import landing_objects
+from replicator.debezium import reasons
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import Row, SparkSession
+
+    from replicator.operate.dead_letters import LetterDetails, LetterFilter
+    from replicator.stages.refinement import Refinement
+
+
+def rows(
+    spark: SparkSession, sources: Iterable[Refinement], choice: LetterFilter, *, dropped: bool, limit: int
+) -> list[dict[str, Any]]:
+    """The first ``limit`` of each source's letters that are chosen, or of those given up, oldest first."""
+    return [row for at in sources for row in _rows(spark, at, choice, dropped=dropped, limit=limit)]
+
+
+def _rows(
+    spark: SparkSession, at: Refinement, choice: LetterFilter, *, dropped: bool, limit: int
+) -> list[dict[str, Any]]:
+    from replicator.operate.dead_letters import load_letters, positions
+
+    order = ("first_seen", "topic", "partition", "offset")
+    found = choice.of(load_letters(spark, at, dropped=dropped)).orderBy(*order).limit(limit).collect()
+    told = positions(spark, at, found)
+    return [{"source": at.source.name, **row.asDict(), "position": each} for row, each in zip(found, told, strict=True)]
+
+
+def describe(found: LetterDetails) -> dict[str, Any]:
+    """Name -> value: where it is, why it could not be applied, its bytes; JSON in it is shown as such."""
+    record, letter = found.record, found.letter or found.dropped
+    shown: dict[str, Any] = {
+        "source": found.source,
+        **{name: record[name] for name in ("topic", "partition", "offset")},
+        "line": landing_objects.locate_line(record["headers"]),
+        "timestamp": _text(record["timestamp"]),
+    }
+    if letter is None:
+        shown["reason"] = "none: this is no dead letter"
+    else:
+        words = reasons.describe(letter["reason"])
+        shown |= {name: letter[name] for name in ("table", "reason", "detail")}
+        shown |= {"meaning": words.meaning, "mend": words.mend, "seq": letter["seq"]}
+        shown["position"] = found.position
+        shown["first_seen"] = _text(letter["first_seen"])
+    if found.letter is None and found.dropped is not None:
+        shown["dropped_at"] = _text(found.dropped["dropped_at"])
+    return shown | _raw(record)
+
+
+def _raw(record: Row) -> dict[str, Any]:
+    headers = [{"key": h["key"], "value": _json(_utf8(h["value"]))} for h in record["headers"] or ()]
+    shown = {"key": _json(record["key"]), "headers": headers or None, "value": _json(record["value"])}
+    broken = record["undecodable"]
+    if broken is not None:
+        shown |= {f"{name}_hex": None if broken[name] is None else broken[name].hex() for name in ("key", "value")}
+    return shown
+
+
+def _json(text: str | None) -> Any:
+    """Text as JSON where that can be printed without changing it, else as it is."""
+    try:
+        found = None if text is None else json.loads(text, parse_float=_exact_float, object_pairs_hook=_unique_pairs)
+        # what prints it stands deeper, and half of a surrogate pair is no text
+        json.dumps([[[[[[[[found]]]]]]]], indent=2, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return text
+    return found
+
+
+def _exact_float(digits: str) -> float:
+    if repr(float(digits)) != digits:
+        raise ValueError
+    return float(digits)
+
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
+
+
+def _utf8(raw: bytes | None) -> str | None:
+    return None if raw is None else bytes(raw).decode("utf-8", "replace")
+
+
+def format_lines(shown: Mapping[str, Any]) -> Iterator[str]:
+    """The same for people; what is NULL is left out."""
+    for name, value in shown.items():
+        if value is not None:
+            yield f"{name}: {value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)}"
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,142 @@
+"""An answer's rows on stdout or in a file, as a table, CSV, JSON or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from replicator.cli import atomic_file
+from replicator.cli.console import narrate, print_table
+from replicator.cli.options import RowFormat
+from replicator.errors import ConfigError, first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from replicator.protocols.engine import Answer
+
+MOST_SHOWN = 1_000
+
+_SUFFIXES = {f".{form.value}": form for form in (RowFormat.csv, RowFormat.json, RowFormat.parquet)}
+
+
+def resolve_format(form: RowFormat | None, output: Path | None) -> RowFormat:
+    """What was asked for; without a word the file's suffix decides, and on stdout it is a table. Raises ConfigError for
+    a form that does not go where it shall.
+    """
+    chosen = form or (RowFormat.table if output is None else _SUFFIXES.get(output.suffix.lower()))
+    if output is None and chosen is RowFormat.parquet:
+        raise ConfigError("Parquet needs a file", mend="Add --output FILE.parquet.")
+    if output is not None and chosen in (None, RowFormat.table):
+        raise ConfigError("a file holds CSV, JSON or Parquet", where=str(output), mend="Add --format, or a suffix.")
+    return chosen or RowFormat.table
+
+
+def resolve_limit(form: RowFormat, limit: int | None) -> int | None:
+    """How many rows are written: what was asked for; without a word a table ends with the first thousand."""
+    return MOST_SHOWN if limit is None and form is RowFormat.table else limit
+
+
+def write(answer: Answer, form: RowFormat, most: int | None, output: Path | None = None) -> None:
+    """Write at most that many rows and say so where there are more. A CSV field is empty for NULL, ``""`` for no text.
+
+    A file appears whole or not at all. Raises ConfigError where two columns of JSON or Parquet have one name.
+    """
+    if form in (RowFormat.json, RowFormat.parquet):
+        _refuse_duplicates(answer.columns)
+    if form is RowFormat.parquet and output is not None:
+        more, written = atomic_file.write_atomically(output, lambda path: _write_parquet(answer, path, most))
+    elif output is not None:
+        more, written = atomic_file.write_atomically(output, lambda path: _write_file(answer, form, most, path))
+    else:
+        more, written = _write(answer, form, most, sys.stdout)
+    if output is not None:
+        narrate(f"{written} rows in {output}")
+    if more:
+        narrate(f"the first {most} rows; there are more: --limit N, or --format csv or json", style="yellow")
+
+
+def _refuse_duplicates(columns: Sequence[str]) -> None:
+    twins = [name for name, count in Counter(columns).items() if count > 1]
+    if twins:
+        raise ConfigError(f"two columns are called {twins[0]!r}", mend="Give one of them another name with AS.")
+
+
+def _write_file(answer: Answer, form: RowFormat, most: int | None, path: Path) -> tuple[bool, int]:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        return _write(answer, form, most, file)
+
+
+def _write(answer: Answer, form: RowFormat, most: int | None, to: TextIO) -> tuple[bool, int]:
+    """Whether there are more rows, and how many were written."""
+    if form is RowFormat.json:
+        objects = answer.objects()
+        count = _write_json(islice(objects, most), to)
+        return next(objects, None) is not None, count
+    texts = answer.texts()
+    shown = islice(texts, most)
+    count = _write_csv(answer.columns, shown, to) if form is RowFormat.csv else _write_table(answer.columns, shown)
+    return next(texts, None) is not None, count
+
+
+def _write_table(header: Sequence[str], rows: Iterator[Sequence[str | None]]) -> int:
+    shown = list(rows)
+    print_table(header, shown)
+    return len(shown)
+
+
+def _write_csv(header: Sequence[str], rows: Iterator[Sequence[str | None]], to: TextIO) -> int:
+    plain = csv.writer(to, lineterminator="\n")
+    plain.writerow(header)
+    count = 0
+    for count, row in enumerate(rows, start=1):  # noqa: B007 - the last one is how many there were
+        if None in row or "" in row:
+            to.write(",".join("" if cell is None else _quoted(cell) for cell in row) + "\n")
+        else:
+            plain.writerow(row)
+    return count
+
+
+def _quoted(cell: str) -> str:
+    special = not cell or any(mark in cell for mark in '",\r\n')
+    return '"' + cell.replace('"', '""') + '"' if special else cell
+
+
+def _write_json(objects: Iterator[str], to: TextIO) -> int:
+    count = 0
+    for count, line in enumerate(objects, start=1):
+        to.write(f"{'[' if count == 1 else ','}{line}\n")
+    to.write("]\n" if count else "[]\n")
+    return count
+
+
+def _write_parquet(answer: Answer, path: Path, most: int | None) -> tuple[bool, int]:
+    rows, left, count = answer.batches(), most, 0
+    with _parquet(path, rows.schema) as writer:
+        for batch in rows:
+            cut = batch if left is None else batch.slice(0, left)
+            writer.write_batch(cut)
+            count += cut.num_rows
+            if left is not None and batch.num_rows > left:
+                return True, count
+            left = None if left is None else left - cut.num_rows
+    return False, count
+
+
+def _parquet(path: Path, schema: pa.Schema) -> parquet.ParquetWriter:
+    """A new file. Raises ConfigError for a type that Parquet has not."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetWriter(path, schema, compression="zstd")
+    except pa.ArrowNotImplementedError as error:
+        mend = "Give such a column as text, with CAST, or write CSV or JSON."
+        raise ConfigError(f"Parquet has no such type: {first_line(error)}", mend=mend) from error

@@ -1,0 +1,80 @@
+"""``replicator schema infer``: a first draft of what is declared of tables whose records do not carry their types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from replicator.cli import console, options, topics
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from replicator.database_snapshots import Database
+    from replicator.debezium.event_reader import KafkaRecord
+    from replicator.operate.drafts import Draft
+    from replicator.settings import Settings
+
+
+def infer(
+    context: typer.Context,
+    what: Annotated[list[str], typer.Argument(help="Files of recorded events, or topics.", metavar="WHAT...")],
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Look at so many records of each file or partition.", metavar="N")
+    ] = 10_000,
+    source: Annotated[
+        Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Option("--source", help="Ask the database of this source how its columns are defined.", metavar="NAME"),
+    ] = None,
+    brokers: options.Brokers = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Draft the columns of tables from records without a schema block: YAML for --declare or conf/sources, each guess
+    with what it was made from and what else it may be.
+    """
+    from replicator.operate import drafts
+
+    seen = 0
+
+    def counted() -> Iterator[KafkaRecord]:
+        nonlocal seen
+        for each in what:
+            for record in topics.sample_records(context, each, limit, brokers, env, conf):
+                seen += 1
+                yield record
+
+    if source is None:
+        found = drafts.draft_tables(counted())
+    else:
+        kind, database = _database(options.settings(env, conf), source)
+        with database.read_snapshot() as glance:
+            found = drafts.draft_tables(counted(), kind, drafts.definitions(glance))
+    if as_json:
+        console.print_json([_object(each) for each in found])
+        return
+    console.print_text(drafts.to_yaml(found, f"{seen:,} records of {', '.join(what)}"))
+    if not found:
+        console.narrate("None of them changes a row of a table.", style="yellow")
+
+
+def _database(settings: Settings, name: str) -> tuple[str, Database]:
+    """The database of a source, and of which kind it is. Raises ConfigError where its file names none that is asked."""
+    from replicator import registry
+
+    login = settings.source(name).database
+    if login is None:
+        raise ConfigError(
+            "the source's file says nothing of its `database`", where=name, mend="Add it: docs/databases.md."
+        )
+    if login.kind not in registry.CLASSES["database"]:
+        raise ConfigError(f"{login.kind} is not asked for definitions", where=name, mend="Leave --source out.")
+    return login.kind, registry.load("database", login.kind)(login)
+
+
+def _object(draft: Draft) -> dict[str, object]:
+    columns = [{"column": name, "type": each.type, "remark": each.remark} for name, each in draft.columns.items()]
+    return {"table": draft.table, "records": draft.records, "keyless": draft.keyless, "columns": columns}

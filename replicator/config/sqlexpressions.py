@@ -1,0 +1,142 @@
+"""The words of an expression of Spark SQL, as far as they can be told without Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from replicator import names
+
+ALL_COLUMNS = "*"
+"""Stands for all columns, as in ``struct(*)``."""
+
+
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+AGGREGATES = _word_set(
+    """any any_value approx_count_distinct approx_percentile array_agg avg bit_and bit_or bit_xor bitmap_construct_agg
+    bitmap_or_agg bool_and bool_or collect_list collect_set corr count count_if count_min_sketch covar_pop covar_samp
+    every first first_value grouping grouping_id histogram_numeric hll_sketch_agg hll_union_agg kurtosis last last_value
+    listagg max max_by mean median min min_by mode percentile percentile_approx percentile_cont percentile_disc
+    regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev
+    stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance"""
+)
+WINDOW_FUNCTIONS = _word_set("cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number")
+NONDETERMINISTIC = _word_set(
+    """curdate current_catalog current_database current_date current_schema current_timestamp current_user
+    localtimestamp monotonically_increasing_id now rand randn random shuffle user uuid"""
+)
+"""Functions over many rows, and those that give something else each time."""
+
+_KEYWORDS = _word_set(
+    """all and any as asc between both by case collate desc distinct div else end escape exists false filter first
+    following for from group ignore ilike in interval is last leading like not null nulls or order over partition
+    placing preceding range regexp respect rlike row rows some then to trailing true unbounded unknown when where within
+    current_date current_timestamp current_user localtimestamp session_user user date timestamp timestamp_ltz
+    timestamp_ntz x year years quarter month months week weeks day days dayofyear hour hours minute minutes second
+    seconds millisecond milliseconds microsecond microseconds nanosecond nanoseconds"""
+)
+"""What may stand in an expression, without back-quotes, and be no column."""
+
+_TEXTS = re.compile(
+    r"""( \b[rx]'[^']*' | \b[rx]"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" )
+    | (`(?:[^`]|``)+`) | --[^\r\n]* | /\*.*?\*/""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+"""Texts, names in back-quotes, and comments: in none of them another one begins."""
+
+_WORDS = re.compile(
+    r"""\.(?:`(?:[^`]|``)+` | [a-z_]\w*) | \b(as)\s+[a-z_]\w* | ::\s*\w+ | \w+(?=\s*\()
+    | \b\d+(?:e[+-]?\d+)?(?:bd|[lsdfy])?\b | `((?:[^`]|``)+)` | (\w+) | (?<=[(,])\s*(\*)""",
+    re.VERBOSE | re.ASCII | re.IGNORECASE,
+)
+"""Fields of structs, types of casts, functions and numbers, which are passed over; names in back-quotes or without,
+ALL.
+"""
+
+_LOCAL = re.compile(
+    r"\b(\w+)\s*(?:->|=>|\bfrom\b) | \(([\w\s,]*)\)\s*-> | \bcollate\s+(\w+)", re.VERBOSE | re.ASCII | re.IGNORECASE
+)
+"""Parameters of functions, parts of a time before ``FROM``, collations."""
+
+_FUNCTIONS = re.compile(r"\bi?like\s+(?:all|any|some)\b | (?<![\w.])(\w+)\s*\(", re.VERBOSE | re.ASCII | re.IGNORECASE)
+_WINDOW = re.compile(r"\)\s*over\b", re.ASCII | re.IGNORECASE)
+_QUERY = re.compile(r"\(\s*(?:select|with)\s+(?!(?:is|in|not|and|or|between|like)\b|[=<>!])", re.ASCII | re.IGNORECASE)
+_NESTED_TYPE = re.compile(r"(?:\bas|::)\s*(?:array|map|struct)\s*<", re.ASCII | re.IGNORECASE)
+_ARITHMETIC = re.compile(r"[\w\s.`()]*[-+*/%][-\w\s.`()+*/%]*", re.ASCII)
+
+
+def list_columns(sql: str) -> list[str]:
+    """The words of an expression that may be columns, by the source's spelling, in their order; key words are among
+    them. What cannot be a column is not: what stands right behind a point or ``AS``, or before a bracket.
+    """
+    return [name for name, _ in _words(_strip_texts(sql))]
+
+
+def find_unknown_column(sql: str, columns: Collection[str]) -> str | None:
+    """The first word that is a column for certain and none of these, by the source's spelling, in any version. What
+    begins with ``_`` may be ours.
+    """
+    bare = _strip_texts(sql)
+    if _NESTED_TYPE.search(bare):  # its fields look like columns
+        return None
+    local = {word for found in _LOCAL.findall(bare) for word in re.findall(r"\w+", " ".join(found))}
+    known = {ALL_COLUMNS, *columns}
+    for name, is_quoted in _words(bare):
+        may_be_other = not is_quoted and (name.lower() in _KEYWORDS or name in local)
+        is_known = name.startswith("_") or not {name, re.sub(r"__v\d+$", "", name)}.isdisjoint(known)
+        if not (may_be_other or is_known):
+            return name
+    return None
+
+
+def row_level_obstacle(sql: str) -> str | None:
+    """What keeps an expression from being asked of each row alone, as the end of a sentence with what to do instead."""
+    bare = _strip_quoted_names(sql)
+    functions = [found.lower() for found in _FUNCTIONS.findall(bare)]
+    if _QUERY.search(bare):
+        return "a sub-query, by which rows depend on others: join in a gold model"
+    if _WINDOW.search(bare):
+        return "a window, by which rows depend on each other: rank in a gold model"
+    reasons = (
+        (AGGREGATES, "which is an aggregate, and there is one row: group in a gold model"),
+        (WINDOW_FUNCTIONS, "which needs a window, by which rows depend on each other: rank in a gold model"),
+        (NONDETERMINISTIC, "which is not the same each time: compare with a column"),
+    )
+    found = ((name, why) for name in functions for kind, why in reasons if name in kind)
+    return next((f"{name}(), {why}" for name, why in found), None)
+
+
+def single_column(sql: str) -> str | None:
+    """The column that is the whole expression, by the source's spelling; None where there is more, or less."""
+    found = list(_words(_strip_texts(sql)))
+    is_word = len(found) == 1 and (found[0][1] or found[0][0].lower() not in _KEYWORDS)
+    return found[0][0] if is_word and re.fullmatch(r"[\s(]*\w+[\s)]*", _strip_quoted_names(sql), re.ASCII) else None
+
+
+def is_arithmetic(sql: str) -> bool:
+    """Whether it is sums, products and the like of columns and numbers, and nothing else."""
+    bare = _strip_quoted_names(sql)
+    is_plain = not _FUNCTIONS.search(bare) and _ARITHMETIC.fullmatch(bare) is not None
+    return is_plain and not any(
+        name.lower() in _KEYWORDS for name, is_quoted in _words(_strip_texts(sql)) if not is_quoted
+    )
+
+
+def _words(bare: str) -> Iterator[tuple[str, bool]]:
+    """Names by the source's spelling, and whether they are in back-quotes."""
+    for match in _WORDS.finditer(bare):
+        if match.lastindex:
+            yield names.decode(match[match.lastindex].replace("``", "`")), match.lastindex == 2
+
+
+def _strip_texts(sql: str) -> str:
+    """With empty texts and without comments."""
+    return _TEXTS.sub(lambda match: "''" if match.group(1) else match.group(2) or " ", sql)
+
+
+def _strip_quoted_names(sql: str) -> str:
+    """The same with a plain word for each name in back-quotes."""
+    return re.sub(r"`(?:[^`]|``)+`", "q", _strip_texts(sql))

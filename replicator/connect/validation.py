@@ -1,0 +1,95 @@
+"""What Kafka Connect's validation says of a configuration, one line per key: what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from replicator.spelling import closest_match
+
+_CHOICES, _SENTENCE = 12, 160
+_PASS_THROUGH_KEYS = re.compile(
+    r"(transforms|predicates|converters|driver|schema\.history\.internal|signal|notification|header|"
+    r"key\.converter|value\.converter|header\.converter|producer\.override|consumer\.override|admin\.override|"
+    r"column\.(mask|truncate|propagate)|datatype\.propagate|topic\.creation|errors|internal|openlineage|"
+    r"custom\.metric|snapshot\.select\.statement\.overrides|post\.processors|log\.mining|rac|mongodb|ssl|custom|name)"
+    r"([.]|$)"
+)
+"""Keys that belong to something behind the connector, which its own list does not name."""
+
+_RENAMED = (
+    (r"database\.server\.name", "topic.prefix"),
+    (r"database\.history\.(.+\.)monitored(\..+)", r"schema.history.internal.\1captured\2"),
+    (r"database\.history\.(.+)", r"schema.history.internal.\1"),
+    (r"(database|schema|table|column)\.whitelist", r"\1.include.list"),
+    (r"(database|schema|table|column)\.blacklist", r"\1.exclude.list"),
+    (r"toasted\.value\.placeholder", "unavailable.value.placeholder"),
+    (r"sanitize\.field\.names", "field.name.adjustment.mode"),
+    (
+        r"transforms\.([^.]+)\.(drop\.tombstones|delete\.handling\.mode)",
+        r"transforms.\1.delete.tombstone.handling.mode",
+    ),
+)
+"""Keys of older Debezium, as patterns, and what took their place (trap 8)."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with one key. ``refused``: Connect takes no configuration with it; else it has no
+    effect.
+    """
+
+    key: str
+    what: str
+    mend: str = ""
+    refused: bool = True
+
+
+def parse_findings(told: Mapping[str, Any], config: Iterable[str]) -> Iterator[Finding]:
+    """What a validation answered (``PUT /connector-plugins/…/config/validate``) about a configuration with these keys:
+    refusals in its order, then keys that the plugin does not know.
+    """
+    known: set[str] = set()
+    for each in told["configs"]:
+        definition = each["definition"] or {}
+        value = each["value"] or {"name": definition["name"]}  # of a key that the plugin did not look at
+        known.add(value["name"])
+        errors = [_clean_message(error, value["name"]) for error in value.get("errors") or ()]
+        if errors:
+            yield Finding(value["name"], "; ".join(dict.fromkeys(errors)), _hint(value, definition))
+    for key in sorted(set(config) - known):
+        now = _new_name(key)
+        if now is not None or not _PASS_THROUGH_KEYS.match(key):
+            mend = _suggest(key, known) if now is None else f"Newer Debezium has {now} instead."
+            yield Finding(key, "the plugin has no such key: it has no effect", mend, refused=False)
+
+
+def _new_name(key: str) -> str | None:
+    """What newer Debezium has in the place of a key; None: it never was another one."""
+    found = (re.sub(old, now, key) for old, now in _RENAMED if re.fullmatch(old, key))
+    return next(found, None)
+
+
+def _clean_message(error: str, key: str) -> str:
+    """The sentence without the key, the value and the frames around it."""
+    first = " ".join(error.split())
+    first = re.sub(rf"^(The '{re.escape(key)}' value is invalid: )", "", first)
+    return re.sub(r"^Invalid value .* for configuration [\w.\-]+: ", "", first)
+
+
+def _hint(value: Mapping[str, Any], definition: Mapping[str, Any]) -> str:
+    """The values that there are to choose from, else the first sentence of what the plugin says of the key."""
+    choices = [str(choice) for choice in value.get("recommended_values") or ()]
+    if 0 < len(choices) <= _CHOICES:
+        return f"One of {', '.join(choices)}."
+    documented = re.sub(r"<[^>]+>", "", " ".join(str(definition.get("documentation") or "").split()))
+    sentence = re.match(r".*?[.](?=\s|$)", documented)
+    text = sentence.group() if sentence else documented
+    return text if len(text) <= _SENTENCE else f"{text[:_SENTENCE].rsplit(' ', 1)[0]} …"
+
+
+def _suggest(key: str, known: Iterable[str]) -> str:
+    near = closest_match(key, known, 0.75)
+    return "" if near is None else f"Is {near} meant?"

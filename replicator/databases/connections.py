@@ -1,0 +1,112 @@
+"""Sessions of the databases that sources are: PostgreSQL's by psycopg2, the others' by clients that are asked for when
+they are needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from replicator.databases import postgresql_connection
+from replicator.errors import ConfigError, LoginRefused, Unreachable
+from replicator.spec import Login
+
+_MEND = "Check `database` of the source: host, port, user, password, sslmode."
+BINLOG_LOGIN_ERRORS = frozenset({1045, 1130, 1698})
+"""Errors of MariaDB and MySQL that say that no such user, password or host is let in."""
+_TLS: dict[str, dict[str, Any]] = {
+    "disable": {"ssl_disabled": True},
+    "require": {"ssl": {"check_hostname": False}},
+    "verify-full": {"ssl_verify_cert": True, "ssl_verify_identity": True},
+}
+
+
+def connect(login: Login) -> Any:
+    """A session of the DB-API that commits by itself; whoever gets it closes it. Raises Unreachable,
+    LoginRefused; ConfigError where its client is not installed.
+    """
+    return _CONNECT_BY_KIND[login.kind](login)
+
+
+def tls_arguments(login: Login) -> dict[str, Any]:
+    """PyMySQL's arguments for an ``sslmode``, which is said in libpq's words. Raises ConfigError."""
+    if login.sslmode not in _TLS:
+        raise ConfigError(f"sslmode {login.sslmode!r} is none of {login.kind}'s", mend=f"Use one of {', '.join(_TLS)}.")
+    return _TLS[login.sslmode]
+
+
+def import_client(name: str, package: str, kind: str) -> Any:
+    """A client's module. Raises ConfigError where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        mend = f"Install it: pip install {package}."
+        raise ConfigError(f"{kind} is asked with {package}, which is not installed", mend=mend) from error
+
+
+def _postgresql(login: Login) -> Any:
+    where = f"{login.host}:{login.port}/{login.dbname}"
+    keys = {"host": login.host, "port": login.port, "dbname": login.dbname, "user": login.user}
+    keys |= {"sslmode": login.sslmode, "connect_timeout": 10, "application_name": "replicator connect"}
+    found = postgresql_connection.connect(where, postgresql_connection.SOURCE, password=login.password or None, **keys)
+    found.autocommit = True
+    return found
+
+
+def _binlog(login: Login) -> Any:
+    module = import_client("pymysql", "PyMySQL", login.kind)
+    settings = {"host": login.host, "port": login.port, "user": login.user, "password": login.password}
+    return _connect(
+        module, login, **settings, charset="utf8mb4", connect_timeout=10, autocommit=True, **tls_arguments(login)
+    )
+
+
+def _sqlserver(login: Login) -> Any:
+    module = import_client("pymssql", "pymssql", "SQL Server")
+    settings = {"server": login.host, "port": str(login.port), "user": login.user, "password": login.password}
+    encryption = "off" if login.sslmode == "disable" else "require"
+    return _connect(module, login, **settings, login_timeout=10, autocommit=True, encryption=encryption)
+
+
+def _oracle(login: Login) -> Any:
+    module = import_client("oracledb", "oracledb", "Oracle")
+    protocol = "tcp" if login.sslmode == "disable" else "tcps"
+    settings = {"host": login.host, "port": login.port, "service_name": login.dbname, "protocol": protocol}
+    return _connect(module, login, user=login.user, password=login.password, tcp_connect_timeout=10, **settings)
+
+
+def _connect(module: Any, login: Login, **settings: Any) -> Any:
+    try:
+        return module.connect(**settings)
+    except module.Error as error:
+        refused = BINLOG_LOGIN_ERRORS if login.kind in ("mariadb", "mysql") else frozenset[int]()
+        raise connect_error(login.kind, error, f"{login.host}:{login.port}", refused) from None
+    except RuntimeError as error:
+        raise missing_client_error(error, f"{login.host}:{login.port}") from error
+
+
+def missing_client_error(error: RuntimeError, where: str) -> ConfigError:
+    """What a client of MySQL's lacks for a login of MySQL 8's own kind in a session that is not encrypted."""
+    mend = "Install it: pip install cryptography, or have the session encrypted (`sslmode: require`)."
+    return ConfigError(f"PyMySQL cannot log in: {error}", where=where, mend=mend)
+
+
+def connect_error(who: str, error: Exception, where: str, refused: frozenset[int]) -> Unreachable | LoginRefused:
+    """What kept a session of another kind than PostgreSQL from being opened, in the words of its client, which names
+    host and user, never the password; the errors ``refused`` are about the login.
+    """
+    reason = str(error.args[-1] if error.args else error).strip().rstrip(".")
+    number = error.args[0] if error.args else None
+    if number in refused:
+        mend = "Mend `user` and `password` in `database` of the source, or let it in at the server."
+        return LoginRefused(f"{who} lets nobody in: {reason} (error {number}).", where=where, mend=mend)
+    return Unreachable(f"{who} does not answer: {reason}.", where=where, mend=_MEND)
+
+
+_CONNECT_BY_KIND = {
+    "mariadb": _binlog,
+    "mysql": _binlog,
+    "oracle": _oracle,
+    "postgresql": _postgresql,
+    "sqlserver": _sqlserver,
+}

@@ -1,0 +1,26 @@
+"""A signal as a row of the connector's signal table."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from replicator.databases import connections
+from replicator.errors import ConfigError
+from replicator.spec import Login
+
+
+def send(login: Login, table: str, row: tuple[str, str, str]) -> None:
+    """Write id, type and data; ``table`` is quoted, its three columns are called as its owner likes.
+
+    Raises Unreachable; ConfigError where the database does not take the row.
+    """
+    places = ":1, :2, :3" if login.kind == "oracle" else "%s, %s, %s"
+    with closing(connections.connect(login)) as session, closing(session.cursor()) as cursor:
+        try:
+            cursor.execute(f"INSERT INTO {table} VALUES ({places})", row)  # noqa: S608 - a name, quoted
+            session.commit()
+        except Exception as error:  # every client has errors of its own
+            reason = str(error.args[-1] if error.args else error).strip().partition("\n")[0].rstrip(".")
+            mend = f"It needs three columns (id, type, data), and INSERT for {login.user}: docs/databases.md."
+            where = f"{login.host}:{login.port}"
+            raise ConfigError(f"the signal table {table} takes no signal: {reason}.", where=where, mend=mend) from error

@@ -1,0 +1,105 @@
+"""Types as people write them: read into what they mean, and written out (types.md Y13)."""
+
+from __future__ import annotations
+
+import re
+
+from replicator.debezium.handling_modes import DEFAULT_MODES, HandlingModes
+from replicator.debezium.logical_types import LogicalType
+from replicator.debezium.type_names import ALIASES, ENCODED_TYPES, SIMPLE_TYPES, unknown_type
+from replicator.errors import ConfigError
+
+_PLAIN_TIMES = ("date", "time", "timestamp", "datetime")
+
+_SHORT_FORM = re.compile(r"([a-z][a-z0-9_ ]*?)\s*(?:\(\s*(-?\d+(?:\s*,\s*-?\d+)?)\s*\))?(\s+unsigned)?(?:\s+zerofill)?")
+_ARRAY = re.compile(r"array\s*<(.*)>|(.*)\[\]", re.DOTALL)
+# An unsigned integer arrives in the next wider Connect type; BIGINT UNSIGNED has none (section 5).
+_UNSIGNED = {"mediumint": "int", "smallint": "int", "int": "bigint", "integer": "bigint", "int32": "bigint"}
+
+
+def parse_type(text: str, modes: HandlingModes = DEFAULT_MODES, *, unsigned: bool = False) -> LogicalType:
+    """A declared type (types.md Y13): ``bigint``, ``decimal(10,2)``, ``bits(8)``, ``array<int>``, ``bigint unsigned``.
+
+    Common SQL names are understood as what Debezium sends for them by default: ``varchar(50)``, ``datetime``,
+    ``datetime(6)`` (microseconds), ``numeric(12,4)``, ``text[]``. ``modes`` decide how decimals, bytes, dates and
+    times are written; ``decimal_string(p,s)``, ``decimal_number(p,s)``, ``decimal_base64(p,s)``, ``bytes_hex``,
+    ``bytes_base64``, ``bytes_base64url``, ``micro_timestamp`` and its like say it for one column. Raises ConfigError
+    naming the text and the nearest spelling.
+    """
+    written = " ".join(text.lower().split())
+    array = _ARRAY.fullmatch(written)
+    if array:
+        return LogicalType("array", element=parse_type(array.group(1) or array.group(2) or "", modes))
+    match = _SHORT_FORM.fullmatch(written)
+    if not match:
+        raise unknown_type(text)
+    numbers = tuple(int(n) for n in match.group(2).split(",")) if match.group(2) else ()
+    return _build(text, match.group(1), numbers, modes, unsigned=unsigned or bool(match.group(3)))
+
+
+def resolve_modes(text: str, modes: HandlingModes) -> str:
+    """A declared type by itself: what ``modes`` make of it is written out, so that it says the same without them."""
+    told = parse_type(text, modes)
+    return text if told == parse_type(text) else str(told)
+
+
+def _build(text: str, word: str, numbers: tuple[int, ...], modes: HandlingModes, *, unsigned: bool) -> LogicalType:
+    name, encoding = ENCODED_TYPES.get(word, (ALIASES.get(word, word), ""))
+    if unsigned and name in ("smallint", "int", "bigint"):
+        wider = "smallint" if word in ("tinyint", "int8") else _UNSIGNED.get(word, name)
+        return LogicalType(wider, unsigned=name == "bigint")
+    if name in ("decimal", "variable_decimal"):
+        return _decimal(text, name, numbers, encoding, modes)
+    if name == "bits":
+        return _bits(text, numbers)
+    if name == "bytes":
+        return LogicalType("bytes", encoding=encoding or modes.binary_encoding)
+    if name not in SIMPLE_TYPES:
+        raise unknown_type(text)
+    sized = _by_fraction_digits(word, name, numbers)
+    return LogicalType(_by_mode(sized, modes) if word in _PLAIN_TIMES else sized)
+
+
+def _decimal(text: str, name: str, numbers: tuple[int, ...], encoding: str, modes: HandlingModes) -> LogicalType:
+    if modes.decimals == "double" and not encoding:
+        return LogicalType("double")
+    if name == "decimal" and not numbers:
+        raise ConfigError(
+            f"type {text!r} lacks its precision and scale",
+            mend="Write decimal(10,2), or variable_decimal where the source's column has none.",
+        )
+    precision = numbers[0] if numbers else None
+    scale = None if precision is None else (numbers[1] if len(numbers) > 1 else 0)
+    if precision is not None and precision < 1:
+        raise ConfigError(f"type {text!r}: a precision is at least 1")
+    return LogicalType(name, precision, scale, encoding=encoding or modes.decimal_encoding)
+
+
+def _bits(text: str, numbers: tuple[int, ...]) -> LogicalType:
+    if len(numbers) > 1 or (numbers and numbers[0] < 1):
+        raise ConfigError(f"type {text!r}: bits take one positive length", mend="Write bits(8).")
+    length = numbers[0] if numbers else 1
+    return LogicalType("boolean") if length == 1 else LogicalType("bits", length=length)
+
+
+def _by_fraction_digits(word: str, name: str, numbers: tuple[int, ...]) -> str:
+    """``datetime(6)`` is sent in microseconds, ``datetime(3)`` in milliseconds (section 2)."""
+    if word in ("datetime", "timestamp", "time") and numbers:
+        unit = "" if numbers[0] <= 3 else ("micro_" if numbers[0] <= 6 else "nano_")
+        return unit + name
+    if word == "float" and numbers and numbers[0] > 24:
+        return "double"
+    return name
+
+
+def _by_mode(name: str, modes: HandlingModes) -> str:
+    """What a date or a time of so many digits is in a ``time.precision.mode``; dates are days wherever they are numbers
+    (section 2).
+    """
+    plain = name.removeprefix("micro_").removeprefix("nano_")
+    if modes.times == "adaptive_time_microseconds" and plain == "time":
+        return "micro_time"
+    begins = modes.time_prefix
+    if begins is None or (plain == "date" and begins in ("micro_", "nano_")):
+        return name
+    return begins + plain

@@ -1,0 +1,64 @@
+"""The last look at the lease before a commit of Delta's, the token that the commit carries, and what Delta says where
+another writer was quicker (reliability.md F-W2).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from delta import exceptions
+
+from replicator.errors import StaleWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from replicator.protocols import Fence
+    from replicator.spec import Token
+
+_CONFLICTS = (
+    exceptions.DeltaConcurrentModificationException,
+    exceptions.ConcurrentAppendException,
+    exceptions.ConcurrentDeleteDeleteException,
+    exceptions.ConcurrentDeleteReadException,
+    exceptions.ConcurrentTransactionException,
+    exceptions.ConcurrentWriteException,
+    exceptions.MetadataChangedException,
+    exceptions.ProtocolChangedException,
+)
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@contextmanager
+def fenced_commit(spark: SparkSession, fence: Fence, location: str) -> Iterator[None]:
+    """Commits to the table there inside the block carry the fence's token. Raises LeaseLost, and StaleWriter where
+    another writer has committed since what this commit is built on: above all the same progress.
+    """
+    fence.check()
+    try:
+        with _with_user_metadata(spark, fence.token):
+            yield
+    except _CONFLICTS as error:
+        what = "another writer has changed the table meanwhile; nothing was written"
+        raise StaleWriter(what, where=location, mend="Run again, in one driver.") from error
+
+
+@contextmanager
+def _with_user_metadata(spark: SparkSession, token: Token | None) -> Iterator[None]:
+    """``userMetadata`` says which lake and which token of it; without a token what the user has set."""
+    if token is None:
+        yield
+        return
+    before = spark.conf.get(_USER_METADATA, None)
+    spark.conf.set(_USER_METADATA, json.dumps(asdict(token)))
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_USER_METADATA)
+        else:
+            spark.conf.set(_USER_METADATA, before)

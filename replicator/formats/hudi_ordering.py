@@ -1,0 +1,39 @@
+"""Which of two rows of one key Hudi keeps: the one that was committed last, since rows arrive joined (decision 0016).
+
+A table may have been made with `_seq` as Hudi's ordering field: then Hudi passes over a row that goes to a lower place,
+and says nothing, although a rebuild or the table of a twin has decided so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from replicator.jvm import gateway
+
+_BY_COMMIT = {
+    "hoodie.record.merge.strategy.id": "ce9acb64-bde0-424c-9b91-f6ebba25356d",
+    "hoodie.compaction.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+}
+"""What Hudi notes of a table without an ordering field."""
+
+_ORDERING_FIELDS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
+
+
+def order_by_commit(spark: SparkSession, client: Any) -> None:
+    """Take the ordering field from a table that has one: its logs are then merged in the order of their commits, too.
+    ``client`` is Hudi's for the table. A death between the two changes leaves the field, and the next write goes on.
+    """
+    noted = client.getTableConfig().getProps()
+    if not any(noted.containsKey(name) for name in _ORDERING_FIELDS):
+        return
+    jvm: Any = gateway.of(spark)
+    changed, dropped = jvm.java.util.Properties(), jvm.java.util.HashSet()
+    for name, value in _BY_COMMIT.items():
+        changed.setProperty(name, value)
+    for name in (*_ORDERING_FIELDS, "hoodie.record.merge.mode"):
+        dropped.add(name)
+    config, storage = jvm.org.apache.hudi.common.table.HoodieTableConfig, client.getStorage()
+    config.update(storage, client.getMetaPath(), changed)
+    config.delete(storage, client.getMetaPath(), dropped)

@@ -1,0 +1,136 @@
+"""What a format would keep as something else, or as nothing that it could read again (docs/limits.md): refused before
+it is written. The columns cost nothing to look at; the rows one small job, and only of tables whose key has texts in it
+that the format writes into a path, or one behind the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+from itertools import pairwise
+from operator import and_, or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from replicator import names
+from replicator.errors import SchemaRefused, TableStopped
+
+NULL_PARTITION_VALUES = ("", names.HIVE_NULL)
+"""Texts that the folder of a partition cannot tell from NULL."""
+
+_PLACEHOLDERS = ("__empty__", "__null__")
+"""Hudi's words in a key of several columns for an empty text, and for NULL."""
+
+_IN_DELTA = "Declare `format: delta` for the table, or leave the column out of it (`transform`)."
+_UNPARTED = "Take it out of `partition_by`; of a table that is there, remove its folder: the next run builds it again."
+
+
+def has_timestamp_ntz(kind: DataType) -> bool:
+    """Whether a time without a zone is within the type: that of an array, or of all columns."""
+    return any(isinstance(each, TimestampNTZType) or has_timestamp_ntz(each) for each in _child_types(kind))
+
+
+def refuse_partition_types(
+    rows: StructType, partition_by: Sequence[str], unfit: tuple[type[DataType], ...], where: str
+) -> None:
+    """Raise SchemaRefused for a partition column of a type whose values no path tells."""
+    found = [each for each in rows if each.name in partition_by and isinstance(each.dataType, unfit)]
+    if found:
+        raise SchemaRefused(
+            f"{found[0].dataType.simpleString()} cannot part a table of this format: {names.decode(found[0].name)}",
+            where=where,
+            mend=_UNPARTED,
+        )
+
+
+def refuse_delta_columns(rows: StructType, partition_by: Sequence[str], where: str) -> None:
+    """The columns of a new table in Delta. Raises SchemaRefused."""
+    refuse_partition_types(rows, partition_by, (BinaryType,), where)
+
+
+def refuse_hudi_columns(rows: StructType, partition_by: Sequence[str], where: str) -> None:
+    """The columns of a table in Hudi. Raises SchemaRefused."""
+    refuse_partition_types(rows, partition_by, (BinaryType, TimestampType, TimestampNTZType), where)
+    for each in rows:
+        if re.match(r"\d", each.name):
+            told = "a column of a table in Hudi cannot begin with a digit"
+        elif has_timestamp_ntz(each.dataType):
+            told = "Hudi cannot write files anew that have times without a zone within another type"
+        else:
+            continue
+        raise SchemaRefused(f"{told}: {names.decode(each.name)}", where=where, mend=_IN_DELTA)
+
+
+def refuse_partition_keys(rows: DataFrame, keys: Sequence[str], partition_by: Sequence[str], where: str) -> None:
+    """Raise TableStopped for a row whose key would be read as NULL, because its column parts the table."""
+    texts = [key for key in _texts(rows.schema, keys) if key in partition_by]
+    if texts and _some(rows, reduce(or_, (_of(key).isin(*NULL_PARTITION_VALUES) for key in texts))):
+        raise TableStopped(
+            f"an empty text (or {NULL_PARTITION_VALUES[1]}) cannot be kept in a column that is of the key "
+            "and parts the table: " + ", ".join(map(names.decode, texts)),
+            where=where,
+            mend=_UNPARTED,
+        )
+
+
+def refuse_hudi_keys(rows: DataFrame, keys: Sequence[str], where: str) -> None:
+    """Raise TableStopped for a row whose key Hudi has no text for, or the text of another key."""
+    texts, written = _texts(rows.schema, keys), _of_types(rows.schema, keys, (StringType, BinaryType))
+    if written and _some(rows, _is_unsupported_key(keys, texts, written)):
+        raise TableStopped(
+            "a table in Hudi cannot keep a key that is an empty text or no bytes at all, or one of several columns "
+            "whose texts look like Hudi's own way to write them one behind the other: "
+            + ", ".join(map(names.decode, keys)),
+            where=where,
+            mend="Declare `format: delta`; of a table that is there, remove its folder: the next run builds it again.",
+        )
+
+
+def _is_unsupported_key(keys: Sequence[str], texts: Sequence[str], written: Sequence[str]) -> Column:
+    """A key of one column is kept as its value, one of several as ``a:1,b:2``: no value but the last may go on so.
+    ``written`` are texts and bytes, which may be empty.
+    """
+    are_empty = reduce(and_, (F.length(_of(key)) == 0 for key in written))
+    if len(keys) == 1:
+        return are_empty
+    found = [_of(key).isin(*_PLACEHOLDERS) for key in texts]
+    found += [_of(key).contains(f",{other}:") for key, other in pairwise(keys) if key in texts]
+    if len(written) == len(keys):
+        found.append(are_empty)
+    return reduce(or_, found, F.lit(False))
+
+
+def _texts(rows: StructType, keys: Sequence[str]) -> list[str]:
+    return _of_types(rows, keys, (StringType,))
+
+
+def _of_types(rows: StructType, keys: Sequence[str], kinds: tuple[type[DataType], ...]) -> list[str]:
+    return [key for key in keys if isinstance(rows[key].dataType, kinds)]
+
+
+def _of(column: str) -> Column:
+    return F.col(names.quote_spark(column))
+
+
+def _some(rows: DataFrame, condition: Column) -> bool:
+    return not rows.where(condition).isEmpty()
+
+
+def _child_types(kind: DataType) -> list[DataType]:
+    if isinstance(kind, ArrayType):
+        return [kind.elementType]
+    if isinstance(kind, MapType):
+        return [kind.keyType, kind.valueType]
+    return [each.dataType for each in kind] if isinstance(kind, StructType) else []

@@ -1,0 +1,87 @@
+"""A register on S3: a conditional PUT, which Hadoop 3.3.4 does not have and boto3 does (reliability.md F-O3)."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from replicator import s3
+from replicator.errors import ConfigError, Unreachable
+from replicator.leases.register import Stored
+
+_CONFLICT, _FAILED = 409, 412
+_TRIES = 5
+_NO_TAG = f'"{"0" * 32}"'
+_MEND = "Check that the bucket exists and these keys may read and write below _replicator/leases."
+
+
+class S3Register:
+    """``Register`` in an object; its ETag is its tag."""
+
+    def __init__(self, client: Any, location: str) -> None:
+        self._client = client
+        self._location = location
+        self._bucket, self._key = s3.split_location(location)
+
+    @property
+    def where(self) -> str:
+        """The object."""
+        return self._location
+
+    def read(self) -> Stored | None:
+        """GET."""
+        with s3.translate_errors(self.where, "read", _MEND):
+            try:
+                text, tag = s3.read_object(self._client, self._bucket, self._key)
+            except self._client.exceptions.NoSuchKey:
+                return None
+            return Stored(text, tag)
+
+    def replace(self, text: str, expected: str | None) -> str | None:
+        """PUT ``If-None-Match: *`` or ``If-Match``. A refusal may be that of a request that was sent twice: then the
+        object is what was sent. 409 says that somebody else is about to write, and tells no outcome.
+        """
+        for _ in range(_TRIES):
+            with s3.translate_errors(self.where, "write", _MEND):
+                tag = _put(self._client, self._bucket, self._key, text, expected)
+            if tag is not None:
+                return tag
+            stored = self.read()
+            if stored is not None and stored.text == text:
+                return stored.tag
+            if (None if stored is None else stored.tag) != expected:
+                return None
+        mend = "Try again later."
+        raise Unreachable("the object store cannot decide between writers", where=self.where, mend=mend)
+
+
+def refuse_unconditional(client: Any, folder: str) -> None:
+    """Raise ConfigError for a store that writes in spite of a condition: no lease can be kept there (F-O3)."""
+    location = f"{folder}/probe-{uuid4().hex}"
+    bucket, key = s3.split_location(location)
+    probe = S3Register(client, location)  # its first write may be sent twice, and then be refused
+    with s3.translate_errors(folder, "write with a condition", _MEND):
+        try:
+            held = probe.replace("first", None) is not None
+            held = held and probe.replace("second", None) is None and probe.replace("third", _NO_TAG) is None
+        finally:
+            client.delete_object(Bucket=bucket, Key=key)
+    if not held:
+        raise ConfigError(
+            "the object store overwrites an object in spite of If-None-Match or If-Match: no lease can be kept there",
+            where=folder,
+            mend="Use a store that has conditional writes, or set lake.lease: off and start one driver only.",
+        )
+
+
+def _put(client: Any, bucket: str, key: str, text: str, expected: str | None) -> str | None:
+    """The new ETag; None where the condition did not hold, or might not."""
+    condition = {"IfNoneMatch": "*"} if expected is None else {"IfMatch": expected}
+    try:
+        answer = client.put_object(Bucket=bucket, Key=key, Body=text.encode(), **condition)
+    except client.exceptions.ClientError as error:
+        missing = expected is not None and error.response.get("Error", {}).get("Code") == "NoSuchKey"
+        if missing or s3.status(error) in {_CONFLICT, _FAILED}:
+            return None
+        raise
+    return str(answer["ETag"])

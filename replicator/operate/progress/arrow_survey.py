@@ -1,0 +1,278 @@
+"""Where everything stands, without Spark: of lakes whose tables are in Delta, on a local disk or in an object store.
+
+What only a JVM can say raises ReplicatorError: whoever asks goes on with Spark then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, TypeVar
+
+from replicator import names
+from replicator.catalog import extras
+from replicator.catalog.control_reader import StoredControlReader
+from replicator.catalog.delta_table import DataFile, DeltaTable
+from replicator.catalog.read_errors import translate_read_errors
+from replicator.catalog.store import SPARK_HINT, Store
+from replicator.catalog.tables import LakeListing
+from replicator.errors import ReplicatorError, TableMissing
+from replicator.lake import Lake
+from replicator.offsets import TopicPartition
+from replicator.operate.progress import layers
+from replicator.operate.progress.survey import Tally
+from replicator.operate.progress.table_status import TableStatus
+from replicator.protocols import ControlReader, Sink
+from replicator.spec import Model, Progress, SourceSpec, Table
+from replicator.transforms import row_state
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem
+
+    from replicator.operate.progress.waiting import Waiting
+
+_EMPTY = Tally(0)
+_TABLES = 4
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class ArrowSurvey:
+    """``Survey`` by delta-rs and pyarrow. A table is opened once, at the version that it has then; ``formats`` are
+    those that the configuration has.
+    """
+
+    lake: Lake
+    store: Store
+    formats: Sequence[str]
+    sources: Mapping[str, SourceSpec]
+    models: Sequence[Model]
+    sinks: Mapping[str, Sink]
+    opened: dict[str, DeltaTable | None] = field(default_factory=dict, compare=False)
+    kinds: dict[str, str | None] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def facts(self) -> ControlReader:
+        """The lake's control rows."""
+        return StoredControlReader(self.store, self._files)
+
+    def folders(self, folder: str) -> Sequence[str]:
+        """As the store lists them."""
+        return self.store.folders(self._files, folder)
+
+    def tables(self, folder: str) -> Sequence[str]:
+        """By what lies in the folders. Raises ReplicatorError for a table in Hudi."""
+        found = {name: self._kind(f"{folder}/{name}") for name in filter(names.is_encoded, self.folders(folder))}
+        return [name for name, kind in found.items() if kind is not None]
+
+    def version(self, table: Table) -> int | None:
+        """As the log says."""
+        there = self._opened(table)
+        return None if there is None else there.version
+
+    def identity(self, table: Table) -> str | None:
+        """Delta's own table id."""
+        there = self._opened(table)
+        return None if there is None else there.identity
+
+    def progress(self, table: Table, application: str) -> Progress | None:
+        """The ``txn`` action of this input. Raises ReplicatorError behind a RESTORE, and where the last commit is
+        empty.
+        """
+        there = self._opened(table)
+        version = None if there is None else there.progress(application)
+        if there is None or version is None:
+            return None
+        with translate_read_errors(table):
+            doubt = there.doubt
+        if doubt is not None:
+            raise ReplicatorError(doubt, where=table.location, mend=SPARK_HINT)
+        return Progress(application, version)
+
+    def records(self, table: Table, time: str = "timestamp") -> Tally:
+        """By what the log says of the files, and by the rows of those of which it says too little."""
+        return self._newest(table, time)
+
+    def rows(self, table: Table) -> Tally:
+        """By four columns."""
+        return self._tally(table, ("_deleted", "_seq", "_column_seq", "_source_ts_ms"), _tally_silver)
+
+    def intervals(self, table: Table) -> Tally:
+        """By four columns."""
+        return self._tally(table, ("__START_AT", "__END_AT", "_seq", "_source_ts_ms"), _tally_history)
+
+    def model(self, table: Table) -> Tally:
+        """As :meth:`records`."""
+        import pyarrow as pa  # noqa: PLC0415 - on demand, as all of this module
+
+        kind = self._there(table).kind("updated_at")
+        is_time = kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None
+        return self._newest(table, "updated_at" if is_time else None)
+
+    def ahead(self, source: str) -> int | None:
+        """What Kafka's end offsets say; None without a Kafka. Raises Unreachable, and ReplicatorError where records lie
+        in objects.
+        """
+        spec = self.sources.get(source)
+        if spec is None or spec.is_nowhere:
+            return None
+        if spec.objects:
+            raise ReplicatorError(f"the records of {source} lie in objects", where=spec.objects, mend=SPARK_HINT)
+        ends = extras.load("replicator.sources.librdkafka")
+        found: Mapping[TopicPartition, int] = ends.end_offsets(spec.bootstrap_servers, spec.topics, spec.options)
+        have = self.reached(self.lake.bronze(source))
+        return sum(max(0, end - have.get(place, 0)) for place, end in found.items())
+
+    def waiting(self, source: str) -> Waiting | None:
+        """None where nothing waits. Raises ReplicatorError where something does."""
+        row = self.facts.get(self.lake.cut(source)) if source in self.sources else None
+        if row is None or not row["offsets"] or row["bronze"] != self.identity(self.lake.bronze(source)):
+            return None
+        raise ReplicatorError(f"transactions of {source} wait until they are whole", mend=SPARK_HINT)
+
+    def added(self, source: str, after: Mapping[str, int], upto: int, waits: Waiting | None) -> int | None:
+        """By what the commits say."""
+        bronze = self.lake.bronze(source)
+        with translate_read_errors(bronze):
+            return self._there(bronze).added(after, upto) if waits is None else None
+
+    def read(self, table: Table, columns: Sequence[str], told: Callable[[DataFile, pa.Table], Part]) -> Sequence[Part]:
+        """What is told of the rows of a table, file by file, of which only those columns are read; nothing where
+        there is no table.
+        """
+        there = self._opened(table)
+        with translate_read_errors(table):
+            return [] if there is None else there.each(there.parts(), columns, told)
+
+    def reached(self, table: Table) -> dict[TopicPartition, int]:
+        """The offset behind the last record of each partition in bronze."""
+        there = self._there(table)
+        with translate_read_errors(table):
+            told, rest = _split_by_statistics(there.parts("partition", "offset"), _is_of_one_partition)
+            found = [{(_topic(p), p.most("partition")): p.most("offset") + 1} for p in told]
+            found += there.each(rest, ("partition", "offset"), _end_offsets)
+        have: dict[TopicPartition, int] = {}
+        for each in found:
+            have |= {place: max(end, have.get(place, 0)) for place, end in each.items()}
+        return have
+
+    @cached_property
+    def _files(self) -> FileSystem:
+        return self.store.files()
+
+    @cached_property
+    def _listing(self) -> LakeListing:
+        return LakeListing(self.store, self._files, self.lake)
+
+    def _kind(self, location: str) -> str | None:
+        """``delta``, or None where no table is that the configuration knows."""
+        if location not in self.kinds:
+            self.kinds[location] = self._listing.kind(location)
+        kind = self.kinds[location]
+        if kind == "hudi" and kind in self.formats:
+            raise ReplicatorError("a table in Hudi is there", where=location, mend=SPARK_HINT)
+        return kind if kind in self.formats else None
+
+    def _opened(self, table: Table) -> DeltaTable | None:
+        if table.location not in self.opened:
+            there = self._kind(table.location)
+            with translate_read_errors(table):
+                made = None if there is None else DeltaTable(self.store, self._files, table.location)
+            self.opened[table.location] = made
+        return self.opened[table.location]
+
+    def _there(self, table: Table) -> DeltaTable:
+        found = self._opened(table)
+        if found is None:
+            raise TableMissing.of(table)
+        return found
+
+    def _tally(self, table: Table, columns: Sequence[str], told: Callable[[DataFile, pa.Table], Tally]) -> Tally:
+        self._there(table)
+        return _sum(self.read(table, columns, told))
+
+    def _newest(self, table: Table, column: str | None) -> Tally:
+        """How many rows there are, and the newest time in a column."""
+        there = self._there(table)
+        with translate_read_errors(table):
+            columns = () if column is None else (column,)
+            told, rest = _split_by_statistics(there.parts(*columns), lambda part: part.tells(*columns))
+            found = [Tally(part.rows or 0, newest_ms=_ms(part.most(column or ""))) for part in told]
+            return _sum([*found, *there.each(rest, columns, lambda _, rows: _tally_times(rows, column))])
+
+
+def list_statuses(of: ArrowSurvey) -> list[TableStatus]:
+    """``layers.list_statuses``, of several tables at a time: an object store answers many questions as soon as one."""
+    with ThreadPoolExecutor(_TABLES) as pool:
+        return [each for found in pool.map(lambda look: look.take(), layers.inspections(of)) for each in found]
+
+
+def _split_by_statistics(
+    parts: Iterable[DataFile], is_told: Callable[[DataFile], bool]
+) -> tuple[list[DataFile], list[DataFile]]:
+    """Files of which the log says enough, and the others."""
+    every = [(is_told(part), part) for part in parts]
+    return [part for told, part in every if told], [part for told, part in every if not told]
+
+
+def _sum(found: Iterable[Tally]) -> Tally:
+    return reduce(Tally.with_, found, _EMPTY)
+
+
+def _tally_silver(_: DataFile, rows: pa.Table) -> Tally:
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
+    hidden = pc.sum(rows["_deleted"]).as_py() or 0
+    shown = rows.num_rows - hidden - rows["_deleted"].null_count
+    newest = pc.max(rows["_source_ts_ms"]).as_py()
+    return Tally(shown, hidden, pc.max(rows["_seq"]).as_py() or "", newest, _count_unknown(rows))
+
+
+def _count_unknown(rows: pa.Table) -> int:
+    """Of rows that are not deleted, which have no positions of columns (M3), those that lack a value. Nearly all have
+    none: the others are looked at one by one.
+    """
+    every = (dict(entries).values() for entries in rows["_column_seq"].drop_null().to_pylist())
+    return sum(any(row_state.is_unknown(place) for place in places) for places in every)
+
+
+def _tally_history(_: DataFile, rows: pa.Table) -> Tally:
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
+    end, start = rows["__END_AT"], rows["__START_AT"]
+    shown = pc.sum(pc.or_kleene(pc.is_null(end), pc.greater(end, start))).as_py() or 0
+    newest = pc.max(rows["_source_ts_ms"]).as_py()
+    return Tally(shown, rows.num_rows - shown, pc.max(rows["_seq"]).as_py() or "", newest)
+
+
+def _tally_times(rows: pa.Table, column: str | None) -> Tally:
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
+    if column is None or column not in rows.column_names:
+        return Tally(rows.num_rows)
+    return Tally(rows.num_rows, newest_ms=_ms(pc.max(rows[column]).as_py()))
+
+
+def _ms(time: int | None) -> int | None:
+    return None if time is None else time // 1000
+
+
+def _is_of_one_partition(part: DataFile) -> bool:
+    """Whether the log says where the file's records end."""
+    return part.tells("partition", "offset") and part.most("partition") == part.said.get("min.partition")
+
+
+def _topic(part: DataFile) -> str:
+    return str(part.said["partition.topic"])
+
+
+def _end_offsets(part: DataFile, rows: pa.Table) -> dict[TopicPartition, int]:
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
+    numbers = pc.unique(rows["partition"]).to_pylist()  # Table.group_by imports pyarrow's datasets
+    last = {number: pc.max(rows["offset"].filter(pc.equal(rows["partition"], number))).as_py() for number in numbers}
+    return {(_topic(part), number): offset + 1 for number, offset in last.items()}

@@ -1,0 +1,44 @@
+"""Tables that are looked at one by one, for those who go on where one of them is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from replicator.errors import NO_LAKE, ReplicatorError
+from replicator.jvm import causes
+from replicator.jvm.failures import ALL_FAILURES
+from replicator.stages import engine_errors
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class UnreadableTable:
+    """A table that could not be read, and why in one line."""
+
+    table: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """Tries things, and keeps what went wrong."""
+
+    troubles: dict[str, UnreadableTable] = field(default_factory=dict)
+
+    def try_(self, table: str, look: Callable[[], Found]) -> Found | None:
+        """What *look* gives, None if the table is broken. Raises NO_LAKE: then no other answers either."""
+        try:
+            return look()
+        except NO_LAKE:
+            raise
+        except ReplicatorError as error:
+            self.troubles.setdefault(table, UnreadableTable(table, str(error)))
+        except ALL_FAILURES as error:
+            shut = engine_errors.to_lake_error(error, table)
+            if shut is not None:
+                raise shut from error
+            self.troubles.setdefault(table, UnreadableTable(table, causes.summarize(error)))
+        return None

@@ -1,0 +1,64 @@
+"""``replicator connect snapshot --remove-missing``: what a whole snapshot does not mention shall go from silver.
+
+Effects: 1. the snapshot, between :func:`begin` and :func:`finish`, 2. a control row that says where it lies in Kafka.
+Without the row, as after a crash, nothing goes; the rest is silver's (``stages/table/missing_rows.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from replicator.errors import ConfigError
+from replicator.formats.fencing import FencedControl
+from replicator.offsets import TopicPartition
+from replicator.operate import pause
+from replicator.protocols import Fence, Source
+from replicator.stages.refinement import Refinement
+from replicator.stages.table import missing_rows, snapshots
+from replicator.stages.table.snapshots import FullSnapshot
+from replicator.stages.tick import routing
+
+
+@dataclass(frozen=True)
+class SnapshotStart:
+    """Where the topics of a source ended before a snapshot of some of its ``tables`` was asked for."""
+
+    tables: tuple[str, ...]
+    ends: Mapping[TopicPartition, int]
+
+
+def begin(spark: SparkSession, at: Refinement, reader: Source, tables: Sequence[str]) -> SnapshotStart:
+    """Before the signal is sent. Raises ConfigError for a table that silver does not have, or of which a snapshot does
+    not say which rows are gone, and Unreachable.
+    """
+    pause.find_tables(spark, [at], [f"{at.source.name}/{table}" for table in tables])
+    for table in tables:
+        _refuse_unsupported(at, table)
+    return SnapshotStart(tuple(tables), reader.end_offsets(spark))
+
+
+def finish(
+    spark: SparkSession, at: Refinement, reader: Source, begun: SnapshotStart, now_ms: int, fence: Fence
+) -> None:
+    """Once all tables were read to their ends, at ``now_ms`` (ms since 1970, UTC). Raises Unreachable, LeaseLost."""
+    ends = reader.end_offsets(spark)
+    bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), bronze)
+    taken = {}
+    for table in begun.tables:
+        before, after = (_filter_topics(routes.topics(table), offsets) for offsets in (begun.ends, ends))
+        taken[table] = FullSnapshot(now_ms, before, after)
+    snapshots.add(FencedControl(at.control, fence), at.lake.snapshots(at.source.name), taken)
+
+
+def _filter_topics(topics: frozenset[str], offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    return {place: offset for place, offset in offsets.items() if place[0] in topics}
+
+
+def _refuse_unsupported(at: Refinement, table: str) -> None:
+    if reason := missing_rows.find_obstacle(at.source, table):
+        mend = "Leave --remove-missing out: the snapshot alone mends rows that differ."
+        raise ConfigError(f"what is missing cannot be told: {reason}", where=f"{at.source.name}/{table}", mend=mend)

@@ -1,0 +1,46 @@
+"""Where Kafka's topics end, by librdkafka: no JVM. Importing this needs ``confluent_kafka``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from replicator import brokers
+from replicator.errors import ConfigError
+
+_SECONDS = brokers.TIMEOUT_MS / 1000
+_SAME = {"client.id"}
+"""Settings that mean the same to both clients."""
+
+
+def end_offsets(bootstrap_servers: str, topics: str, options: Mapping[str, str]) -> dict[tuple[str, int], int]:
+    """The offset after the last record, per (topic, partition), of topics whose name matches ``topics``.
+
+    Raises Unreachable where Kafka does not answer, ConfigError for settings of Java's client: logins and certificates
+    are said to the two in different words.
+    """
+    others = {name: value for name, value in options.items() if (name, value) != ("security.protocol", "PLAINTEXT")}
+    if others.keys() - _SAME:
+        raise ConfigError(f"only Java's Kafka client knows {', '.join(sorted(others.keys() - _SAME))}")
+    brokers.check_reachable(bootstrap_servers)
+    client = AdminClient({**others, "bootstrap.servers": bootstrap_servers, "log_level": 0})
+    try:
+        return _list_end_offsets(client, re.compile(topics))
+    except KafkaException as error:
+        raise brokers.unreachable_error(bootstrap_servers) from error
+
+
+def _list_end_offsets(client: Any, pattern: re.Pattern[str]) -> dict[tuple[str, int], int]:
+    known = client.list_topics(timeout=_SECONDS).topics
+    places = [
+        TopicPartition(name, number) for name in known if pattern.fullmatch(name) for number in known[name].partitions
+    ]
+    if not places:
+        return {}
+    latest: Any = OffsetSpec.latest  # it has no annotations
+    asked = client.list_offsets({place: latest() for place in places}, request_timeout=_SECONDS)
+    return {(place.topic, place.partition): told.result().offset for place, told in asked.items()}

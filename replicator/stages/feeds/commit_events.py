@@ -1,0 +1,151 @@
+"""What the commits of a table of silver or gold tell others, one commit after the other.
+
+Commit by commit, since an event is what one commit did to one row: whoever sends a commit again sends the same events,
+however many commits the run before had taken together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator.errors import ChangesLost, VersionMissing
+from replicator.protocols import TableFormat
+from replicator.spec import Feed, Table
+from replicator.stages import tuning
+from replicator.transforms import events
+from replicator.transforms.columns.layout import own_key
+from replicator.transforms.live import source_spelling
+
+MEND = (
+    "`replicator canonical restart {}` sends all rows once more, as `read`; of rows that went meanwhile nobody is told."
+)
+
+
+@dataclass(frozen=True)
+class EventBatch:
+    """Events as an ``Outlet`` takes them, and the types of what they tell: of the key, and of the row."""
+
+    rows: DataFrame
+    kinds: tuple[T.StructType, T.StructType]
+    warnings: tuple[str, ...] = ()
+
+
+@contextmanager
+def read_initial(
+    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
+) -> Iterator[EventBatch]:
+    """All rows of the version at which a feed begins, with the columns of the newest one."""
+    stored = _in_newest_columns(session, kept, table, feed, (version, newest))
+    images = events.images(stored, _keys(stored, table), feed)
+    yield _batch(session, kept, table, feed, version, events.from_snapshot(images))
+
+
+@contextmanager
+def read_commit(
+    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
+) -> Iterator[EventBatch]:
+    """What a commit changed, with the columns of the newest one: what a feed that lags is told to send, that table has.
+    Raises ChangesLost where it, or the one before, is not kept any more, or it gave the table another key.
+    """
+    if not all(is_version_kept(session, kept, table, each) for each in (version - 1, version)):
+        raise ChangesLost(
+            f"the changes of version {version} of {table.name} are not kept any more",
+            where=table.location,
+            mend=MEND.format(feed.name),
+        )
+    after = _in_newest_columns(session, kept, table, feed, (version, newest))
+    table = replace(table, keys=_keys(after, table))
+    stored = kept.read(session, table, version - 1)
+    if (own_key(stored.schema) or table.keys) != table.keys:
+        what = f"version {version} of {table.name} has another key than the one before: no row is the same"
+        raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
+    before = _align_columns(stored, after, table, feed, version - 1)
+    changed = kept.changed_keys(session, table, version - 1, version)
+    if changed is None:
+        yield _changes(session, kept, table, feed, version, before, after)
+        return
+    with tuning.persist(changed) as keys:
+        sides = (side.join(keys, list(table.keys), how="left_semi") for side in (before, after))
+        yield _changes(session, kept, table, feed, version, *sides)
+
+
+def _in_newest_columns(
+    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, versions: tuple[int, int]
+) -> DataFrame:
+    """The rows of a version with the columns of the newest one, the second, unless that has another key. Raises
+    ChangesLost as :func:`_align_columns`.
+    """
+    version, newest = versions
+    rows = kept.read(session, table, version)
+    now = rows if version == newest else kept.read(session, table, newest)
+    return (
+        rows
+        if now is rows or _keys(rows, table) != _keys(now, table)
+        else _align_columns(rows, now, table, feed, version)
+    )
+
+
+def _align_columns(rows: DataFrame, now: DataFrame, table: Table, feed: Feed, version: int) -> DataFrame:
+    """The rows of a version with the columns that there are now. Raises ChangesLost where one of silver's, of which the
+    feed tells, has another type since: what it had then cannot be told as such a value. A model's column is what its
+    SQL makes it, and its older values are cast.
+    """
+    lost = events.incompatible_types(rows, now) if "_deleted" in now.columns else []
+    if lost and events.depends_on(feed, now, _keys(now, table), lost):
+        told = ", ".join(source_spelling(now.schema[column]) for column in lost)
+        what = f"{told} of {table.name} has another type since version {version}: what rows had then cannot be told"
+        raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
+    return events.align_columns(rows, now)
+
+
+def is_version_kept(spark: SparkSession, kept: TableFormat, table: Table, version: int | None) -> bool:
+    """Whether a version can still be read."""
+    try:
+        return version is not None and kept.moment(spark, table, version).version == version
+    except VersionMissing:
+        return False
+
+
+def _changes(
+    session: SparkSession,
+    kept: TableFormat,
+    table: Table,
+    feed: Feed,
+    version: int,
+    before: DataFrame,
+    after: DataFrame,
+) -> EventBatch:
+    was, is_ = (events.images(side, table.keys, feed) for side in (before, after))
+    return _batch(session, kept, table, feed, version, events.from_images(was, is_))
+
+
+def _batch(
+    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, changes: DataFrame
+) -> EventBatch:
+    """The events of a commit, which are what it did to a key: content does not tell them apart, since a row may become
+    what it was, and at the same place of its source where a rebuild did it.
+    """
+    place = F.coalesce("sequence", F.lit(f"{version:020d}"))
+    identity = F.struct(F.lit(kept.identity(session, table)), F.lit(version))
+    source = F.struct(F.lit(feed.table).alias("table"), place.alias("sequence"), F.lit(version).alias("commit"))
+    made = events.to_messages(changes, feed, identity, place, source)
+    return EventBatch(made, event_types(changes))
+
+
+def event_types(changes: DataFrame) -> tuple[T.StructType, T.StructType]:
+    """The types of the key and of the row in changes."""
+    key, row = changes.schema["key"].dataType, changes.schema["after"].dataType
+    assert isinstance(key, T.StructType)  # noqa: S101 - for mypy
+    assert isinstance(row, T.StructType)  # noqa: S101 - as above
+    return key, row
+
+
+def _keys(stored: DataFrame, table: Table) -> tuple[str, ...]:
+    """The key as silver's own columns note it, or as the model says."""
+    return own_key(stored.schema) or table.keys

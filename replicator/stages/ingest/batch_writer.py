@@ -1,0 +1,92 @@
+"""Batches of a stream into bronze: every record once (promise A).
+
+Effects of one batch, in this order: 1. check that the batch continues what bronze holds, 2. append with the query's id
+and the batch's number as progress. A crash before 2 leaves nothing; after it, the repeated batch is recognised by its
+progress.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator import failpoints
+from replicator.errors import CheckpointBehindTable, ReplicatorError, TopicRecreated
+from replicator.jvm.failures import FAILURES
+from replicator.spec import Progress
+from replicator.stages import engine_errors, tuning
+from replicator.stages.bronze import PLACE, Ingestion, rows
+from replicator.stages.ingest.bronze_state import BronzeTableState, current_application_id, repair_hint
+from replicator.stages.ingest.pace import Pace
+
+
+class BatchWriter:
+    """What happens to each micro-batch. Keeps, for one run, what the start-up checks found."""
+
+    def __init__(self, ingestion: Ingestion, pace: Pace) -> None:
+        self._ingestion, self._pace = ingestion, pace
+        self._application: str | None = None
+        self._known_ids: dict[str, str] = {}
+        self.written = 0
+        self.seconds = 0.0
+        self.failure: ReplicatorError | failpoints.Killed | None = None
+        self.cause: Exception | None = None
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """A batch as ``foreachBatch`` hands it over; what stops it is kept: ``failure``, or the ``cause`` of one."""
+        started, before = time.monotonic(), self.written
+        try:
+            self._write(batch, number)
+            took = time.monotonic() - started
+            self.seconds += took
+            self._pace.rest(self.written - before, took, self._ingestion.batch_records)
+        except ReplicatorError as error:  # Spark passes on its text only
+            self.failure = error
+            raise
+        except FAILURES as error:  # as above
+            self.failure, self.cause = engine_errors.to_lake_error(error, self._ingestion.source), error
+            raise
+        except failpoints.Killed as killed:  # the JVM waits for ever for a callback that raises no Exception
+            self.failure = killed
+            raise RuntimeError(str(killed)) from killed
+
+    def _write(self, batch: DataFrame, number: int) -> None:
+        spark, at = batch.sparkSession, self._ingestion
+        ids = {topic: identity for topic, identity in at.reader.topic_ids(spark).items() if identity is not None}
+        records = rows(at.masked(batch), ids)
+        if not tuning.is_large(spark):  # Kafka's partitions are tasks, and each task writes a file per topic
+            records = records.coalesce(spark.sparkContext.defaultParallelism)
+        if self._application is None:
+            self._application = self._start(spark)
+            self._refuse_repetition(records, number)
+        self._check_topic_ids(ids)
+        failpoints.hit("bronze.batch_checked")
+        self.written += at.format.append(records, at.table, Progress(self._application, number)).inserted
+        failpoints.hit("bronze.batch_appended")
+
+    def _start(self, spark: SparkSession) -> str:
+        """The app id of this checkpoint; the topics that its earlier batches had are known from now on (J5)."""
+        at = self._ingestion
+        self._known_ids = dict(BronzeTableState(spark, at).ids())
+        return current_application_id(spark, at)
+
+    def _refuse_repetition(self, records: DataFrame, number: int) -> None:
+        """A batch that bronze took for done must hold nothing that bronze lacks (F-C3)."""
+        at = self._ingestion
+        recorded = at.format.progress(records.sparkSession, at.table, self._application or "")
+        if recorded is None or recorded.version < number:
+            return
+        present = at.format.read(records.sparkSession, at.table).select(*PLACE)
+        if not records.select(*PLACE).join(present, PLACE, how="left_anti").isEmpty():
+            raise CheckpointBehindTable(
+                f"batch {number} is in bronze with other records than the checkpoint plans for it",
+                where=at.table.location,
+                mend=repair_hint(at),
+            )
+
+    def _check_topic_ids(self, ids: Mapping[str, str]) -> None:
+        for topic, identity in ids.items():
+            if self._known_ids.setdefault(topic, identity) != identity:
+                raise TopicRecreated.of(topic, self._ingestion.source)

@@ -1,0 +1,129 @@
+"""Kafka -> bronze, as a stream: all that is there now, or for ever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from replicator import brokers
+from replicator.errors import OffsetsLost, ReplicatorError, TopicsMissing, Unreachable
+from replicator.jvm import causes
+from replicator.jvm.failures import FAILURES
+from replicator.stages import engine_errors, tuning
+from replicator.stages.bronze import Ingestion
+from replicator.stages.ingest.batch_writer import BatchWriter
+from replicator.stages.ingest.bronze_state import BronzeTableState, refuse_mismatch
+from replicator.stages.ingest.pace import Pace
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A running bronze query and the rows that it has written so far."""
+
+    ingestion: Ingestion
+    query: StreamingQuery
+    writer: BatchWriter
+    held: BronzeTableState
+
+    @property
+    def rows(self) -> int:
+        """Rows appended by this run."""
+        return self.writer.written
+
+    @property
+    def seconds(self) -> float:
+        """What appending them took; that Spark plans and notes each batch besides is not in it."""
+        return self.writer.seconds
+
+    def finish(self) -> None:
+        """Wait for the end; a failure comes out as one of our errors."""
+        try:
+            self.query.awaitTermination()
+        except StreamingQueryException as error:
+            raise self._translated(error) from error
+
+    def check(self) -> None:
+        """Raise what stopped the query, if something has."""
+        error = self.query.exception()
+        if error is not None:
+            raise self._translated(error)
+
+    def _translated(self, error: StreamingQueryException) -> BaseException:
+        if self.writer.failure is not None:
+            return self.writer.failure
+        found = translate(error, self.ingestion.source, self.writer.cause)
+        is_asked = isinstance(found, OffsetsLost) or _is_silent(error) or brokers.is_refusal(str(error))
+        return self._asked() or found if is_asked else found
+
+    def _asked(self) -> ReplicatorError | None:
+        """What of which topic is gone, or who does not answer at what address; None where the source cannot tell."""
+        at = self.ingestion
+        try:
+            at.reader.refuse_lost(self.held.spark, at.lake.checkpoint(at.source), self.held)
+        except ReplicatorError as error:
+            return error
+        return None
+
+
+def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace: Pace | None = None) -> Stream:
+    """Start the streaming query: all that is there now (``once``), or for ever, at a ``pace``.
+
+    A run that goes on is tuned for small batches: a backlog takes an eighth longer, each later batch a third less.
+    Raises Unreachable, and TopicsMissing where there is nothing to read once; a run that goes on waits for topics. What
+    a source's pattern takes may be another than in the last run: see ``Source.resume``. Raises what
+    :func:`refuse_mismatch` does, and TableStopped where Spark cannot start it.
+    """
+    writer = BatchWriter(ingestion, pace or Pace())
+    if once and not ingestion.reader.topic_ids(spark):
+        raise TopicsMissing(
+            "no topic matches the source's pattern",
+            where=ingestion.source,
+            mend="Check `name` and `topics` in conf/sources, and that the connector is RUNNING.",
+        )
+    checkpoint = ingestion.lake.checkpoint(ingestion.source)
+    held = BronzeTableState(spark, ingestion)
+    trigger = {"availableNow": True} if once else {"processingTime": f"{ingestion.trigger_seconds} seconds"}
+    try:
+        refuse_mismatch(spark, ingestion)
+        ingestion.reader.resume(spark, checkpoint, held)
+        session = spark if once else tuning.session_for(spark, 0)
+        query = (
+            ingestion.reader.read(session)
+            .writeStream.queryName(f"bronze {ingestion.source}")
+            .option("checkpointLocation", checkpoint)
+            .foreachBatch(writer)
+        )
+        return Stream(ingestion, query.trigger(**trigger).start(), writer, held)
+    except FAILURES as error:
+        raise engine_errors.to_table_error(error, ingestion.source) from error
+
+
+def translate(error: StreamingQueryException, source: str, cause: Exception | None = None) -> ReplicatorError:
+    """A stopped stream as an error with what to do next; ``cause``: what a batch of ours met.
+
+    Spark's Kafka source of this line has no error classes: class names and one sentence tell them apart.
+    """
+    text = str(error)
+    if "data may have been lost" in text or "OffsetOutOfRangeException" in text:
+        return OffsetsLost(
+            "Kafka dropped records before they were read",
+            where=source,
+            mend=OffsetsLost.MEND,
+        )
+    if _is_silent(error):
+        return Unreachable("Kafka does not answer", where=source, mend="Check the broker, then run again.")
+    shut = engine_errors.to_lake_error(error, source)
+    if shut is not None:
+        return shut
+    said = text if cause is None else causes.summarize(cause)  # of a batch Spark tells that Python raised something
+    first = next((line for line in said.splitlines() if line.strip()), "nobody knows why")
+    mend = engine_errors.repair_hint(said) or "`--debug` shows the trace."
+    return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend=mend)
+
+
+def _is_silent(error: StreamingQueryException) -> bool:
+    """Whether it is Kafka that did not answer, or has no time to."""
+    return "org.apache.kafka.common.errors.TimeoutException" in str(error) or brokers.is_busy(str(error))

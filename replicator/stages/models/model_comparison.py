@@ -1,0 +1,68 @@
+"""A gold table beside what its model gives over the versions of its inputs that it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator.errors import TableMissing, TableStopped
+from replicator.spec import Model, Table
+from replicator.stages.models import model_inputs, refresh_plan, sql_settings
+from replicator.stages.models.model_rows import rows_of
+from replicator.stages.models.refresh_plan import Keys
+from replicator.stages.models.warehouse import Warehouse
+from replicator.transforms.model_diff import with_unknown_member
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """A gold table at its newest ``version``, ``stored``, beside all rows that its model gives, ``fresh``. ``behind``:
+    so many commits of the inputs came later.
+    """
+
+    stored: DataFrame
+    fresh: DataFrame
+    version: int
+    behind: int
+
+
+def compare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> ModelComparison:
+    """A gold table and what it should hold; ``keys`` are those of the models that it may read. Raises TableMissing;
+    TableStopped where nothing tells what it was made from, or something else lies there now.
+    """
+    table = at.lake.gold(model.name, model.key)
+    kept, version = _load_newest(spark, model, table, at)
+    inputs = model_inputs.find(spark, model, at, keys)
+    now = refresh_plan.control_row(spark, model, inputs)
+    kept = kept and sql_settings.with_settings(kept, spark)
+    if kept is None or any(kept.get(part) != now[part] for part in ("sql", "settings", "key", "unknown_member")):
+        what = "nothing tells what it was made from" if kept is None else "the model was another one when it was made"
+        raise TableStopped(what, where=table.location, mend="Run gold first.")
+    of_then = {name: kept["inputs"].get(name) or [None, 0] for name in inputs}
+    replaced = [name for name, each in inputs.items() if of_then[name][0] != each.identity]
+    if replaced:
+        what = f"its input {replaced[0]} is another table now"
+        raise TableStopped(what, where=table.location, mend="Run gold first.")
+    then = {name: replace(each, version=of_then[name][1]) for name, each in inputs.items()}
+    views = {name: model_inputs.view(spark, each).rows for name, each in then.items()}
+    behind = sum(each.version - then[name].version for name, each in inputs.items())
+    fresh = with_unknown_member(rows_of(spark, model, views), model.unknown_member)
+    return ModelComparison(at.gold.read(spark, table, version), fresh, version, behind)
+
+
+def _load_newest(
+    spark: SparkSession, model: Model, table: Table, at: Warehouse
+) -> tuple[Mapping[str, Any] | None, int]:
+    """The control row of a table's newest refresh, None if it has none, and the table's version, of one commit: a
+    refresh that ends in between takes the row before its own away.
+    """
+    while True:
+        done, version = at.gold.progress(spark, table, model.name), at.gold.version(spark, table)
+        if done is None or version is None:
+            raise TableMissing(f"gold table {model.name} does not exist yet", where=table.location, mend="Run gold.")
+        kept = at.control.get(at.lake.inputs(model.name, done.version))
+        if at.gold.progress(spark, table, model.name) == done:
+            return kept, version

@@ -1,0 +1,97 @@
+"""Columns that a frozen table was kept from get their values from bronze once the table may have them.
+
+Rows at rest know nothing of such a column: that is written into their ``_column_seq`` first, and then all of bronze is
+joined in once more, which changes nothing but what is not known (debezium.md M2, E7). What bronze no longer has stays
+flagged as unknown. Each step may be repeated, so a crash anywhere is repaired by the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.spec import Progress, Table
+from replicator.stages.table import history_table, schema_change
+from replicator.stages.tick import arrivals, routing, transaction_cut
+from replicator.stages.tick.routing import Routes
+from replicator.stages.tick.table_share import TableShare
+from replicator.transforms import bronze_records, skip_rules
+from replicator.transforms.columns.layout import Layout, version_of
+from replicator.transforms.columns.policy import Policy
+
+
+def find_columns(share: TableShare) -> frozenset[str]:
+    """Columns that the table was kept from until now, by the name of their first version."""
+    reached = share.at.reached
+    if share.name in reached.whole:
+        return frozenset()
+    ledger = schema_change.load(share)
+    if not ledger.left_out:
+        reached.whole.add(share.name)
+    if not ledger.left_out or share.at.silver.version(share.spark, share.table) is None:
+        return frozenset()
+    return Policy(share.declaration.schema_changes, ledger.approved).allows_new(ledger.left_out)
+
+
+@contextmanager
+def read_all(share: TableShare, wanted: frozenset[str]) -> Iterator[tuple[TableShare, DataFrame]]:
+    """All that the table has read of bronze, as a share that moves no progress, and its records."""
+    at, spark = share.at, share.spark
+    read = routing.progress_of(spark, at.silver, share.table, share.routes.bronze)
+    table, topics = at.lake.bronze(at.source.name), share.routes.topics(share.name)
+    bronze = arrivals.read_as_of(spark, at.bronze, table, topics, read)
+    if bronze is None:  # then the tick takes all of them once more
+        bronze = at.bronze.read(spark, table, share.upto).where(F.col("topic").isin(*topics))
+    stood = transaction_cut.load_or_create(at, share.routes.bronze)
+    bronze = bronze if stood is None else transaction_cut.exclude_waiting(bronze, stood.cut)
+    routes = _save_routes(share)
+    with share.described(bronze) as described:
+        records = skip_rules.apply_declared(share.routed(described), at.source).where(F.col("table") == share.name)
+        groups = tuple(bronze_records.survey(records).collect())
+        yield replace(share, routes=routes, groups=groups, again=[], regained=wanted), records
+
+
+def mark_done(share: TableShare, filled: frozenset[str]) -> None:
+    """Take note that the table has these columns whole."""
+    schema_change.save(share, schema_change.load(share).filled(filled))
+
+
+def flag_unknown(share: TableShare, layout: Layout) -> None:
+    """Flag the share's ``regained`` columns, in all their versions, as unknown in every live row at rest; also those
+    that bronze has no more: the batch that brings them adds them.
+    """
+    flagged = sorted(share.regained | {column for column in layout.types if version_of(column)[0] in share.regained})
+    tables = [share.declared_table(layout)]
+    if share.declaration.has_history:
+        tables.append(history_table.of(share, layout.keys))
+    for table in tables:
+        if share.at.silver.version(share.spark, table) is not None:
+            _flag_unknown(share, table, flagged)
+
+
+def _save_routes(share: TableShare) -> Routes:
+    """The routes with the table among those that have unknown columns, and others of the tick that say so too."""
+    at, path = share.at, share.at.lake.routes(share.at.source.name)
+    with at.turn:
+        routes = routing.load_routes(at.control, path, share.routes.bronze).learned((), {}, {}, [share.name])
+        at.control.put(path, routes.value())
+    return routes
+
+
+def _flag_unknown(share: TableShare, table: Table, flagged: Sequence[str]) -> None:
+    silver, spark = share.at.silver, share.spark
+    rows = silver.read(spark, table)
+    known = F.map_filter(F.coalesce("_column_seq", F.create_map()), lambda column, _: ~column.isin(*flagged))
+    unknown = F.create_map(*[F.lit(text) for column in flagged for text in (column, "")])
+    values = {column: F.lit(None).cast(kind).alias(column) for column, kind in rows.dtypes if column in flagged}
+    values["_column_seq"] = F.map_concat(known, unknown).alias("_column_seq")
+    live = rows.where(~F.col("_deleted"))
+    changed = live.select(*[values.get(column, F.col(names.quote_spark(column))) for column in rows.columns])
+    version = silver.version(spark, table)
+    progress = Progress(f"{share.routes.bronze}/regained", 0 if version is None else version + 1)
+    silver.put(changed.withColumn("_op", F.lit("upsert")), table, progress)

@@ -1,0 +1,56 @@
+"""What a tick notes for those behind it: whose records topics carry, how far their order has come, and which tables
+have nothing left to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from pyspark.sql import Row
+
+from replicator import failpoints
+from replicator.spec import BY_POSITION
+from replicator.stages.refinement import Refinement
+from replicator.stages.tick import resharding, routing, ticks
+from replicator.stages.tick.order_checks import TickContext
+from replicator.stages.tick.resharding import MovedTopics
+from replicator.stages.tick.routing import Routes
+
+
+def save_routes(at: Refinement, learned: Routes, known: Routes) -> None:
+    """Write what was learned of topics and tables, unless all of it is known."""
+    if learned != known:
+        at.control.put(at.lake.routes(at.source.name), learned.value())
+        failpoints.hit("silver.routes_saved")
+
+
+def save_moved_topics(at: Refinement, learned: Routes, topics: MovedTopics, failed: Collection[str]) -> None:
+    """Topics whose rows other tables have taken by now carry these alone; not those of which some table ``failed``."""
+    done = {topic for topic in topics if set(learned.tables.get(topic, ())).isdisjoint(failed)}
+    if done:
+        known = routing.load_routes(at.control, at.lake.routes(at.source.name), learned.bronze)
+        save_routes(at, resharding.complete_moved(known, at.source, learned, done), known)
+
+
+def save_watermarks(
+    watch: TickContext, found: Sequence[Row], routes: Routes, orders: Mapping[str, str], failed: Collection[str]
+) -> None:
+    """What the next range is measured against: marks ``found`` of topics whose tables all went on, and what orders
+    tables.
+    """
+    at, reached, upto = watch.at, watch.at.reached, watch.news.upto
+    done = [topic for topic in watch.news.after if not set(routes.tables.get(topic, ())) & set(failed)]
+    changed = reached.advance(upto, found, done)
+    reached.quiet(upto, ticks.topics_of(routes, watch.news.paused).union(watch.news.after))
+    now = {**reached.orders, **{table: order for table, order in orders.items() if table not in failed}}
+    now = {table: order for table, order in now.items() if order != BY_POSITION}
+    changed, reached.orders = changed or now != reached.orders, now
+    reached.save(at.control, at.lake.reached(at.source.name), upto, changed=changed)
+
+
+def mark_caught_up(
+    watch: TickContext, routes: Routes, tables: Collection[str], behind: Collection[str], unwritten: Collection[str]
+) -> None:
+    """Which tables need not be asked how far they are until their topics get records: none of those ``behind``."""
+    upto, applied = watch.news.upto, {table: watch.news.upto for table in tables if table not in behind}
+    watch.at.reached.settle(routes.bronze, upto, ticks.topics_of(routes, behind), applied, unwritten)

@@ -1,0 +1,43 @@
+"""What bronze knows of keys whose tombstones stand alone in a range (debezium.md B5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from replicator.stages import tuning
+from replicator.stages.tick.order_checks import TickContext
+from replicator.transforms import lone_tombstones
+
+
+@contextmanager
+def mark_lone_tombstones(watch: TickContext, records: DataFrame) -> Iterator[DataFrame]:
+    """Described records of a range with the rule LONE where a tombstone is a delete, kept for the time of the block."""
+    is_compacted = lone_tombstones.compacted_topics(watch.at.source)
+    if is_compacted is None:
+        yield records
+        return
+    below = _below(watch, lone_tombstones.keys_to_look_up(records, is_compacted))
+    with tuning.persist(lone_tombstones.mark_lone(records, is_compacted, below)) as told:
+        yield told
+
+
+def _below(watch: TickContext, wanted: DataFrame) -> DataFrame | None:
+    """What ``lone_tombstones.latest_by_key`` says of older records of these keys; None where nothing has to be looked
+    for.
+    """
+    at, news = watch.at, watch.news
+    continued = news.continued
+    keys = wanted.where(F.col("topic").isin(*continued)).localCheckpoint() if continued else None
+    if keys is None or keys.isEmpty():
+        return None
+    bronze = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), news.upto)
+    limits = keys.withColumnRenamed("offset", "_limit")
+    older = bronze.where(F.col("topic").isin(*continued)).join(F.broadcast(limits), list(lone_tombstones.KEY))
+    with watch.describe_any_shape(
+        older.where(F.col("offset") < F.col("_limit")).drop("_limit"), continued
+    ) as described:
+        return lone_tombstones.latest_by_key(described).localCheckpoint()

@@ -1,0 +1,293 @@
+"""Stops that protect the order: a source that went back, partitions that were added, an order that was changed
+(debezium.md J4, Q8, Q9; R6). A table stopped here has had no effect.
+
+The suspicion costs nothing: the marks of a range come with its survey. Only where some record stands below them with a
+newer time, bronze is asked whether it is a redelivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.debezium import envelope, position
+from replicator.errors import PartitionsGrew, SourceRewound, TableStopped
+from replicator.jvm import expressions
+from replicator.spec import BY_GTID, BY_POSITION, BY_TIME
+from replicator.stages import tuning
+from replicator.stages.refinement import Refinement
+from replicator.stages.tick import normalization, transaction_cut
+from replicator.stages.tick.arrivals import NewRecords
+from replicator.stages.tick.epochs import Epochs
+from replicator.stages.tick.routing import BEGINNING, NULL_DELETES, Routes
+from replicator.transforms import watermarks
+
+_ORDER_TEXTS = {
+    BY_POSITION: "positions order the table",
+    BY_TIME: f"`sequence_by` is {BY_TIME}",
+    BY_GTID: "`binlog_position` is gtid",
+    "file_pos_row": "`binlog_position` is file_pos_row",
+}
+
+
+_CLOCKS_MS = 10 * 60 * 1000
+"""So far a source's clock may be ahead of Kafka's, and what is asked for is still found at once."""
+
+_LAST_MS = 253_402_300_799_999
+"""The end of the year 9999: a time in an event may be any number."""
+
+
+@dataclass(frozen=True)
+class TickContext:
+    """What one tick needs to guard the order of one source."""
+
+    spark: SparkSession
+    at: Refinement
+    news: NewRecords
+    epochs: Epochs
+
+    def described(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
+        """Bronze records of these topics with what they say about themselves, and their epoch."""
+        return envelope.describe(self.in_epochs(records, topics), self.at.source.reading)
+
+    def describe_any_shape(self, records: DataFrame, topics: Collection[str]) -> AbstractContextManager[DataFrame]:
+        """The same of records that may have to be written anew first, kept for the time of the block."""
+        return normalization.describe_history(self.in_epochs(records, topics), self.at.source, is_unusual=True)
+
+    def in_epochs(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
+        """Bronze records of these topics with their epoch."""
+        return records.withColumn("epoch", self.epochs.column(topics))
+
+
+def load_watermarks(watch: TickContext, bronze: str, records: DataFrame) -> None:
+    """Know the marks before ``records``, the range that is read."""
+    at, reached = watch.at, watch.at.reached
+    reached.open(at.control, at.lake.reached(at.source.name), bronze)
+    reached.within(watch.epochs.newest)
+    missing = reached.missing(watch.news.after, BEGINNING)
+    may_wait = bool(missing) and transaction_cut.load_or_create(at, bronze) is not None
+    for start in sorted({watch.news.after[topic] for topic in missing}):
+        lows = {topic: low for topic, low in missing.items() if watch.news.after[topic] == start}
+        between = watch.described(_between(watch, lows, start, records), lows)
+        with tuning.persist(watermarks.order_columns(between)) as places:
+            found = watermarks.compute(places, reached.marks(lows)).collect()
+            reached.advance(start, found, lows, rough=may_wait)
+
+
+def _between(watch: TickContext, lows: Mapping[str, int], start: int, records: DataFrame) -> DataFrame:
+    """Records of topics after what is known of each and before the range; all lower offsets where the log has gone."""
+    at, spark = watch.at, watch.spark
+    table = at.lake.bronze(at.source.name)
+    after: dict[tuple[str, ...], int] = {(topic,): low for topic, low in lows.items()}
+    known = at.bronze.added(spark, table, after, start) if min(lows.values()) != BEGINNING else None
+    if known is not None:
+        return known
+    lowest = records.groupBy("topic", "partition").agg(F.min("offset").alias("lowest"))
+    everything = at.bronze.read(spark, table, watch.news.upto).where(F.col("topic").isin(*lows))
+    below = everything.join(F.broadcast(lowest), ["topic", "partition"], how="left")
+    return below.where(F.col("lowest").isNull() | (F.col("offset") < F.col("lowest"))).drop("lowest")
+
+
+def find_stops(
+    watch: TickContext,
+    records: DataFrame,
+    found: Sequence[Row],
+    routes: Routes,
+    orders: Mapping[str, str],
+    existing: Collection[str],
+) -> dict[str, TableStopped]:
+    """Tables that must not go on, each with its error. ``found`` are rows of ``watermarks.compute`` of the described
+    ``records``; ``orders`` says which tables have news and what orders each (``SourceSpec.order``); ``existing`` are
+    there already.
+    """
+    by_offset = set(routes.by_offset)
+    positioned = [row for row in found if row["topic"] not in by_offset and orders.get(row["table"]) != BY_TIME]
+    suspects = [row for row in positioned if row["fell"] is not None]
+    return {
+        **(_find_rewound(watch, records, suspects, routes) if suspects else {}),
+        **_find_new_partitions(watch, found, routes, by_offset),
+        **_find_several_topics(watch, found, routes, orders),
+        **_find_several_domains(watch, found, routes),
+        **find_reordered(watch.at, {table: order for table, order in orders.items() if table in existing}),
+        **_find_reordered_histories(watch, {table: order for table, order in orders.items() if table not in existing}),
+    }
+
+
+def _find_rewound(
+    watch: TickContext, records: DataFrame, suspects: Sequence[Row], routes: Routes
+) -> dict[str, TableStopped]:
+    """Of the records that look like it, those that are no redelivery (J4)."""
+    at = watch.at
+    tables = sorted({row["table"] for row in suspects})
+    topics = frozenset().union(*(routes.topics(table) for table in tables))
+    bronze = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.news.upto)
+    bronze = bronze.where(F.col("topic").isin(*topics))
+    if _are_redeliveries(watch, records, tables, bronze, topics):
+        return {}
+    in_range = expressions.any_of(map(_from_first_fallen, suspects))
+    event = F.min_by(F.struct("topic", "partition", "offset", "holder"), "offset").alias("event")
+    with tuning.persist(watermarks.order_columns_by_folder(watch.described(bronze, topics))) as places:
+        events = watermarks.regressions(places).where(F.col("newer") & F.col("table").isin(*tables) & in_range)
+        first = events.groupBy("table").agg(event).collect()
+    return {row["table"]: _rewound_error(at, row["table"], row["event"]) for row in first}
+
+
+def _are_redeliveries(
+    watch: TickContext, records: DataFrame, tables: Collection[str], bronze: DataFrame, topics: Collection[str]
+) -> bool:
+    """Whether what came since the suspects were changed tells that all of them are redeliveries, as after most new
+    starts of a connector: years of bronze need not be read for it. What it does not tell, all of bronze may.
+    """
+    marks = watch.at.reached.marks(watch.news.continued)
+    suspects = watermarks.regressed_records(watermarks.order_columns(records), marks).where(
+        F.col("table").isin(*tables)
+    )
+    with tuning.persist(suspects) as doubted:
+        changed = doubted.agg(F.min("source_ts_ms")).collect()[0][0]
+        if changed is None:
+            return False
+        since = F.timestamp_millis(F.lit(min(max(changed - _CLOCKS_MS, 0), _LAST_MS)))
+        lately = watch.described(bronze.where(F.col("timestamp") >= since), topics)
+        with tuning.persist(watermarks.order_columns(lately)) as places:
+            return watermarks.drop_redeliveries(doubted, places).isEmpty()
+
+
+def _from_first_fallen(suspect: Row) -> Column:
+    """Records of the partition from the first that fell on."""
+    same = (F.col("topic") == suspect["topic"]) & (F.col("partition") == suspect["partition"])
+    behind: Column = same & (F.col("offset") >= suspect["fell"])
+    return behind
+
+
+def _rewound_error(at: Refinement, table: str, event: Row) -> SourceRewound:
+    topic, partition, offset, holder = event
+    return SourceRewound(
+        f"the source went back: offset {offset} of {topic}, partition {partition}, stands below offset {holder} in the "
+        "source's order, but is newer and was never delivered before",
+        where=f"{at.source.name}/{table}",
+        mend="If the source was restored, reset or replaced, let its connector take a new snapshot, then start a new "
+        f"epoch: `replicator epoch bump {at.source.name} --reason TEXT`.",
+    )
+
+
+def _find_new_partitions(
+    watch: TickContext, found: Iterable[Row], routes: Routes, by_offset: Collection[str]
+) -> dict[str, TableStopped]:
+    """Offsets compare inside a partition only (Q8): one that is new behind all others may have taken keys from them."""
+    stopped: dict[str, TableStopped] = {}
+    for row in found:
+        topic, partition = row["topic"], row["partition"]
+        level = watch.at.reached.levels.get(topic)
+        if topic not in by_offset or level is None or watch.news.after.get(topic, BEGINNING) == BEGINNING:
+            continue
+        newest = max((mark.epoch for mark in level.marks.values()), default="")
+        if level.partitions and partition > max(level.partitions) and row["mark"]["place"][:4] <= newest:
+            for table in routes.tables.get(topic, ()):
+                stopped[table] = _new_partition_error(watch.at, table, topic, partition)
+    return stopped
+
+
+def _new_partition_error(at: Refinement, table: str, topic: str, partition: int) -> PartitionsGrew:
+    return PartitionsGrew(
+        f"partition {partition} of {topic} is new, and nothing but offsets orders its records",
+        where=f"{at.source.name}/{table}",
+        mend="If partitions were added, keys have moved: let the connector take a new snapshot. Then, or if the "
+        f"partition only had no records before: `replicator epoch bump {at.source.name} --reason TEXT`.",
+    )
+
+
+def _find_several_topics(
+    watch: TickContext, found: Iterable[Row], routes: Routes, orders: Mapping[str, str]
+) -> dict[str, TableStopped]:
+    """Offsets compare inside a topic only (Q8): a row that moves between topics is a delete in one and an insert in the
+    other, in no order (C9). Not where shards keep rows of different topics apart, nor where all but one are of an
+    epoch that has ended.
+    """
+    newest = dict.fromkeys(routes.by_offset, "")
+    for row in found:
+        if row["topic"] in newest:
+            newest[row["topic"]] = max(newest[row["topic"]], row["mark"]["place"][:4])
+    for topic, level in watch.at.reached.levels.items():
+        if topic in newest and watch.news.after.get(topic) != BEGINNING:
+            newest[topic] = max([newest[topic], *(mark.epoch for mark in level.marks.values())])
+    nulls = routes.of_mode(NULL_DELETES)  # they have no time
+    stopped: dict[str, TableStopped] = {}
+    for table, order in orders.items():
+        topics = routes.topics(table).intersection(nulls if order == BY_TIME else newest)
+        last = max((newest[topic] for topic in topics), default="")
+        current = sorted(topic for topic in topics if last and newest[topic] == last)
+        if len(current) > 1 and not watch.at.source.declaration(table).shards:
+            stopped[table] = _several_topics_error(watch.at, table, current)
+    return stopped
+
+
+def _several_topics_error(at: Refinement, table: str, topics: Sequence[str]) -> TableStopped:
+    return TableStopped(
+        f"{' and '.join(topics)} carry the table, and nothing but offsets orders their records",
+        where=f"{at.source.name}/{table}",
+        mend="Let one topic carry it (publish_via_partition_root, of a partitioned table of PostgreSQL), start a new "
+        f"epoch: `replicator epoch bump {at.source.name} --reason TEXT`, and then let the connector take a new "
+        "snapshot. Or let it send positions, under a new topic prefix.",
+    )
+
+
+def _find_several_domains(watch: TickContext, found: Iterable[Row], routes: Routes) -> dict[str, TableStopped]:
+    """Numbers of two GTID domains have no common order (Q4)."""
+    seen: dict[str, set[tuple[str, str]]] = {}
+    for row in found:
+        seen.setdefault(row["topic"], set()).add((row["mark"]["place"][:4], row["stream"]))
+    stopped: dict[str, TableStopped] = {}
+    for topic, now in seen.items():
+        level = watch.at.reached.levels.get(topic)
+        before = {} if level is None else level.marks
+        streams = now | {(mark.epoch, stream) for (_, stream), mark in before.items()}
+        newest = max(epoch for epoch, _ in streams)
+        told = {stream.rpartition(position.DOMAIN_PREFIX) for epoch, stream in streams if epoch == newest}
+        domains = sorted(domain for _, mark, domain in told if mark)
+        if len(domains) > 1:
+            for table in routes.tables.get(topic, ()):
+                stopped[table] = _several_domains_error(watch.at, table, topic, domains)
+    return stopped
+
+
+def _several_domains_error(at: Refinement, table: str, topic: str, domains: Sequence[str]) -> TableStopped:
+    return TableStopped(
+        f"{topic} has changes of the GTID domains {' and '.join(domains)}, whose numbers have no common order",
+        where=f"{at.source.name}/{table}",
+        mend="Let one domain be written to, and start a new epoch behind the others' changes: "
+        f"`replicator epoch bump {at.source.name} --reason TEXT`.",
+    )
+
+
+def find_reordered(at: Refinement, orders: Mapping[str, str]) -> dict[str, TableStopped]:
+    """What orders a table that is there may not change under it: its rows hold positions of the other kind (Q9)."""
+    return {
+        table: TableStopped(
+            f"{_ORDER_TEXTS[order]} now, but its rows were ordered by {before}",
+            where=f"{at.source.name}/{table}",
+            mend=f"Set it back, or build the table in the other order: `replicator rebuild {at.source.name}/{table}`.",
+        )
+        for table, order in orders.items()
+        for before in [at.reached.orders.get(table, BY_POSITION)]
+        if order != before
+    }
+
+
+def _find_reordered_histories(watch: TickContext, orders: Mapping[str, str]) -> dict[str, TableStopped]:
+    """The same of a table that was removed, and its history was not: that has places of the other kind."""
+    at = watch.at
+    histories = {table: at.lake.history(at.source.name, table) for table in find_reordered(at, orders)}
+    return {
+        table: TableStopped(
+            f"{_ORDER_TEXTS[orders[table]]} now, but its history was ordered by "
+            f"{at.reached.orders.get(table, BY_POSITION)}",
+            where=f"{at.source.name}/{table}",
+            mend=f"Set it back, or remove the history too, which is built again from bronze: {history.location}.",
+        )
+        for table, history in histories.items()
+        if at.silver.version(watch.spark, history) is not None
+    }

@@ -1,0 +1,161 @@
+"""What one table has to do with a tick: which records are its own, and how they are read."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from replicator import names
+from replicator.errors import TableStopped
+from replicator.spec import BY_POSITION, Declaration, Progress, Table
+from replicator.stages.refinement import Refinement
+from replicator.stages.tick import normalization, routing
+from replicator.stages.tick.arrivals import NewRecords
+from replicator.stages.tick.epochs import Epochs
+from replicator.stages.tick.routing import BEGINNING, Routes
+from replicator.transforms import bronze_records
+from replicator.transforms.columns.layout import Layout, stored_names
+
+
+@dataclass(frozen=True)
+class TableShare:
+    """What one table does in one tick: its groups of the survey, and bronze up to which version.
+
+    ``again`` is given where the records are no news but some of what was read before, such as dead letters that are
+    tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
+    per call. ``marks`` is given where some change stands below an earlier one of its own transaction: see
+    ``bronze_records.with_seq``. ``tied``: records of one place may have come from several partitions (Q11).
+    ``regained`` names columns of which the rows at rest know nothing yet: these records tell. ``released``: some may be
+    no news to bronze, and new to a table that has read as far as bronze reaches: they have waited for their
+    transactions, which need not be whole any more, or went into another table.
+    """
+
+    spark: SparkSession
+    at: Refinement
+    routes: Routes
+    news: NewRecords
+    name: str
+    groups: tuple[Row, ...]
+    again: list[DataFrame] | None = None
+    epochs: Epochs = field(default_factory=Epochs)
+    marks: Column | None = None
+    tied: bool = False
+    regained: frozenset[str] = frozenset()
+    released: bool = False
+
+    @property
+    def upto(self) -> int:
+        """The version of bronze that the table reaches with this tick."""
+        return self.news.upto
+
+    @property
+    def progress(self) -> Progress:
+        """What the table's commit records."""
+        return self.progress_of(self.table)
+
+    def progress_of(self, table: Table) -> Progress:
+        """What a commit of the table, or of its history, records. A retry counts for itself and moves nothing that a
+        tick relies on; so do records that are released to a table that has read all of bronze, where a commit that
+        said so again would be taken for done.
+        """
+        silver, bronze = self.at.silver, self.routes.bronze
+        done = silver.progress(self.spark, table, bronze) if self.released else None
+        if self.again is None and (done is None or done.version < self.upto):
+            return Progress(bronze, self.upto)
+        version = silver.version(self.spark, table)
+        return Progress(f"{bronze}/dead letters", 0 if version is None else version + 1)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every topic of the table is read from its beginning."""
+        starts = (self.news.after.get(topic, BEGINNING) for topic in self.routes.topics(self.name))
+        return self.again is None and all(start == BEGINNING for start in starts)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the table, which is not there, is read on behind records that were dead letters or truncates."""
+        settled = self.at.reached.settled
+        return self.again is None and not self.whole and settled is not None and self.name in settled.unwritten
+
+    @property
+    def table(self) -> Table:
+        """The silver table, without its keys."""
+        return self.at.lake.silver(self.at.source.name, self.name)
+
+    def declared_table(self, layout: Layout) -> Table:
+        """The silver table as it is declared to be kept. Raises TableStopped for a partition column that it has not."""
+        parts = stored_names(self.declaration.partition_by, layout.types)
+        missing = next((part for part in parts if part not in layout.types), None)
+        if missing is not None:
+            raise TableStopped(
+                f"the table has no column {names.decode(missing)} to be partitioned by",
+                where=self.table.name,
+                mend="Correct `partition_by` in conf/sources.",
+            )
+        told = self.declaration
+        return replace(
+            self.table, keys=layout.keys, partition_by=parts, format=told.format, merge_on_read=told.merge_on_read
+        )
+
+    def target(self, layout: Layout) -> Table:
+        """The same with what is noted at the table beside its rows."""
+        order = self.at.source.order(self.name)
+        told = (("replicator.sequence_by", order),) if order != BY_POSITION else ()
+        return replace(self.declared_table(layout), complete=self.name not in self.routes.partial, properties=told)
+
+    @property
+    def declaration(self) -> Declaration:
+        """What the user declared about it."""
+        return self.at.source.declaration(self.name)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Groups of records that may change a row."""
+        return [group for group in self.groups if group["rule"] is None and group["reason"] is None]
+
+    @property
+    def count(self) -> int:
+        """How many records those are."""
+        return sum(group["count"] for group in self.rows)
+
+    def described(self, records: DataFrame) -> AbstractContextManager[DataFrame]:
+        """Bronze records of the table's topics with what they say about themselves, and their epoch; kept for the time
+        of the block.
+        """
+        topics = self.routes.topics(self.name)
+        with_epoch = records.withColumn("epoch", self.epochs.column(topics))
+        return normalization.describe_history(with_epoch, self.at.source, is_unusual=self.any("shape"))
+
+    def routed(self, records: DataFrame) -> DataFrame:
+        """Described records of the table's topics, each read as its topic is, in what orders the table."""
+        source = self.at.source
+        by_time = [self.name] if source.by_time(self.name) else []
+        return routing.apply_modes(records, self.routes, source, by_time=by_time)
+
+    def any(self, flag: str) -> bool:
+        """Whether some group of rows has the flag."""
+        return any(group[flag] for group in self.rows)
+
+    def changes_in(self, records: DataFrame) -> DataFrame:
+        """Records that may change a row of this table, of all records of its topics."""
+        topics = self.routes.topics(self.name)
+        if self.any("has_snapshot") and any(len(self.routes.tables.get(topic, ())) > 1 for topic in topics):
+            records = bronze_records.with_passed_position(records)
+        usable = F.col("rule").isNull() & F.col("reason").isNull()
+        return records.where(F.col("topic").isin(*topics) & usable & (F.col("table") == self.name))
+
+    def rejects_in(self, records: DataFrame) -> DataFrame:
+        """Records that cannot be applied to any table and that this one answers for."""
+        homes = [topic for topic in self.routes.topics(self.name) if self.routes.home(topic) == self.name]
+        return records.where(F.col("topic").isin(*homes) & F.col("reason").isNotNull())
+
+    def stored(self) -> StructType | None:
+        """The columns of the silver table; None before its first batch."""
+        silver = self.at.silver
+        if silver.version(self.spark, self.table) is None:
+            return None
+        return silver.read(self.spark, self.table).schema

@@ -1,0 +1,65 @@
+"""``apply_as_deletes``: a change whose row satisfies a condition is a delete of its key, at its own ``_seq``.
+
+The condition is over the columns as the source has them, before any step of a ``transform``: it may read what the table
+hides or leaves out, and of a column that has had several types it reads the value that is there
+(:mod:`~replicator.transforms.table_transform.versions`). It looks at one change alone, so order, repetition and batches
+make no difference (debezium.md M2). NULL is no delete. A change that did not send what the condition reads (E1) is
+decided neither way: it is a dead letter, since which value an older change told depends on what has come by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.jvm import causes
+from replicator.transforms.table_transform import rowwise, versions
+from replicator.transforms.table_transform.versions import Versions
+
+IS_DELETE = "_apply_as_deletes"
+"""Of a change, BOOLEAN: whether its row satisfies the condition."""
+
+
+class InvalidCondition(ValueError):
+    """What is said cannot be asked of each row: why, as a sentence without its end."""
+
+
+def columns_read(condition: str, rows: DataFrame, columns: Collection[str]) -> frozenset[str]:
+    """Which of the rows' columns the condition reads; ``columns`` are those of the source. ``rows`` lie there as they
+    are. Raises NoCondition.
+    """
+    try:
+        judged = versions.evaluate(
+            rows, F.expr(condition), IS_DELETE, versions.implicit_versions(rows, F.expr(condition))
+        )
+        kind = judged.schema[IS_DELETE].dataType.simpleString()
+        read = rowwise.lineage(rows, judged).of[IS_DELETE]
+    except PySparkException as error:
+        raise InvalidCondition(causes.summarize(error)) from error
+    except rowwise.NotRowwise as error:
+        raise InvalidCondition(str(error)) from error
+    except versions.IncompleteVersions as error:
+        raise InvalidCondition(f"its column has had several types: {error}") from error
+    except versions.TypeConflict as error:
+        raise InvalidCondition(f"it gives {error}, neither true nor false: say what is meant of each type") from error
+    if kind != "boolean":
+        raise InvalidCondition(f"it gives {kind}, neither true nor false: compare it, as in `deleted = 1`")
+    strange = min(read - set(columns), default=None)
+    if strange is not None or not read:
+        raise InvalidCondition(f"{strange} is no column of the source" if read else "it reads no column")
+    return read
+
+
+def mark_deletes(changes: DataFrame, condition: str, over: Versions) -> DataFrame:
+    """The changes with ENDS, ``over`` columns of which any with a value is meant."""
+    return versions.evaluate(changes, F.coalesce(F.expr(condition), F.lit(False)), IS_DELETE, over)
+
+
+def undecided_column(read: Collection[str]) -> Column:
+    """The source's name of a column that the condition reads and a change did not send; NULL where it sent all."""
+    lacks = [F.when(F.array_contains("_unavailable", name), F.lit(names.decode(name))) for name in sorted(read)]
+    return F.when(~F.col("_deleted"), F.coalesce(*lacks))

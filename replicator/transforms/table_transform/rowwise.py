@@ -1,0 +1,91 @@
+"""Whether what somebody makes of rows depends on each row alone, and on which of its columns: told from Spark's plan.
+
+A change is applied once, again, late or with others: what is made of it must be the same each time. So the plan may
+have projections and nothing else, and no expression whose value is another one tomorrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from replicator.jvm import gateway
+
+_PASSING = frozenset({"Project", "SubqueryAlias"})
+_HINTS = {
+    "Filter": "say in `where` which rows the table has",
+    "Join": "join in a gold model",
+    "Aggregate": "group in a gold model",
+    "Window": "rank in a gold model",
+}
+
+
+class NotRowwise(ValueError):
+    """What is in the way, as the end of a sentence."""
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """Of each column, which columns of the rows before it is made of (``of``), and which of them it is as it was
+    (``same``); by name.
+    """
+
+    of: Mapping[str, frozenset[str]]
+    same: Mapping[str, str]
+
+
+def lineage(rows: DataFrame, made: DataFrame) -> Lineage:
+    """How *made* comes from *rows*, which lie there as they are. Raises NotRowwise."""
+    base = {_id(each): str(each.name()) for each in gateway.iterate(_plan(rows).output())}
+    of, same = {at: frozenset({name}) for at, name in base.items()}, dict(base)
+    now = gateway.of(rows.sparkSession).org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+    for each in _expressions(_plan(made), set(base)):
+        _refuse_nondeterministic(each, now)
+        references = [_id(found) for found in gateway.iterate(each.references())]
+        of[_id(each)] = frozenset[str]().union(*(of[at] for at in references))
+        child = each.child() if _kind(each) == "Alias" else each
+        if _kind(child) == "AttributeReference" and _id(child) in same:
+            same[_id(each)] = same[_id(child)]
+    out = [(_id(each), str(each.name())) for each in gateway.iterate(_plan(made).output())]
+    return Lineage({name: of[at] for at, name in out}, {name: same[at] for at, name in out if at in same})
+
+
+def _expressions(plan: Any, base: set[int]) -> list[Any]:
+    """What the projections of a plan compute, the lowest ones first."""
+    nodes = []
+    while (children := list(gateway.iterate(plan.children()))) and str(plan.nodeName()) in _PASSING:
+        nodes.append(plan)
+        [plan] = children
+    name = str(plan.nodeName())
+    if children:
+        raise NotRowwise(f"it has the operator {name}: {_HINTS.get(name, 'rows depend on each other by it')}")
+    if {_id(each) for each in gateway.iterate(plan.output())} != base:
+        raise NotRowwise("it gives other rows than it was given")
+    projections = [node for node in reversed(nodes) if str(node.nodeName()) == "Project"]
+    if any(node.subqueries().nonEmpty() for node in projections):
+        raise NotRowwise("it has a sub-query, by which rows depend on others")
+    return [each for node in projections for each in gateway.iterate(node.projectList())]
+
+
+def _refuse_nondeterministic(expression: Any, now: Any) -> None:
+    """Expressions that are not the same each time."""
+    if not expression.deterministic():
+        raise NotRowwise(f"{expression.name()} is not the same each time it is computed")
+    if expression.containsPattern(now):
+        raise NotRowwise(f"{expression.name()} depends on when it is computed")
+
+
+def _id(attribute: Any) -> int:
+    return int(attribute.exprId().id())
+
+
+def _kind(expression: Any) -> str:
+    return str(expression.getClass().getSimpleName())
+
+
+def _plan(rows: DataFrame) -> Any:
+    java_rows: Any = rows._jdf  # noqa: SLF001 - Spark shows its plans to the JVM only
+    return java_rows.queryExecution().analyzed()
