@@ -60,7 +60,7 @@ _IN_MILLIS = (_dbz("int64", "time.Timestamp"), Sent("int64", _CONNECT + "Timesta
 
 MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
     (
-        "Whole numbers",
+        "Integers",
         (
             Row("smallint, tinyint, tinyint unsigned", "", "smallint", _plain("int8", "int16")),
             Row("int, mediumint, smallint unsigned", "", "int", _plain("int32")),
@@ -70,7 +70,7 @@ MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
                 "`bigint.unsigned.handling.mode=long`",
                 "bigint unsigned",
                 (_UNSIGNED,),
-                "a schema block says it only with `column.propagate.source.type`; without, declare it",
+                "in the schema block only with `column.propagate.source.type`; otherwise declare it",
             ),
             Row("year (MySQL, MariaDB)", "", "year", (_dbz("int32", "time.Year"),)),
             Row("bit(n), n up to 63; bit varying", "", "bits(5)", (_dbz("bytes", "data.Bits", length="5"),)),
@@ -78,7 +78,7 @@ MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
         ),
     ),
     (
-        "Numbers with a point",
+        "Decimals and floating point",
         (
             Row("real, float(24)", "", "float", _plain("float", "float32")),
             Row("double precision, float(53)", "", "double", _plain("double", "float64")),
@@ -90,32 +90,32 @@ MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
                 "the converter's `decimal.format=NUMERIC`",
                 "decimal_number(10,2)",
                 (_DECIMAL_10_2,),
-                "up to 38 digits; a schema block takes both, but in arrays base64 only",
+                "up to 38 digits; with a schema block both encodings are accepted, but in arrays only base64",
             ),
-            Row("decimals of more than 38 digits", "`precise`", "decimal(65,30)", (_WIDE,), "kept as text, exactly"),
+            Row("decimals of more than 38 digits", "`precise`", "decimal(65,30)", (_WIDE,), "stored as exact text"),
             Row(
                 "numeric without precision (PostgreSQL), NUMBER (Oracle)",
                 "`precise`",
                 "variable_decimal",
                 (_dbz("struct", "data.VariableScaleDecimal"),),
-                "text, exactly; declare `variable_decimal(p,s)` for a DECIMAL",
+                "exact text; for a DECIMAL declare `variable_decimal(p,s)`",
             ),
             Row("the same, declared with digits", "`precise`", "variable_decimal(10,2)"),
             Row("numeric without precision", "`decimal.handling.mode=string`", "variable_decimal_string"),
             Row(
-                "any decimal", "`decimal.handling.mode=double`", "double", _plain("double"), "not exact, by the setting"
+                "any decimal", "`decimal.handling.mode=double`", "double", _plain("double"), "inexact, by the setting"
             ),
         ),
     ),
     (
-        "Texts, booleans, bytes",
+        "Text, booleans, bytes",
         (
             Row(
                 "boolean, bit(1), tinyint(1) as boolean",
                 "",
                 "boolean",
                 _plain("boolean"),
-                "MySQL's snapshot may call a tinyint(1) `int16` that its stream calls `boolean`: declare it",
+                "MySQL's snapshot may send a tinyint(1) as `int16` and its stream as `boolean`: declare it",
             ),
             Row("char, varchar, text, citext, inet, cidr, macaddr, ranges", "", "string", _plain("string")),
             Row("json, jsonb; hstore", "hstore: `hstore.handling.mode=json`", "json", (_dbz("string", "data.Json"),)),
@@ -143,7 +143,7 @@ MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
             ),
             Row(
                 "time; TIME of MySQL and MariaDB", "`adaptive`, `adaptive_time_microseconds`, `microseconds`",
-                "micro_time", (_dbz("int64", "time.MicroTime"),), "microseconds, signed, beyond a day where it is",
+                "micro_time", (_dbz("int64", "time.MicroTime"),), "microseconds, signed; may exceed a day",
             ),
             Row("time(7..9)", "`adaptive`, `nanoseconds`", "nano_time", (_dbz("int64", "time.NanoTime"),),
                 "cut to microseconds"),
@@ -154,20 +154,20 @@ MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
             Row("datetime2(7), timestamp(7..9)", "`adaptive`, `nanoseconds`", "nano_timestamp",
                 (_dbz("int64", "time.NanoTimestamp"),), "cut to microseconds; the source's range is 1677 to 2262"),
             Row("timestamptz; TIMESTAMP of MySQL and MariaDB; datetimeoffset", "", "zoned_timestamp",
-                (_dbz("string", "time.ZonedTimestamp"),), "an instant: the offset is not kept"),
+                (_dbz("string", "time.ZonedTimestamp"),), "an instant; the offset is not kept"),
             Row("timetz", "", "zoned_time", (_dbz("string", "time.ZonedTime"),)),
             Row("date", "`isostring`", "iso_date", (_dbz("string", "time.IsoDate"),)),
             Row("time", "`isostring`", "iso_time", (_dbz("string", "time.IsoTime"),)),
             Row("timestamp", "`isostring`", "iso_timestamp", (_dbz("string", "time.IsoTimestamp"),),
-                "wall time, in spite of its Z"),
+                "local time, despite its Z"),
             Row("date", "`structured`", "structured_date", (_dbz("struct", "time.StructuredDate"),)),
             Row("time", "`structured`", "structured_time", (_dbz("struct", "time.StructuredTime"),)),
             Row("timestamp", "`structured`", "structured_timestamp", (_dbz("struct", "time.StructuredTimestamp"),)),
             Row("timestamptz", "`structured`", "structured_zoned_timestamp",
-                (_dbz("struct", "time.StructuredZonedTimestamp"),), "an instant: zone and offset are not kept"),
+                (_dbz("struct", "time.StructuredZonedTimestamp"),), "an instant; zone and offset are not kept"),
             Row("interval", "`interval.handling.mode=string`", "interval", (_dbz("string", "time.Interval"),)),
             Row("interval", "`interval.handling.mode=numeric`", "micro_duration",
-                (_dbz("int64", "time.MicroDuration"),), "microseconds; the length of a month is the connector's"),
+                (_dbz("int64", "time.MicroDuration"),), "microseconds; the connector defines the length of a month"),
             Row("interval", "`nanoseconds`", "nano_duration", (_dbz("int64", "time.NanoDuration"),), "nanoseconds"),
         ),
     ),
@@ -183,7 +183,7 @@ MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
             Row("bytea[]", "", "array<bytes>"),
             Row("boolean[]", "", "array<boolean>"),
             Row("uuid[]", "", "array<uuid>"),
-            Row("int[][]", "", "array<array<int>>", (), "JSON text; PostgreSQL's connector sends NULLs for the rows"),
+            Row("int[][]", "", "array<array<int>>", (), "JSON text; PostgreSQL's connector sends inner arrays as NULL"),
             Row("hstore", "`hstore.handling.mode=map`", "map", (Sent("map"),)),
             Row("point", "", "point", (_dbz("struct", "data.geometry.Point"),)),
             Row("geometry, geography", "", "geometry",
