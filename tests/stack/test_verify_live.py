@@ -176,7 +176,7 @@ class World:
 
     def verdicts(self, layer: str, table: str | None = None, **look: Any) -> list[Verdict]:
         """Of every table, or of one."""
-        comparisons = verify.selection(self.spark, self.checks, None if table is None else [table], [layer])
+        comparisons = verify.select_comparisons(self.spark, self.checks, None if table is None else [table], [layer])
         return list(verify.verify(self.spark, comparisons, VerifyOptions(**look)))
 
     def said(self, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
@@ -397,7 +397,7 @@ def test_a_table_that_only_the_source_has_lacks_all_of_its_rows(
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
     world.run(f"CREATE TABLE {name} AS SELECT id FROM generate_series(1, {rows}) id")
     try:
-        known = verify.selection(own.spark, own.checks, None, ["source"])
+        known = verify.select_comparisons(own.spark, own.checks, None, ["source"])
         told = list(
             verify.verify(own.spark, [each for each in known if "Odd things" not in each.table], VerifyOptions())
         )

@@ -64,7 +64,7 @@ class World:
     def verdicts(self) -> list[Verdict]:
         warehouse = Warehouse(self.format, self.format, self.control, self.at.lake)
         checks = verify.VerifyInputs([self.at], ("delta", "hudi"), warehouse)
-        return list(verify.verify(self.spark, verify.selection(self.spark, checks)))
+        return list(verify.verify(self.spark, verify.select_comparisons(self.spark, checks)))
 
     def places(self) -> list[tuple[Table, Table]]:
         """Each table, and its twin."""

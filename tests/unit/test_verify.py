@@ -106,7 +106,7 @@ class World:
     def verdict(self, model: Model = MODEL, **look: Any) -> Verdict:
         at = Refinement(SourceSpec("s", ".*"), self.format, self.format, self.control, self.lake)
         checks = verify.VerifyInputs([at], ("delta",), self.warehouse, [model])
-        comparisons = verify.selection(self.spark, checks)
+        comparisons = verify.select_comparisons(self.spark, checks)
         (told,) = verify.verify(self.spark, comparisons, VerifyOptions(**look), self.marks.note)
         return told
 
@@ -222,12 +222,12 @@ def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:
     at = world.warehouse
     other = Model("lines", "SELECT 1 AS line FROM {orders}", {"orders": "s/shop.orders"}, ("line",), MODEL.columns[:1])
     checks = verify.VerifyInputs([], ("delta",), at, [other])
-    (told,) = verify.verify(world.spark, verify.selection(world.spark, checks))
+    (told,) = verify.verify(world.spark, verify.select_comparisons(world.spark, checks))
     assert "another one" in str(told.error)
     with pytest.raises(ConfigError, match="no table 'nothing'"):
-        verify.selection(world.spark, checks, ["nothing"])
+        verify.select_comparisons(world.spark, checks, ["nothing"])
     with pytest.raises(ConfigError, match="There are: silver"):
-        verify.selection(world.spark, checks, against="hudi")
+        verify.select_comparisons(world.spark, checks, against="hudi")
 
 
 def test_a_table_is_behind_by_commits_with_records_of_its_own(exact: Any, tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_several_tables_and_models_are_chosen_by_name(world: World) -> None:
     checks = verify.VerifyInputs([at], ("delta",), world.warehouse, models, databases={"s": postgresql.source(nowhere)})
 
     def chosen(*wanted: str) -> list[tuple[str, str]]:
-        return [(each.layer, each.table) for each in verify.selection(world.spark, checks, wanted)]
+        return [(each.layer, each.table) for each in verify.select_comparisons(world.spark, checks, wanted)]
 
     both = [("source", "s/shop.customers"), ("gold", "a"), ("gold", "b")]
     assert chosen("b", "customers", "a", "s/shop.customers") == both
@@ -283,7 +283,7 @@ def test_a_table_that_the_sources_file_leaves_out_is_compared_by_name_only(world
     at = Refinement(but_orders, world.format, world.format, world.control, world.lake)
     nowhere = postgresql.source(Login("postgresql", "nowhere", 1, "u"))
     checks = verify.VerifyInputs([at], ("delta",), world.warehouse, databases={"s": nowhere})
-    of_source = [verify.selection(world.spark, checks, wanted, ["source"]) for wanted in (None, ["orders"])]
+    of_source = [verify.select_comparisons(world.spark, checks, wanted, ["source"]) for wanted in (None, ["orders"])]
     assert [[each.table for each in found] for found in of_source] == [["s/shop.customers"], ["s/shop.orders"]]
 
 
