@@ -353,7 +353,7 @@ def test_keys_that_change_among_many_records_end_as_among_few(
     exact: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Decision 0065: what is kept of many is not planned again with all that it was made of, which took all memory."""
-    for most in ("FEW_RECORDS", "MANY_RECORDS"):
+    for most in ("SMALL_RECORD_BYTES", "LARGE_RECORD_BYTES"):
         monkeypatch.setattr(tuning, most, 0)
     whole = [number for number, (_, cuts, _) in enumerate(RUNS) if not cuts]
     every: list[Record] = []

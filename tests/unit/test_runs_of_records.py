@@ -103,8 +103,8 @@ def test_a_topic_whose_runs_tell_no_order_is_asked_for_all_its_records_and_no_ot
 
         monkeypatch.setattr(watermarks, name, of)
 
-    counted("reached_at_ends")
-    counted("reached")
+    counted("compute_at_run_ends")
+    counted("compute")
     marks = surveying.by_runs(every, known, runs.find_runs(every).collect())
     assert sorted((mark["topic"], mark["mark"]["offset"]) for mark in marks) == [("t", 199), ("u", 99)]
     assert asked == [4, 100]

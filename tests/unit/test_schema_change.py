@@ -444,13 +444,13 @@ def test_what_bronze_has_lost_is_flagged_as_unknown(cold: World) -> None:
     }
 
 
-@pytest.mark.parametrize("step", ["evolve", "apply", "settled"])
+@pytest.mark.parametrize("step", ["evolve", "apply", "mark_done"])
 def test_a_crash_while_columns_are_filled_is_repaired_by_the_next_run(
     exact: SparkSession, cold: World, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Behind each effect: the column is there, the rows are flagged, the rows are filled."""
     world = thawed(cold)
-    at = column_backfill if step == "settled" else type(world.at.silver)
+    at = column_backfill if step == "mark_done" else type(world.at.silver)
     whole = getattr(at, step)
 
     def killed(*args: Any, **named: Any) -> None:
