@@ -1,1 +1,1 @@
-"""What the wire means: Column functions and values, no I/O (reference rules: debezium.md, types.md)."""
+"""Interpretation of Debezium's wire format: Column functions and values, no I/O (rules: debezium.md, types.md)."""

@@ -1,6 +1,6 @@
-"""What the outside of a record decides: ignored by a rule, a dead letter, or a change of a row (debezium.md R3, R4).
+"""Sorting of records into ignored ones, dead letters and changes of rows, by their envelope (debezium.md R3, R4).
 
-The columns are over what ``envelope`` has found in a record before.
+The expressions use columns that :mod:`replicator.debezium.envelope` has added before.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from replicator.debezium.surrogates import has_lone_surrogate
 ROW_OPERATIONS = ("c", "u", "r", "d", "t")
 
 TOMBSTONE = "tombstone"
-"""The rule of a record without a value (A1)."""
+"""The rule by which a record without a value is ignored (A1)."""
 
 _JSON_SPACE = " \t\r\n"
 
 
 def ignore_rule() -> Column:
-    """Why a record is no change of a row, by name (R3); NULL if it may be one."""
+    """The rule by which a record is not a change of a row (R3); NULL if it may be one."""
     body = F.col("_body")
     no_row = body["op"].isNull()
     return (
@@ -33,7 +33,7 @@ def ignore_rule() -> Column:
 
 
 def dead_letter_reason() -> Column:
-    """Why a record can never be applied (R4), as far as its outside tells; NULL if nothing is wrong yet."""
+    """Why a record can never be applied (R4), as far as its envelope shows; NULL if nothing is wrong so far."""
     scalar = F.get_json_object("value", "$").isNotNull()
     return (
         F.when(F.col("undecodable").isNotNull(), "invalid_utf8")
@@ -46,23 +46,23 @@ def dead_letter_reason() -> Column:
 
 
 def is_one_object(text: Column) -> Column:
-    """Whether what begins like an object is one to its end: ``from_json`` looks at nothing behind the first."""
+    """Whether text that begins like an object is a single object: ``from_json`` ignores what follows the first."""
     alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
     return F.coalesce(alone, F.lit(False)) & (text.endswith("}") | _trimmed(text).endswith("}"))
 
 
 def is_object(text: Column) -> Column:
-    """Whether the text begins like an object; nearly all do at once, and to trim is dear."""
+    """Whether the text begins like an object; nearly all do without trimming, which is expensive."""
     return text.startswith("{") | _trimmed(text).startswith("{")
 
 
 def _trimmed(text: Column) -> Column:
-    """Without JSON's white space around it; ``trim`` alone takes spaces only."""
+    """The text without JSON white space around it; ``trim`` removes spaces only."""
     return F.btrim(text, F.lit(_JSON_SPACE))
 
 
 def _is_null_value() -> Column:
-    """No bytes, zero bytes, the JSON text null, or a wrapper around nothing (A1; measured Z1.4)."""
+    """Whether the value is absent, empty, the JSON text null, or a wrapper around nothing (A1; measured Z1.4)."""
     nothing = F.col("value").isNull() | (~F.col("_object") & _trimmed(F.col("value")).isin("", "null"))
     empty_wrapper = F.col("value").contains('"payload"') & F.col("value").rlike(
         r'^\s*\{\s*"schema"\s*:.*"payload"\s*:\s*null\s*\}\s*$'
@@ -71,6 +71,8 @@ def _is_null_value() -> Column:
 
 
 def _is_transaction_marker(body: Column) -> Column:
-    """The begin or the end of a transaction (H3): a table may be called so, too, and have a status."""
-    is_told = body["status"].isin("BEGIN", "END") & F.col("value").contains('"data_collections"')
-    return F.col("topic").endswith(".transaction") & is_told
+    """Whether the record marks the begin or end of a transaction (H3); a table named ``transaction`` may have a column
+    ``status``, too.
+    """
+    has_marker = body["status"].isin("BEGIN", "END") & F.col("value").contains('"data_collections"')
+    return F.col("topic").endswith(".transaction") & has_marker

@@ -1,4 +1,4 @@
-"""Connect's schema blocks: how a record itself says what its columns mean (types.md section 2, debezium.md A2)."""
+"""Kafka Connect's schema blocks, by which a record describes its own columns (types.md section 2, debezium.md A2)."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
 BITS = "io.debezium.data.Bits"
 JSON_OBJECT = LogicalType("json", encoding="object")
-"""A struct or a map that is kept as its JSON text: its only member is no type of a union, whatever it is called."""
+"""A struct or a map that is kept as its JSON text; a single member is never the type of a union, whatever its name."""
 
 _VECTORS = {"io.debezium.data.FloatVector": "float", "io.debezium.data.DoubleVector": "double"}
 _SOURCE_TYPE = "__debezium.source.column.type"
 _MONEY_PRECISION = 19
 _UNQUOTED_NAME = re.compile(r"(?!\d+(e\d+)?([yslfd]|bd)?$)\w+", re.ASCII | re.IGNORECASE)
-"""Letters, digits and ``_``, but for what is a number: ``1e5``, ``7L``."""
+"""Letters, digits and ``_``, except for number literals: ``1e5``, ``7L``."""
 
 
 def row_fields(value_schema: Mapping[str, Any]) -> tuple[Field, ...]:
     """The columns of the rows that records with this value schema carry.
 
-    Of an envelope the ``after`` struct (else ``before``), of a flattened row the struct itself.
-    Raises ConfigError when the schema is no struct.
+    For an envelope these are the fields of ``after`` (else ``before``), for a flattened row those of the struct itself.
+    Raises ConfigError if the schema is not a struct.
     """
     members = {member.get("field"): member for member in value_schema.get("fields") or ()}
     if "op" in members:
@@ -81,7 +81,7 @@ def row_fields(value_schema: Mapping[str, Any]) -> tuple[Field, ...]:
 def fields_of(schema_block: Mapping[str, Any]) -> tuple[Field, ...]:
     """The fields of a Connect struct: a row, a flattened row, or a key (types.md section 2).
 
-    The semantic ``name`` decides, then the Connect type. Raises ConfigError when the block is no struct.
+    The semantic ``name`` decides, then the Connect type. Raises ConfigError if the block is not a struct.
     """
     require_struct(schema_block)
     return tuple(
@@ -96,13 +96,13 @@ def fields_of(schema_block: Mapping[str, Any]) -> tuple[Field, ...]:
 
 
 def require_struct(schema_block: Mapping[str, Any]) -> None:
-    """Raise ConfigError when the block is no struct."""
+    """Raise ConfigError if the block is not a struct."""
     if schema_block.get("type") != "struct":
         raise ConfigError(f"a schema of type {schema_block.get('type')!r} is no row", mend="Expected a Connect struct.")
 
 
 def logical_of(schema: Mapping[str, Any]) -> LogicalType:
-    """The meaning of one Connect schema; names that are not known are read by their Connect type."""
+    """The logical type of one Connect schema; unknown semantic names are read by their Connect type."""
     name, connect_type = schema.get("name"), str(schema.get("type"))
     if name == DECIMAL:
         return _connect_decimal(schema)
@@ -135,13 +135,15 @@ def _by_connect_type(schema: Mapping[str, Any], connect_type: str) -> LogicalTyp
 
 
 def _is_valid_struct(fields: Sequence[Field]) -> bool:
-    """Whether Delta keeps a struct of these fields, some there are: nobody encodes the names within a column."""
-    told = [field.name for field in fields]
-    return bool(told) and all(map(is_unquoted_name, told)) and names.find_case_conflict(told) is None
+    """Whether Delta can store a struct of these fields: there are some, and their names, which are not encoded within a
+    column, are plain and differ in more than case.
+    """
+    found = [field.name for field in fields]
+    return bool(found) and all(map(is_unquoted_name, found)) and names.find_case_conflict(found) is None
 
 
 def is_unquoted_name(name: str) -> bool:
-    """Whether Spark reads a field's name in a type that it wrote down itself, with no quotes around."""
+    """Whether Spark can read the field name back, unquoted, from a type that it wrote itself."""
     return _UNQUOTED_NAME.fullmatch(name) is not None
 
 
@@ -150,7 +152,7 @@ def _is_text_map(schema: Mapping[str, Any]) -> bool:
 
 
 def _connect_decimal(schema: Mapping[str, Any]) -> LogicalType:
-    """The block does not tell the converter's ``decimal.format``: each value does."""
+    """The type of a Connect Decimal. The block lacks the converter's ``decimal.format``; each value shows it."""
     parameters = _parameters(schema)
     precision = parameters.get("connect.decimal.precision")
     if precision is None and str(parameters.get(_SOURCE_TYPE, "")).upper() in ("MONEY", "SMALLMONEY"):

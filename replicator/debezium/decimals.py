@@ -1,7 +1,7 @@
-"""Decimals: base64 of big-endian two's complement, decimal text, JSON numbers (types.md section 3, Y7 to Y10).
+"""Decoding of decimals: base64 two's complement, decimal text, JSON numbers (types.md section 3, Y7 to Y10).
 
-Exact throughout: no double, no rounding, no Python worker. A DECIMAL is reached through digits and a scale; where a
-value does not fit, the digits say why.
+Exact throughout: no double, no rounding, no Python worker. A DECIMAL is built from digits and a scale; if a value does
+not fit, the digits show why.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from replicator.debezium.integers import WIDE, minus_if, sign_extended, unscaled
 from replicator.debezium.logical_types import MAX_PRECISION, LogicalType, decimal_bounds
 from replicator.errors import ConfigError
 
-# as many decimal digits as every BIGINT has
+# the most decimal digits that always fit a BIGINT
 _LONG_DIGITS = 18
 _MAX_DIGITS = 16383
 
 _NUMBER = r"^([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?$"
-# a value that is not quoted, in the JSON of a VariableScaleDecimal
+# an unquoted value in the JSON of a VariableScaleDecimal
 _BARE_VALUE = r'"value":[-0-9tf]'
 _SPECIALS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
 
 
 def wire_type(logical: LogicalType) -> str:
-    """What ``from_json`` must read; JSON numbers with all digits that 38 leave behind the point (Y10)."""
+    """The DDL with which ``from_json`` must read a decimal; JSON numbers get all remaining digits as scale (Y10)."""
     if logical.encoding == "number":
         return _ddl(_with_spare_scale(_number_bounds(logical))).upper()
     if logical.name == "variable_decimal" and logical.encoding != "text":
@@ -46,7 +46,7 @@ def wire_type(logical: LogicalType) -> str:
 
 
 def decode(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
-    """A ``decimal`` or ``variable_decimal`` of any encoding."""
+    """Decode a ``decimal`` or ``variable_decimal`` of any encoding."""
     bounds = decimal_bounds(logical)
     if logical.encoding == "number":
         return _number(wire, text, _number_bounds(logical))
@@ -68,17 +68,17 @@ def _number_bounds(logical: LogicalType) -> tuple[int, int]:
 
 
 def _with_spare_scale(bounds: tuple[int, int]) -> tuple[int, int]:
-    """As many digits before the point, and all that are left behind it."""
+    """The same digits before the point, and all remaining ones after it."""
     return MAX_PRECISION, MAX_PRECISION - (bounds[0] - bounds[1])
 
 
 def _fixed(wire: Column, text: Column, scale: int, bounds: tuple[int, int] | None) -> Decoded:
-    """Base64 at the schema's own scale."""
+    """Decode base64 with the schema's scale."""
     data = F.try_to_binary(wire, F.lit("base64"))
     if bounds is None:
         value = let(unscaled_text(data), lambda integer: place_point(integer, F.lit(scale)))
     else:
-        # digits that the integer itself may have: a negative scale appends zeros
+        # the largest unscaled integer: a negative scale appends zeros
         most = 10 ** (bounds[0] + min(scale, 0)) - 1
         value = (
             _via_bigint(data, most, scale, bounds)
@@ -89,7 +89,7 @@ def _fixed(wire: Column, text: Column, scale: int, bounds: tuple[int, int] | Non
 
 
 def _via_bigint(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Column:
-    """Through BIGINT. More than 8 bytes are an overflow: Java writes no byte more than needed."""
+    """The decimal computed through BIGINT. More than 8 bytes are an overflow: Java writes no more bytes than needed."""
     digits = F.hex(data)
     integer = F.conv(sign_extended(digits, 16), 16, -10).cast("bigint")
     fits = F.length(data).between(1, 8) & integer.between(-most, most)
@@ -106,7 +106,7 @@ def _via_wide_decimal(data: Column, most: int, scale: int, bounds: tuple[int, in
 
 
 def _variable(wire: Column, text: Column, bounds: tuple[int, int] | None) -> Decoded:
-    """``VariableScaleDecimal``: the scale travels with each value."""
+    """Decode a ``VariableScaleDecimal``, where each value comes with its scale."""
     is_bare = is_true(text.rlike(_BARE_VALUE))
     data = F.when(~is_bare, F.try_to_binary(wire["value"], F.lit("base64")))
     is_sane = wire["scale"].between(-_MAX_DIGITS, _MAX_DIGITS)
@@ -124,7 +124,7 @@ def _variable(wire: Column, text: Column, bounds: tuple[int, int] | None) -> Dec
 
 
 def _number(wire: Column, text: Column, bounds: tuple[int, int]) -> Decoded:
-    """A JSON number, read as DECIMAL with room behind the point; digits beyond that room are not seen."""
+    """Decode a JSON number that was read as DECIMAL with spare scale; digits beyond that are not seen."""
     precision, scale = bounds
     most = f"{'9' * precision}E-{scale}"  # as text: Decimal's own arithmetic has 28 digits
     near = wire.cast(_ddl((MAX_PRECISION, scale)))
@@ -136,7 +136,7 @@ def _number(wire: Column, text: Column, bounds: tuple[int, int]) -> Decoded:
 
 
 def _from_text(wire: Column, text: Column, bounds: tuple[int, int] | None, policies: Policies) -> Decoded:
-    """Mode ``string``: plain decimal text, or the words for NaN and the infinities."""
+    """Decode mode ``string``: plain decimal text, or the words for NaN and the infinities."""
     special = F.create_map(*(F.lit(part) for pair in _SPECIALS.items() for part in pair))[wire]
     if bounds is None:
         is_number = wire.rlike(_NUMBER) & (F.length(wire) <= 2 * _MAX_DIGITS)
@@ -148,7 +148,7 @@ def _from_text(wire: Column, text: Column, bounds: tuple[int, int] | None, polic
 
 
 def parse(number: Column, bounds: tuple[int, int]) -> Column:
-    """Decimal text as DECIMAL(p,s); NULL for what is none, or another number there."""
+    """Decimal text as DECIMAL(p,s); NULL if it is not a number, or does not fit exactly."""
     return _from_digits(number, bounds)[0]
 
 
@@ -193,9 +193,9 @@ def _fit(sign: Column, digits: Column, scale: Column, bounds: tuple[int, int]) -
 
 
 def place_point(integer: Column, scale: Column) -> Column:
-    """An integer's text with the point ``scale`` digits from its end; zeros are added where digits are missing.
+    """Put the decimal point ``scale`` digits from the end of an integer's text, padding with zeros.
 
-    Both are mentioned often: pass simple columns.
+    Both arguments are mentioned several times: pass simple columns.
     """
     digits = F.regexp_replace(integer, "^-", "")
     padded = F.concat(zeros(F.greatest(scale + 1 - F.length(digits), F.lit(0))), digits)
@@ -214,5 +214,5 @@ def _ddl(bounds: tuple[int, int]) -> str:
 
 
 def _bytes_reason(data: Column) -> Column:
-    """Y8: no bytes is no decimal; bytes that gave no value are too many."""
+    """Why bytes gave no decimal: empty or invalid ones are no decimal (Y8), any others are too large."""
     return F.when(is_true(F.length(data) > 0), DECIMAL_OVERFLOW).otherwise(INVALID_BASE64)

@@ -1,4 +1,4 @@
-"""What decoding a value gives, and what may be chosen about values that have no place in a column."""
+"""The result of decoding a value, the policies for values that a column cannot hold, and shared expressions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TEMPORAL_RANGE = "temporal_range"
 NUL_CHARACTER = "nul_character"
 
 FROM_JSON_OPTIONS = {"columnNameOfCorruptRecord": ""}
-"""For ``from_json``, which keeps a field of this name for the texts of broken records: by default `_corrupt_record`, as
-a column of a source may be called. None has an empty name.
+"""Options for ``from_json``, which reserves a field of this name for the texts of broken records. The default,
+`_corrupt_record`, may be the name of a source's column; no column has an empty name.
 """
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """A decoded column. ``problem`` is NULL or a reason of debezium.md R4; then ``value`` means nothing."""
+    """A decoded column. ``problem`` is NULL or a reason of debezium.md R4, in which case ``value`` is meaningless."""
 
     value: Column
     problem: Column
@@ -35,7 +35,7 @@ class Decoded:
 
 @dataclass(frozen=True)
 class Policies:
-    """What becomes of values that the column's type lacks (types.md section 4).
+    """How to treat values that the column's type cannot hold (types.md section 4).
 
     ``infinity`` of dates and timestamps: ``sentinel`` (the last or first moment of years 1 to 9999), ``null``,
     ``dead_letter``. ``numeric_special`` (NaN, infinities in a DECIMAL): ``dead_letter``, ``null``. ``nul`` (U+0000 in
@@ -57,25 +57,25 @@ class Policies:
 
 
 def from_struct(result: Column) -> Decoded:
-    """Decoded from one STRUCT<value, problem>, as :func:`let` makes it."""
+    """The Decoded of a STRUCT<value, problem>, the inverse of :func:`to_struct`."""
     return Decoded(result["value"], result["problem"])
 
 
 def to_struct(decoded: Decoded) -> Column:
-    """One STRUCT<value, problem>; :func:`from_struct` is the way back."""
+    """The Decoded as one STRUCT<value, problem>, for use in :func:`let`."""
     return F.struct(decoded.value.alias("value"), decoded.problem.alias("problem"))
 
 
 def no_problem() -> Column:
-    """No problem."""
+    """NULL, the problem of a value that has none."""
     return F.lit(None).cast("string")
 
 
 def let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """``body`` of a value that it mentions more than once.
+    """Bind ``value`` to the argument of ``body``, which mentions it more than once.
 
-    A Column has no name for a part of itself: written out, each mention doubles the expression, and Spark takes minutes
-    to analyse a wide table. The lambda of a higher-order function is the name.
+    A Column cannot name a part of itself: written out, each mention doubles the expression, and Spark takes minutes to
+    analyse a wide table. The lambda of a higher-order function provides the name.
     """
     return F.get(F.transform(F.array(value), body), F.lit(0))
 
@@ -86,12 +86,14 @@ def is_true(condition: Column) -> Column:
 
 
 def reason_if_undecoded(value: Column, text: Column, reason: Column | str) -> Column:
-    """The reason where there was something (``text``) and nothing came of it (``value``), else NULL (Y2)."""
+    """The reason where the field was sent (``text``) but could not be decoded (``value``), else NULL (Y2)."""
     return F.when(value.isNull() & text.isNotNull(), F.lit(reason) if isinstance(reason, str) else reason)
 
 
 def integer_reason(text: Column, bits: int) -> Column:
-    """Why a text is no integer of so many bits: ``integer_overflow`` if it is one of a larger magnitude (section 5)."""
+    """Why a text is no integer of that many bits: ``integer_overflow`` if it is a larger integer (section 5), else
+    ``type_mismatch``.
+    """
     number = F.when(text.rlike("^-?[0-9]{1,38}$"), text).cast("decimal(38,0)")
     limit = F.lit(Decimal(2 ** (bits - 1))).cast("decimal(38,0)")
     is_outside = (number >= limit) | (number < F.lit(Decimal(-(2 ** (bits - 1)))).cast("decimal(38,0)"))

@@ -1,4 +1,4 @@
-"""Whether a text is nested deeper than JSON is read here (debezium.md R4). Column functions only."""
+"""Detection of JSON nested deeper than Spark reads (debezium.md R4). Column functions only."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 MAX_DEPTH = 1000
-"""So many levels Spark's parser reads; a text with more is no JSON to it."""
+"""Levels that Spark's parser reads; it takes a text with more for malformed JSON."""
 
 
 def is_too_deep(text: Column) -> Column:
-    """Whether brackets stand open within more than DEEPEST others, in a text that may be no JSON. NULL where it is.
+    """Whether brackets are nested more than MAX_DEPTH deep in a text that may not be JSON; NULL if the text is.
 
-    Linear, and without an expression that calls itself for each part of what it matches, since who wrote such a text
-    may have meant harm. What is escaped goes first: no quote that is left stands within a text.
+    Linear, and without a regular expression that recurses for each part of its match, since such a text may be hostile.
+    Escapes are removed first, so that no remaining quote is inside a string.
     """
     bare = F.regexp_replace(F.regexp_replace(text, r"(?s)\\.", ""), '"[^"]*+"', "")
     brackets = F.split(F.regexp_replace(bare, r"[^\[\]{}]++", ""), "")

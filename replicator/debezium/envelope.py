@@ -1,7 +1,7 @@
-"""What kind of record is this? Shapes, operations and names, per record (debezium.md sections A, B, F, H).
+"""Classification of bronze records: shape, operation, table and position (debezium.md sections A, B, F, H).
 
-:func:`describe` adds to each bronze record what its text says about itself, without decoding a single column of the
-row: that needs the record's schema, which the columns ``form`` and ``wrapped`` lead to.
+:func:`describe` adds these as columns without decoding a single column of the row: that needs the record's schema,
+which is found by the columns ``form`` and ``wrapped``.
 """
 
 from __future__ import annotations
@@ -28,28 +28,33 @@ _FLAT = ", ".join(
     ["__op STRING", "__deleted STRING"] + [f"__{name} STRING, __source_{name} STRING" for name in _METADATA]
 )
 DEFAULT_READING = Reading()
-"""Nothing is declared of the records."""
+"""The reading of a source that declares nothing about its records."""
 
 CLOUDEVENT, UNIONS, MONGODB = "cloudevent", "unions", "mongodb"
-"""Shapes that must be written anew before their rows can be read (A5, A6, K1)."""
+"""Shapes that must be rewritten as plain records before their rows can be read (A5, A6, K1)."""
 
 _AVRO = r'\{"(?:string|int|long|float|double|boolean|bytes|array|map|Value|[^"\\]*\.[^"\\]*)":'
 
 
 def describe(records: DataFrame, reading: Reading = DEFAULT_READING) -> DataFrame:
-    """Bronze records with what they say about themselves; one row per record, nothing dropped.
+    """Add to each bronze record its description; one row per record, nothing dropped.
 
-    Adds: ``rule`` (ignored, and why: R3) or ``reason`` (a dead letter, and why: R4) or neither for a change of a row;
-    ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
-    ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``stream`` (whose positions rise with the offsets, NULL
-    where they need not), ``transaction`` (the source's id of it, where it says one), ``happened`` (see
-    ``position.change_identity``, with ``_snapshot_clock`` behind it; NULL where a flattened row does not say its
-    operation, and where no table of the source is append-only), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``,
-    ``row_names`` (where no schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an
-    object without any field of Debezium's: a flattened row only where the topic has no envelopes), ``rewritten`` (it
-    has ``__deleted``, so that its topic's deletes are rows, F2), ``held`` (some value of it may be the placeholder,
-    E2), ``shape`` (it may be no plain record, and of which kind; NULL nearly always) and ``told`` (FALSE: by its own
-    words, and not by those of others like it, see ``alike.told``).
+    Adds ``rule`` (why the record is ignored, R3), ``reason`` (why it is a dead letter, R4), or neither for a change of
+    a row, and:
+
+    - ``op``, ``source_name``, ``source_ts_ms``, ``is_snapshot``;
+    - ``table``: ``<database or schema>.<table>``, NULL if the record does not name it;
+    - ``position``: the record's own (Q4); ``stream``: the scope in which positions rise with the offsets, NULL where
+      they need not; ``transaction``: the source's transaction id, if the record has one;
+    - ``happened``: ``position.change_identity`` followed by ``_snapshot_clock``; NULL for a flattened row without its
+      operation, and where no table of the source is append-only;
+    - ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``, and ``row_names`` where no schema block names the columns;
+    - ``form``: records of one form are decoded alike;
+    - ``bare``: an object without any of Debezium's fields, which is a flattened row only if the topic has no envelopes;
+    - ``rewritten``: the record has ``__deleted``, so the deletes of its topic are rows (F2);
+    - ``held``: some value may be the placeholder (E2);
+    - ``shape``: the kind of record if it may not be a plain one; NULL nearly always;
+    - ``told``: FALSE here; TRUE where a template described the record, see ``template_matching.describe``.
     """
     return plan_cache.apply(records, _describe, reading)
 
@@ -64,8 +69,8 @@ def _describe(records: DataFrame, reading: Reading) -> DataFrame:
         if reading.shards and step is steps[3]:
             described = described.withColumn("table", _merged_table(reading.shards))
     held = unavailable.may_hold_placeholder(F.col("value"), Placeholder(reading.placeholder))
-    said = described.withColumn("held", held).withColumn("told", F.lit(False))
-    return said.select(*records.columns, *DESCRIPTION_COLUMNS, _final_reason())
+    described = described.withColumn("held", held).withColumn("told", F.lit(False))
+    return described.select(*records.columns, *DESCRIPTION_COLUMNS, _final_reason())
 
 
 DESCRIPTION_COLUMNS = (
@@ -91,24 +96,24 @@ DESCRIPTION_COLUMNS = (
     "rule",
     "told",
 )
-"""What :func:`describe` adds, beside ``reason``."""
+"""The columns that :func:`describe` adds besides ``reason``."""
 
 
 def _merged_table(shards: Sequence[tuple[str, str]]) -> Column:
-    """The table that takes the rows of a shard; of what is none its own."""
+    """The table that takes the rows of a shard; the record's own table if it is no shard."""
     table = F.col("table")
     return F.coalesce(*[F.when(table.rlike(f"^(?:{shard})$"), F.lit(into)) for shard, into in shards], table)
 
 
-# Each step is built once for all batches: a Column names its inputs, and making one costs a talk with the JVM.
+# Each step is built once for all batches: a Column only names its inputs, and building one costs calls to the JVM.
 
 
 @cache
 def _heads() -> tuple[Column, ...]:
-    """What the texts of value and key hold, parsed."""
+    """The parsed texts of value and key."""
     value, key = F.col("value"), F.col("key")
     head = F.from_json(value, _HEAD)
-    # the many fields of flattened rows, and a wrapper, only where their names may be
+    # the many fields of flattened rows, and a key's wrapper, are parsed only where their names may occur
     flat = F.when(_may_have(value, "__"), F.from_json(value, f"payload STRUCT<{_FLAT}>, {_FLAT}"))
     key_head = F.when(_may_have(key, "payload"), F.from_json(key, "schema STRING, payload STRING"))
     return (
@@ -120,7 +125,7 @@ def _heads() -> tuple[Column, ...]:
 
 
 def _may_have(text: Column, name: str) -> Column:
-    """Whether a name may occur in JSON, in any quotes: as it is, or spelled with escapes."""
+    """Whether a name may occur in JSON, literally or spelled with escapes."""
     return text.contains(name) | text.contains("\\u")
 
 
@@ -136,7 +141,7 @@ def _bodies() -> tuple[Column, ...]:
         body.alias("_body"),
         F.when(wrapped, head["payload"]["after"]).otherwise(head["after"]).alias("_after"),
         F.when(flat.isNotNull(), marks).alias("_flat"),
-        # what else is asked of the head: the whole of it need not go from step to step
+        # what else later steps need of the head, so that the whole of it is not carried along
         head["schema"].alias("_schema"),
         head["payload"].isNull().alias("_payloadless"),
     )
@@ -165,7 +170,7 @@ def _split(ddl: str) -> list[str]:
 
 @cache
 def _operations(flattened: tuple[str, ...], binlog: str) -> tuple[Column, ...]:
-    """Operation and source block, of envelopes and of flattened rows alike."""
+    """Operation and source block, for envelopes and flattened rows alike."""
     body, marks = F.col("_body"), F.col("_flat")
     flat_source = position.flattened_source(
         {name: F.coalesce(marks[f"__source_{name}"], marks[f"__{name}"]) for name in _METADATA if name != "name"},
@@ -182,7 +187,7 @@ def _operations(flattened: tuple[str, ...], binlog: str) -> tuple[Column, ...]:
 
 @cache
 def _names() -> tuple[Column, ...]:
-    """Which table, and what the key is made of."""
+    """The names of source and table, and the key's columns."""
     parts = F.split(F.col("topic"), r"\.")
     source = F.col("_source")
     from_topic = F.when(F.col("flat") & (F.size(parts) >= 3), parts)
@@ -206,7 +211,7 @@ def _names() -> tuple[Column, ...]:
 
 @cache
 def _positions(binlog: str) -> tuple[Column, ...]:
-    """Where in the source's order, and what the row is made of."""
+    """The place in the source's order, and the row's columns."""
     return (
         position.build(F.col("_source"), F.col("is_snapshot"), binlog, F.col("_numbers")).alias("position"),
         position.stream(F.col("_source"), binlog).alias("stream"),
@@ -218,14 +223,14 @@ def _positions(binlog: str) -> tuple[Column, ...]:
 
 @cache
 def _forms(binlog: str | None) -> tuple[Column, ...]:
-    """What is decoded alike, what carries no mark of Debezium's, and where the change happened, if somebody asks."""
+    """Form, shape, whether the record lacks all of Debezium's fields, and, given ``binlog``, where it happened."""
     form = F.xxhash64("flat", "wrapped", "_schema", "key_wrapped", "_key.schema", "key_names", "row_names")
     marked = F.col("_flat.__op").isNotNull() | F.col("_flat.__deleted").isNotNull() | F.col("position").isNotNull()
-    told = (F.col("_source"), F.col("position"), F.col("is_snapshot"), F.col("_numbers"))
-    is_told = ~F.col("flat") | F.col("_flat.__op").isNotNull()
+    inputs = (F.col("_source"), F.col("position"), F.col("is_snapshot"), F.col("_numbers"))
+    has_op = ~F.col("flat") | F.col("_flat.__op").isNotNull()
     happened = F.lit(None)
     if binlog is not None:
-        happened = F.when(is_told, F.concat(position.change_identity(*told, binlog), _snapshot_clock()))
+        happened = F.when(has_op, F.concat(position.change_identity(*inputs, binlog), _snapshot_clock()))
     bare = (F.col("flat") & ~marked).alias("bare")
     return form.alias("form"), bare, _shape().alias("shape"), happened.cast("string").alias("happened")
 
@@ -235,7 +240,7 @@ def _classification(flattened: tuple[str, ...]) -> tuple[Column, ...]:
     rule = classification.ignore_rule()
     if flattened:
         rule = F.when(~F.col("topic").isin(*flattened) | (rule == classification.TOMBSTONE), rule)
-    # without the looked-up document an update of MongoDB's says only what changed (K2)
+    # without the looked-up document, an update from MongoDB contains only what changed (K2)
     is_part = (F.col("shape") == MONGODB) & (F.col("op") == "u") & F.col("_row_text").isNull()
     return rule.alias("rule"), F.coalesce(
         classification.dead_letter_reason(), F.when(is_part, "mongodb_partial_update")
@@ -243,18 +248,18 @@ def _classification(flattened: tuple[str, ...]) -> tuple[Column, ...]:
 
 
 def _snapshot_clock() -> Column:
-    """Of a row of a snapshot the connector's clock in nanoseconds, as digits, which tells equal rows apart and is the
-    same in a record that a producer sends twice; '' where it is not told (A4), and of everything else.
+    """The connector's clock of a snapshot row, in nanoseconds as digits; '' if it is missing (A4), and for any other
+    record. It distinguishes equal rows, and is the same in a record that a producer sends twice.
     """
-    told = F.coalesce(F.get_json_object("value", "$.payload.ts_ns"), F.get_json_object("value", "$.ts_ns"))
-    is_clock = F.col("is_snapshot") & ~F.col("flat") & told.rlike("^[0-9]{19}$")
-    return F.when(is_clock, told).otherwise("")
+    clock = F.coalesce(F.get_json_object("value", "$.payload.ts_ns"), F.get_json_object("value", "$.ts_ns"))
+    is_clock = F.col("is_snapshot") & ~F.col("flat") & clock.rlike("^[0-9]{19}$")
+    return F.when(is_clock, clock).otherwise("")
 
 
 def _shape() -> Column:
-    """What the record may be beside a plain one, by cheap signs of it: ``shapes.plain`` looks closer.
+    """The kind of record if it may not be a plain one, by cheap signs; ``Normalizer.texts`` looks closer.
 
-    ``get_json_object`` writes compact JSON, so that a column that holds an object is seen by its colon.
+    ``get_json_object`` writes compact JSON, so a column that holds an object is recognised by its colon.
     """
     body, marks, row = F.col("_body"), F.col("_flat"), F.col("_row_text")
     own = (F.col("_source.snapshot"), body["op"], marks["__op"], marks["__deleted"])

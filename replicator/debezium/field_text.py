@@ -1,6 +1,6 @@
-"""The text of a field, which tells whether something was there where its wire type shows no value (types.md Y2).
+"""The text of a field, which shows whether it was sent if its wire type yields no value (types.md Y2).
 
-It is read beside the row only where that is so: to write every number as a text once more costs more than to read it.
+It is read besides the row only in that case: writing every number as text again would cost more than reading it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _WHOLE, _FLOATING = ("SMALLINT", "INT", "BIGINT", "BOOLEAN"), ("FLOAT", "DOUBLE"
 
 
 def is_read_as_text(logical: LogicalType) -> bool:
-    """Whether what is read with the wire type is the field's text already."""
+    """Whether the value read with the wire type already is the field's text."""
     return wire_type(logical) == "STRING"
 
 
 def needs_text(logical: LogicalType, wire: Column) -> Column:
-    """Whether a field's text must be read beside its ``wire`` value: of a number only where there is none, or an
-    infinite one, which may be a word or too large a literal; always of what has parts, and of a JSON number with more
-    digits than its type shows.
+    """Whether a field's text must be read besides its ``wire`` value: for a number only if that is NULL, or infinite,
+    which may come from a word or from a literal that is too large; always for nested types, and for JSON numbers with
+    more digits than their type shows.
     """
     kind = wire_type(logical)
     if kind in _WHOLE:
@@ -32,8 +32,8 @@ def needs_text(logical: LogicalType, wire: Column) -> Column:
 
 
 def text_of(logical: LogicalType, wire: Column, read: Column) -> Column:
-    """A field's text as ``types.decode`` wants it. ``read`` is what was read for STRING: nothing where the field shows
-    itself, NULL where the ``wire`` value lacks none.
+    """A field's text for ``types.decode``. ``read`` is the field read as STRING; it is NULL where :func:`needs_text` is
+    false, and not used if :func:`is_read_as_text`.
     """
     if is_read_as_text(logical):
         return wire
@@ -41,7 +41,7 @@ def text_of(logical: LogicalType, wire: Column, read: Column) -> Column:
 
 
 def was_sent(logical: LogicalType, wire: Column, read: Column) -> Column:
-    """Whether that text is one, without writing it out."""
+    """Whether :func:`text_of` is not NULL, without writing the text out."""
     if is_read_as_text(logical):
         return wire.isNotNull()
     return wire.isNotNull() | read.isNotNull() if _is_number_or_boolean(logical) else read.isNotNull()

@@ -1,7 +1,8 @@
-"""What Debezium says in the headers of a record about a change of its key (debezium.md C3).
+"""Record headers: Debezium's about a change of the key (debezium.md C3), and the object a record was read from.
 
 ``__debezium.newkey`` is on the delete of the old key and on its tombstone, ``__debezium.oldkey`` on the insert of the
-new one. Both hold the other key as JSON, with decimals as numbers where the own key has base64 (measured Z2.4).
+new one. Both hold the other key as JSON, with decimals as numbers where the record's own key has base64 (measured
+Z2.4).
 """
 
 from __future__ import annotations
@@ -15,37 +16,39 @@ _NEW, _OLD = "__debezium.newkey", "__debezium.oldkey"
 
 
 def is_key_change(headers: Column) -> Column:
-    """Whether one of the two is there."""
+    """Whether the record has one of the two headers."""
     return F.exists(F.coalesce(headers, F.array()), lambda header: header["key"].isin(_NEW, _OLD))
 
 
 def new_key(headers: Column) -> Column:
-    """The key that the row has from now on, as JSON; NULL: this is no delete of a row that moved on."""
+    """The key that the row gets, as JSON; NULL unless this is the delete half of a key change."""
     return _text(headers, _NEW)
 
 
 def old_key(headers: Column) -> Column:
-    """The key that the row had before, as JSON; NULL: this is no row that came from another key."""
+    """The key that the row had before, as JSON; NULL unless this is the insert half of a key change."""
     return _text(headers, _OLD)
 
 
 def key_text(json: Column) -> Column:
-    """A key without a converter's wrapper and without white space: records and headers of one key read the same."""
+    """A key without a converter's wrapper and white space, so that keys from records and from headers compare equal."""
     schema, payload = F.get_json_object(json, "$.schema"), F.get_json_object(json, "$.payload")
     return F.when(is_wrapped(json, schema, payload), payload).otherwise(F.get_json_object(json, "$"))
 
 
 def is_wrapped(json: Column, schema: Column, payload: Column) -> Column:
-    """Whether a key is in a converter's wrapper, by two of its members: of what had no schema that one is null (A1)."""
+    """Whether a key is in a converter's wrapper. ``schema`` and ``payload`` are its members of these names; ``schema``
+    is null in a wrapper around data without a schema (A1).
+    """
     alone = F.array_sort(F.json_object_keys(json)) == F.array(F.lit("payload"), F.lit("schema"))
     is_one = schema.isNotNull() | (payload.startswith("{") & alone)
     return F.coalesce(payload.isNotNull() & is_one, F.lit(False))
 
 
 def folder(headers: Column) -> Column:
-    """The folder of the object that the record was a line of; '' for a record from Kafka.
+    """The folder of the object in which the record was a line; '' for a record from Kafka.
 
-    Such records stand in Kafka's order inside a folder only (``replicator/landing_objects.py``).
+    Such records are in Kafka's order within a folder only (``replicator/landing_objects.py``).
     """
     path = F.get(F.filter(headers, lambda header: header["key"] == landing_objects.OBJECT)["value"], F.lit(0)).cast(
         "string"

@@ -1,6 +1,6 @@
-"""The type of a column by meaning, and the one that it has in silver.
+"""Logical types of columns, and the types that they have in silver (types.md sections 2, 6 and 8).
 
-types.md sections 2, 6 and 8. Pure Python: configuration can be checked without Spark.
+Pure Python: configuration can be checked without Spark.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ class LogicalType:
     """The type of one column, by meaning and by how its values are written on the wire.
 
     ``name`` is the short form without arguments. ``precision`` and ``scale`` belong to ``decimal`` and to a
-    ``variable_decimal`` that is to be kept as DECIMAL; a negative scale is kept as the source says it.
+    ``variable_decimal`` that is to be kept as DECIMAL; a negative scale is kept as the source has it.
     ``length`` is the number of bits of ``bits``. ``unsigned`` marks a MySQL BIGINT UNSIGNED (section 5).
-    ``encoding`` says how values are written where a schema cannot: decimals ``base64`` (mode ``precise``),
-    ``text`` (mode ``string``), ``number`` (converter's NUMERIC format) or ``connect`` (base64 or a number, value by
-    value, which a schema block does not say); bytes ``base64``, ``base64url``, ``hex``; JSON that comes
-    as itself, not as a text, ``object``; GUESSED_DOUBLE has one too.
-    ``element`` belongs to ``array``, ``fields`` to ``struct``.
+    ``encoding`` is how values are written, which a schema does not say: decimals ``base64`` (mode ``precise``),
+    ``text`` (mode ``string``), ``number`` (converter's NUMERIC format) or ``connect`` (base64 or a number, seen from
+    each value); bytes ``base64``, ``base64url``, ``hex``; ``object`` for JSON that is not sent as a text;
+    GUESSED_DOUBLE has one of its own. ``element`` belongs to ``array``, ``fields`` to ``struct``.
     """
 
     name: str
@@ -38,7 +37,7 @@ class LogicalType:
     fields: tuple[Field, ...] = ()
 
     def __str__(self) -> str:
-        """The short form; ``short_forms.parse_logical`` reads it back (structs excepted)."""
+        """The short form; ``type_parser.parse_type`` reads it back (structs excepted)."""
         if self.element is not None:
             return f"array<{self.element}>"
         if self.name == "struct":
@@ -50,13 +49,13 @@ class LogicalType:
 
 
 GUESSED_DOUBLE = LogicalType("double", encoding="guessed")
-"""A column that nobody describes, of numbers: one that a DOUBLE would round has no place in it (types.md Y2, Y14)."""
+"""The type of an undescribed column of numbers; a number that a DOUBLE would round does not fit (types.md Y2, Y14)."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column as a Connect schema describes it; ``default`` is the schema's, None if it has none (G1): any JSON, also
-    what has no hash.
+    """A column as a Connect schema describes it. ``default`` is the schema's, None if it has none (G1); it may be any
+    JSON value, also an unhashable one.
     """
 
     name: str
@@ -66,9 +65,9 @@ class Field:
 
 
 def decimal_bounds(logical: LogicalType) -> tuple[int, int] | None:
-    """``(precision, scale)`` of the DECIMAL that keeps a decimal's values exactly; None where only STRING can.
+    """``(precision, scale)`` of the DECIMAL that holds a decimal's values exactly; None if only STRING can.
 
-    A negative scale adds digits before the point, a scale above the precision adds leading zeros behind it.
+    A negative scale adds digits before the point; a scale above the precision adds zeros after it.
     """
     if logical.precision is None:
         return None
@@ -78,7 +77,7 @@ def decimal_bounds(logical: LogicalType) -> tuple[int, int] | None:
 
 
 def spark_type(logical: LogicalType) -> str:
-    """The silver type as Spark DDL text (types.md section 2). Raises ConfigError for a name that is not known."""
+    """The silver type as Spark DDL text (types.md section 2). Raises ConfigError for an unknown name."""
     if logical.name in ("decimal", "variable_decimal"):
         bounds = decimal_bounds(logical)
         return f"DECIMAL({bounds[0]},{bounds[1]})" if bounds else "STRING"

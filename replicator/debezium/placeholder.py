@@ -1,4 +1,4 @@
-"""How Debezium writes a value that it left out: the placeholder in every spelling (debezium.md E1, E2)."""
+"""The placeholder that Debezium writes for a value it left out, in every spelling (debezium.md E1, E2)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Placeholder:
         return self.configured.encode()
 
     def spellings(self) -> tuple[str, ...]:
-        """Every text that stands for "not sent" (E2): scalars as they are, arrays and maps as compact JSON."""
+        """Every text that means "not sent" (E2): scalars as they are, arrays and maps as compact JSON."""
         text = self.raw.decode("utf-8", "replace")
         values = [[text], *([each] for each in self._encoded), list(self.raw), [self._named], {text: text}]
         return (
@@ -37,8 +37,8 @@ class Placeholder:
         )
 
     def marks(self) -> tuple[str, ...]:
-        """Short texts of which one occurs in every record that holds a placeholder, as JSON writes texts: a cheap first
-        test. A list or a map within a text is written so twice.
+        """Short texts, escaped as in JSON, for a cheap first test: every record with a placeholder contains one of
+        them. A list or a map within a text is escaped twice.
         """
         codes = ",".join(str(code) for code in self.raw[:8])
         text = self.raw.decode("utf-8", "replace")
@@ -46,16 +46,16 @@ class Placeholder:
 
     @property
     def _encoded(self) -> tuple[str, ...]:
-        """In base64, and in the alphabet of ``base64-url-safe`` where that is another text."""
+        """The placeholder in base64, and in ``base64-url-safe`` if that is another text."""
         plain = base64.b64encode(self.raw).decode()
         return tuple(dict.fromkeys((plain, plain.translate(_URL_SAFE))))
 
     @property
     def _named(self) -> str:
-        """The UUID that is made of it."""
+        """The UUID derived from the placeholder."""
         return str(uuid.UUID(bytes=hashlib.md5(self.raw, usedforsecurity=False).digest(), version=3))
 
 
 def escape_json(text: str) -> str:
-    """A text as it stands between its quotes in JSON."""
+    """A text as JSON writes it between the quotes."""
     return json.dumps(text, ensure_ascii=False)[1:-1]

@@ -1,7 +1,7 @@
-"""One sortable order: where a change stands in its source's own commit order (debezium.md section L).
+"""Positions: where a change stands in its source's own commit order, as sortable text (debezium.md section L).
 
-A position is the text ``major(20 hex) minor(16 hex)``; ``_seq`` puts the epoch before it and the Kafka offset
-behind it (Q1). Plain text comparison of ``_seq`` is the total order: bigger is newer.
+A position is the text ``major(20 hex) minor(16 hex)``; ``_seq`` is the epoch, the position and the Kafka offset (Q1).
+Plain text comparison of ``_seq`` is the total order: bigger is newer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from replicator.debezium.source_block import SOURCE_FIELDS
 from replicator.spec import BY_GTID
 
 Source = Column | Mapping[str, Column]
-"""A struct of SOURCE_FIELDS, or a column for each."""
+"""A struct of SOURCE_FIELDS, or one column per field."""
 
 LOWEST = "0" * 36
 """Below every position; also the position of every record of a topic in offset mode (Q8)."""
@@ -29,10 +29,10 @@ POSITION_DIGITS = len(LOWEST)
 """Hex digits of a position."""
 
 FIRST_EPOCH = "0000"
-"""The epoch of a source that never started anew (Q2)."""
+"""The epoch of a source that never began another one (Q2)."""
 
 DOMAIN_PREFIX = "domain "
-"""Before the number of a GTID domain, at the end of a stream's name."""
+"""Precedes the number of a GTID domain at the end of a stream's name."""
 
 _TWO_LSNS = r'^\["[0-9]{1,18}","[0-9]{1,18}"\]$'
 _FILE = r"\.([0-9]{1,10})$"
@@ -46,21 +46,21 @@ _POSITION_IN_JSON = rf'"source"\s*:\s*\{{[^{{}}]*"{_PLACE}|"__(?:source_)?{_PLAC
 
 
 def is_malformed(value: Column) -> Column:
-    """Whether a record without a position says one all the same, which does not fit (Q1), in none of D9's spellings of
-    "no position".
+    """Whether a record for which :func:`build` gives no position states one that does not fit (Q1): in none of D9's
+    spellings of "no position".
     """
     return value.rlike(_POSITION_IN_JSON)
 
 
 def parse_numbers(source: Source) -> Column:
-    """STRUCT<file, gtid, commit BIGINT>: what texts of ``source`` hold for :func:`build`, which mentions
-    them often. In a projection of their own the texts are read once.
+    """STRUCT<file, gtid, commit BIGINT>: the numbers in texts of ``source`` that :func:`build` mentions repeatedly.
+    In a projection of their own the texts are parsed once.
     """
-    told = source["sequence"]
-    # two numbers need no parser, and nearly all are
-    is_plain = told.rlike(_TWO_LSNS)
-    commit = F.substring_index(F.substring_index(told, '","', 1), '"', -1)
-    either = let(F.from_json(told, "ARRAY<STRING>"), lambda pair: F.transform(pair, _number))
+    sequence = source["sequence"]
+    # two numbers, which nearly all are, need no JSON parser
+    is_plain = sequence.rlike(_TWO_LSNS)
+    commit = F.substring_index(F.substring_index(sequence, '","', 1), '"', -1)
+    either = let(F.from_json(sequence, "ARRAY<STRING>"), lambda pair: F.transform(pair, _number))
     return F.struct(
         file_number(source["file"]).alias("file"),
         gtid_number(source["gtid"]).alias("gtid"),
@@ -74,7 +74,7 @@ def file_number(file: Column) -> Column:
 
 
 def gtid_number(gtid: Column) -> Column:
-    """MariaDB's number of a transaction in its domain."""
+    """The sequence number of a MariaDB transaction within its GTID domain."""
     return _digits(F.regexp_extract(gtid, _GTID, 2))
 
 
@@ -83,11 +83,11 @@ def _digits(found: Column) -> Column:
 
 
 def build(source: Source, is_snapshot: Column, binlog: str = "file_pos", known: Column | None = None) -> Column:
-    """The record's own position (Q4; Q5 for snapshot rows, before the running maximum). NULL: it has none.
+    """The record's own position (Q4; Q5 for snapshot rows, before the running maximum); NULL if it has none.
 
-    ``known`` are the source's :func:`parse_numbers` where they are a column already. D9's
-    spellings of "no position" give NULL. ``binlog`` says what places a change of MySQL's or MariaDB's: ``file_pos``,
-    ``file_pos_row`` or MariaDB's ``gtid``.
+    D9's spellings of "no position" give NULL. ``known`` is the source's :func:`parse_numbers` if that is a column
+    already. ``binlog`` is what orders changes from MySQL and MariaDB: ``file_pos``, ``file_pos_row``, or ``gtid``
+    (MariaDB only).
     """
     known = parse_numbers(source) if known is None else known
     connector = F.lower(source["connector"])
@@ -106,23 +106,23 @@ def build(source: Source, is_snapshot: Column, binlog: str = "file_pos", known: 
 def change_identity(
     source: Column, own: Column, is_snapshot: Column, known: Column, binlog: str = "file_pos"
 ) -> Column:
-    """Where the source says that a change happened, the same whenever it is sent again; NULL where it does not say.
+    """Where a change happened according to the source, the same each time it is sent; NULL if the source does not say.
 
-    It is a place of POSITION characters, then what tells changes of one place apart, if the source says that: the row
-    of a binlog event, SQL Server's number of the change, Oracle's SCN of it. ``own`` is the :func:`build`,
-    which is not enough: PostgreSQL's begins with the commit before it, which a connector that starts anew may have
-    forgotten (Q12), while the LSN of a record stays; by GTID a whole transaction has one. Of a snapshot row it is the
-    place at which all of it was read, behind the commit that SQL Server and Oracle name, since the snapshot has that
-    (D2); LOWEST where nothing says a place (GTID).
+    The text is a place of POSITION_DIGITS characters, followed by what distinguishes changes of one place, if the
+    source has it: the row of a binlog event, SQL Server's ``change_lsn``, Oracle's ``scn``. ``own``, the result of
+    :func:`build`, is not enough: PostgreSQL's begins with the previous commit, which a restarted connector may have
+    forgotten (Q12), while the LSN of a record stays; by GTID a whole transaction has one position. For a snapshot row
+    it is the place at which the whole snapshot was read, right after the commit that SQL Server and Oracle name, since
+    the snapshot contains that commit (D2); LOWEST if nothing names a place (GTID).
     """
     lsn = F.when(source["lsn"] >= 0, _position_text(source["lsn"], F.lit(0)))
     in_postgres = F.when(is_snapshot, F.coalesce(lsn, _position_text(known["commit"], F.lit(0)))).otherwise(lsn)
     connector = F.lower(source["connector"])
-    behind_commit = F.when(is_snapshot & connector.isin("sqlserver", "oracle"), _with_minor(own, 1))
+    after_commit = F.when(is_snapshot & connector.isin("sqlserver", "oracle"), _with_minor(own, 1))
     of_server = (
         [F.when(connector == "mariadb", _position_text(known["gtid"], source["pos"]))] if binlog == BY_GTID else []
     )
-    at = F.coalesce(behind_commit, *of_server, own)
+    at = F.coalesce(after_commit, *of_server, own)
     place = F.when(connector == "postgresql", in_postgres).when(connector != "mongodb", at)
     part = F.coalesce(source["row"].cast("string"), source["change_lsn"], source["scn"], F.lit(""))
     apart = F.when(connector == "postgresql", "").otherwise(part)
@@ -130,10 +130,10 @@ def change_identity(
 
 
 def stream(source: Source, binlog: str = "file_pos") -> Column:
-    """Whose positions rise with the offsets of a partition: connector and database server (Q4); by ``gtid`` also the
-    domain, whose numbers are its own.
+    """The scope in which positions rise with the offsets of a partition: connector and database server (Q4); by
+    ``gtid`` also the domain, which counts on its own.
 
-    NULL where they need not: LSNs of records alone (no ``sequence``) interleave, and offset mode has none.
+    NULL where they need not rise: the LSNs of records without a ``sequence`` interleave, and offset mode has none.
     """
     connector = F.lower(source["connector"])
     per_database = F.when(connector == "sqlserver", source["db"])
@@ -147,26 +147,24 @@ def stream(source: Source, binlog: str = "file_pos") -> Column:
 
 
 def from_timestamp(ts_ms: Column) -> Column:
-    """The position of a change in ``sequence_by: source.ts_ms`` (Q9): the source's time, so that the offset decides
-    ties.
-    """
+    """The position of a change under ``sequence_by: source.ts_ms`` (Q9): the source's time; the offset breaks ties."""
     return _position_text(ts_ms, F.lit(0))
 
 
 def flattened_source(field: dict[str, Column], binlog: str = "file_pos") -> Column:
     """The SOURCE_FIELDS struct from a flattened record's metadata fields (section F): ``__lsn`` or ``__source_lsn``.
 
-    Where none names the connector the others tell it; whose binlog is placed by GTID is MariaDB's.
+    If no field names the connector, it is inferred from the others; a binlog ordered by GTID is MariaDB's.
     """
     typed = {part.split(" ")[0]: part.split(" ")[1] for part in SOURCE_FIELDS.split(", ")}
-    told_by = CONNECTOR_BY_FIELD | (dict.fromkeys(("file", "gtid"), "mariadb") if binlog == BY_GTID else {})
-    told = [F.when(field[name].isNotNull(), F.lit(connector)) for name, connector in told_by.items() if name in field]
-    field = field | {"connector": F.coalesce(field.get("connector", F.lit(None)), *told)}
+    by_field = CONNECTOR_BY_FIELD | (dict.fromkeys(("file", "gtid"), "mariadb") if binlog == BY_GTID else {})
+    found = [F.when(field[name].isNotNull(), F.lit(connector)) for name, connector in by_field.items() if name in field]
+    field = field | {"connector": F.coalesce(field.get("connector", F.lit(None)), *found)}
     return F.struct(*[_typed(field.get(name, F.lit(None)), kind).alias(name) for name, kind in typed.items()])
 
 
 def _typed(text: Column, kind: str) -> Column:
-    """A metadata field of a flattened record; a number that is none is NULL, never an error."""
+    """A metadata field of a flattened record in its type; NULL for text that is not a number, never an error."""
     text = text.cast("string")
     return text if kind == "STRING" else F.when(text.rlike("^-?[0-9]{1,18}$"), text.cast(kind))
 
@@ -177,7 +175,7 @@ def seq(position_text: Column, offset: Column, epoch: Column | None = None) -> C
 
 
 def major(seq_text: Column) -> Column:
-    """Epoch and major part of a ``_seq``: what changes of one transaction share where the source says no more (C5)."""
+    """Epoch and major part of a ``_seq``: shared by a transaction's changes if the source sends no id of it (C5)."""
     return F.substring(seq_text, 1, EPOCH_MAJOR_DIGITS)
 
 
@@ -187,13 +185,13 @@ def minor(position_text: Column) -> Column:
 
 
 def without_offset(seq_text: Column) -> Column:
-    """A ``_seq`` without the offset: what records of one source position share."""
+    """A ``_seq`` without the offset: shared by all records of one source position."""
     return F.substring(seq_text, 1, _BEFORE_OFFSET)
 
 
 def next_seq(seq_text: Column) -> Column:
-    """The ``_seq`` right behind one: the same place, one offset later. Where only offsets tell, a record may stand
-    there: between the two.
+    """The ``_seq`` right after the given one: the same position, one offset later. Where only the offset orders
+    changes, another record may have that one: then a text between the two.
     """
     offset = F.conv(F.substring(seq_text, _BEFORE_OFFSET + 1, 16), 16, 10).cast("bigint")
     later = F.concat(without_offset(seq_text), _hex(offset + 1, 16))
@@ -201,19 +199,19 @@ def next_seq(seq_text: Column) -> Column:
 
 
 def is_duplicate(one: Column, other: Column) -> Column:
-    """Whether two ``_seq`` are of one place in the source: what a connector sends again has it too (J1)."""
+    """Whether two ``_seq`` have the same position in the source, as a change and its redelivery do (J1)."""
     return (without_offset(one) == without_offset(other)) & ~is_by_offset(other)
 
 
 def transaction_lsn(seq_text: Column, transaction: Column) -> Column:
-    """What a change of PostgreSQL keeps although the major part before it was lifted to that of its transaction when it
-    was sent again (Q12): its transaction and its own LSN. NULL where the source tells no such transaction.
+    """Epoch, transaction and LSN of a PostgreSQL change: they stay the same when it is sent again and its major part
+    is raised to that of its transaction (Q12). NULL if the source sends no transaction id.
     """
     lsn = minor(F.substring(seq_text, len(FIRST_EPOCH) + 1, POSITION_DIGITS))
-    is_told = (
+    is_known = (
         (transaction != major(seq_text)) & (lsn != "0" * (POSITION_DIGITS - MAJOR_DIGITS)) & ~is_by_offset(seq_text)
     )
-    return F.when(is_told, F.concat_ws("/", F.substring(seq_text, 1, len(FIRST_EPOCH)), transaction, lsn))
+    return F.when(is_known, F.concat_ws("/", F.substring(seq_text, 1, len(FIRST_EPOCH)), transaction, lsn))
 
 
 def is_by_offset(seq_text: Column) -> Column:
@@ -222,30 +220,31 @@ def is_by_offset(seq_text: Column) -> Column:
 
 
 def with_running_maximum(own: Column, is_snapshot: Column, before: Column, folder: Column | None = None) -> Column:
-    """A snapshot row ranks above everything before it in its partition and epoch: max(own, running maximum) (Q5).
+    """The position, with snapshot rows raised above everything before them in their partition and epoch (Q5):
+    max(own, running maximum).
 
     ``before`` is the maximum of the partition and epoch below the range that is being read, LOWEST if none. Lines of
-    objects are known to have come before each other in one ``folder`` only, which is where a row's other changes are.
+    objects have a known order within one ``folder`` only, which is where a row's other changes are.
     """
     running = F.greatest(running_maximum(own, folder), before)
     return F.when(is_snapshot, F.greatest(F.coalesce(own, F.lit(LOWEST)), running)).otherwise(own)
 
 
 def running_maximum(own: Column, folder: Column | None = None) -> Column:
-    """The greatest position before a record in its partition and epoch, of the records at hand; LOWEST if none."""
+    """The greatest position before a record in its partition and epoch, among the given records; LOWEST if none."""
     places = Window.partitionBy("topic", "partition", "epoch", *([] if folder is None else [folder]))
     lower_offsets = places.orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     return F.coalesce(F.max(own).over(lower_offsets), F.lit(LOWEST))
 
 
 def _with_minor(position_text: Column, minor_part: int) -> Column:
-    """A position of the same major part with this minor one."""
+    """The position with its minor part replaced."""
     return F.concat(F.substring(position_text, 1, MAJOR_DIGITS), _hex(F.lit(minor_part), len(LOWEST) - MAJOR_DIGITS))
 
 
 def _binlog(source: Source, file: Column, *, with_row: bool) -> Column:
-    """File number and position (MySQL, MariaDB); ``row`` restarts inside compressed transactions and is left out where
-    there may be some.
+    """File number and position (MySQL, MariaDB). ``row`` restarts inside compressed transactions and is left out if
+    there may be any.
     """
     pos = source["pos"]
     fits = file.between(0, _MAX_FILE) & pos.between(0, _MAX_POS)
@@ -254,10 +253,10 @@ def _binlog(source: Source, file: Column, *, with_row: bool) -> Column:
 
 
 def _postgres(source: Source, known: Column, is_snapshot: Column) -> Column:
-    """Last commit LSN, then the record's own; without the first, the own one twice (Q4: never the maximum).
+    """The last commit LSN, then the record's own; without the first, the own one twice (Q4: never the maximum).
 
-    A row of any snapshot has no second part: what comes of a transaction that was open when it was read may have an LSN
-    below the one that an incremental snapshot says (Q5). What came before it is below it by the running maximum.
+    Snapshot rows of any kind have no minor part: changes of a transaction that was open when the row was read may have
+    an LSN below the one that an incremental snapshot states (Q5). The running maximum keeps earlier changes below it.
     """
     commit = known["commit"]
     lsn = F.when(source["lsn"] >= 0, source["lsn"])
@@ -271,12 +270,12 @@ def _sqlserver(source: Source) -> Column:
 
 
 def _oracle(source: Source, is_snapshot: Column) -> Column:
-    """The commit's SCN, which is none where the change has a later one (versions 1.x); of a snapshot row the one that
-    the snapshot was taken at.
+    """The commit's SCN, invalid if the change has a later one (versions 1.x); for a snapshot row the SCN at which the
+    snapshot was taken.
     """
     commit, own = (F.when(number > 0, number) for number in (_number(source["commit_scn"]), _number(source["scn"])))
-    told = F.when(is_snapshot, F.coalesce(commit, own)).when(own.isNull() | (commit >= own), commit)
-    return _position_text(told, F.lit(0))
+    scn = F.when(is_snapshot, F.coalesce(commit, own)).when(own.isNull() | (commit >= own), commit)
+    return _position_text(scn, F.lit(0))
 
 
 def _position_text(major: Column, minor: Column) -> Column:

@@ -1,6 +1,7 @@
-"""Values that are one number, text, or run of bytes (types.md sections 2 to 5 and 7): of JSON's to a column's.
+"""Decoders of scalar values: numbers, booleans, texts and bytes (types.md sections 2 to 5 and 7).
 
-Each takes what :func:`replicator.debezium.types.decode` does, and compares what Spark read as the type with the text.
+Each takes the arguments of :func:`replicator.debezium.types.decode`, and compares the value that Spark read with the
+text.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ INTEGER_BITS = {
     "micro_duration": 64,
     "nano_duration": 64,
 }
-"""How many bits the whole numbers of a logical type have."""
+"""Bits of each logical type of whole numbers."""
 
 INFINITE = (float("inf"), float("-inf"))
-"""What Spark reads a number as that is too large for its type, and a word for infinity."""
+"""What Spark reads for a number that is too large for its type, and for a word that means infinity."""
 
 NUL, REPLACEMENT = "\u0000", "\ufffd"
-"""What a text may not hold, and what a policy puts in its place."""
+"""The character that no text may contain, and its replacement under the policy ``nul: replace``."""
 
 _TWO_64 = Decimal(2**64)
 _BITS_BYTES = 8
 _DOUBLE_DIGITS = 15
-"""So many digits of any number a DOUBLE keeps."""
+"""Decimal digits that a DOUBLE always preserves."""
 
 
 def integer(logical: LogicalType, wire: Column, text: Column, _: Policies) -> Decoded:
-    """A whole number that has its type's bits; unsigned ones of 64 bits are decimals."""
+    """Decode a whole number of the type's bits; unsigned 64-bit ones become decimals."""
     problem = reason_if_undecoded(wire, text, integer_reason(text, INTEGER_BITS[logical.name]))
     if logical.name != "bigint":
         return Decoded(wire, problem)
@@ -58,8 +59,8 @@ def integer(logical: LogicalType, wire: Column, text: Column, _: Policies) -> De
 
 
 def floating(logical: LogicalType, wire: Column, text: Column, _: Policies) -> Decoded:
-    """NaN and infinities come quoted; a literal too large for the type is no infinity. ``text`` of a GUESSED_DOUBLE is
-    the record's own.
+    """Decode a floating-point number. NaN and infinities come quoted; a literal too large for the type is no infinity.
+    For a GUESSED_DOUBLE, ``text`` is as it stands in the record.
     """
     is_infinite = wire.isin(*INFINITE)
     is_word = text.rlike("^[+-]?(Infinity|INF)$")
@@ -72,7 +73,7 @@ def floating(logical: LogicalType, wire: Column, text: Column, _: Policies) -> D
 
 
 def boolean(_: LogicalType, wire: Column, text: Column, __: Policies) -> Decoded:
-    """``true`` and ``false``, and the 0 and 1 of a TINYINT(1) snapshot."""
+    """Decode ``true`` and ``false``, and the 0 and 1 of a TINYINT(1) in a snapshot."""
     value = (
         F.when(wire.isNotNull(), wire)
         .when(text == "1", F.lit(1).cast("boolean"))
@@ -82,7 +83,7 @@ def boolean(_: LogicalType, wire: Column, text: Column, __: Policies) -> Decoded
 
 
 def string(_: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
-    """Any text without U+0000, which no PostgreSQL holds; the policy may replace that."""
+    """Decode a text without U+0000, which PostgreSQL cannot store; the policy may replace it."""
     mismatch = reason_if_undecoded(wire, text, TYPE_MISMATCH)
     if policies.nul == "replace":
         return Decoded(F.translate(wire, NUL, REPLACEMENT), mismatch)
@@ -90,7 +91,7 @@ def string(_: LogicalType, wire: Column, text: Column, policies: Policies) -> De
 
 
 def binary(logical: LogicalType, wire: Column, text: Column, _: Policies) -> Decoded:
-    """Bytes from base64, from its alphabet for addresses, or from digits of base 16."""
+    """Decode bytes from base64, URL-safe base64, or hex."""
     if logical.encoding == "hex":
         is_hex = wire.rlike("^([0-9a-fA-F]{2})*$")
         value = F.when(is_hex, F.try_to_binary(wire, F.lit("hex")))
@@ -101,7 +102,7 @@ def binary(logical: LogicalType, wire: Column, text: Column, _: Policies) -> Dec
 
 
 def bits(logical: LogicalType, wire: Column, text: Column, _: Policies) -> Decoded:
-    """Little-endian bytes; empty bytes are zero (debezium-measured Z1.11)."""
+    """Decode little-endian bytes; empty bytes are zero (debezium-measured Z1.11)."""
     data = F.try_to_binary(wire, F.lit("base64"))
     if spark_type(logical) == "BINARY":
         return Decoded(data, reason_if_undecoded(data, text, INVALID_BASE64))
@@ -115,18 +116,18 @@ def bits(logical: LogicalType, wire: Column, text: Column, _: Policies) -> Decod
 
 
 def enum(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
-    """MariaDB's stream puts a backslash before a comma where its snapshot does not (measured Z1.11)."""
+    """Decode an enum. MariaDB's stream escapes commas with a backslash, its snapshot does not (measured Z1.11)."""
     as_text = string(logical, wire, text, policies)
     return Decoded(F.replace(as_text.value, F.lit("\\,"), F.lit(",")), as_text.problem)
 
 
 def enum_set(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
-    """The members as an array, none of an empty text."""
+    """Decode a set into an array of its members; an empty text has none."""
     as_text = string(logical, wire, text, policies)
     members = F.when(as_text.value == "", F.array().cast("array<string>")).otherwise(F.split(as_text.value, ","))
     return Decoded(F.when(as_text.value.isNotNull(), members), as_text.problem)
 
 
 def _significant_digits(number: Column) -> Column:
-    """The digits of a number from the first to the last that is not 0."""
+    """The digits of a number from the first to the last non-zero one."""
     return F.btrim(F.regexp_replace(number, "[eE].*|[-.]", ""), F.lit("0"))

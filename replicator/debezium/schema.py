@@ -1,7 +1,7 @@
-"""Forms: records that are decoded alike, and the fields that each of them has (debezium.md A2, A3, G2).
+"""Forms: groups of records that are decoded alike, and the fields of each (debezium.md A2, A3, G2).
 
-Types come from the record's own schema block; without one from the declaration, then from what the table already
-has, then from inference (types.md Y3). What no schema block can say is declared beside it: see :func:`refine_types`.
+Types come from the record's own schema block; without one from the declaration, then from the existing table, then
+from inference (types.md Y3). A declaration also adds what a schema block cannot express: see :func:`refine_types`.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from replicator.spec import CHANGE, Column, Declaration
 METADATA_PREFIX = "__"
 
 _REFINEMENTS = frozenset({("bigint", LogicalType("bigint", unsigned=True)), ("smallint", LogicalType("boolean"))})
-"""Types of a schema block with what a declaration makes of them: a BIGINT UNSIGNED comes as a signed one (section 5),
-and MySQL's TINYINT(1) as a number from a snapshot, as a boolean from the stream (section 2).
+"""Pairs of a schema block's type and the declared type that may refine it: a BIGINT UNSIGNED arrives as signed
+(section 5), and MySQL's TINYINT(1) as a number from a snapshot but as a boolean from the stream (section 2).
 """
 
 _CHANGE = (Field(CHANGE, LogicalType("string")),)
 
 _IN_TEXTS = ("text", "hex", "base64url")
-"""How decimals and bytes are written where a schema block says no more than string (section 2). Not plain base64: of
-that a declaration need not speak.
+"""Encodings of decimals and bytes whose schema block says no more than string (section 2). Plain base64 is not among
+them: it needs no declaration.
 """
 
 
 @dataclass(frozen=True)
 class Example:
-    """One record of a form, as text, and how it is wrapped. ``row_names`` are its columns where no schema says them."""
+    """One record of a form, as text. ``row_names`` are its columns where no schema block names them."""
 
     form: int
     flat: bool
@@ -51,9 +51,9 @@ class Form:
     """How to decode the records of one form.
 
     ``fields`` are the row's columns, ``key_fields`` those of the Kafka key, ``image_fields`` those that ``before`` may
-    have: a delete without a schema block has no row to tell them. ``raw`` names columns that no schema and no
-    declaration describes and that are therefore kept as exact text (types.md Y15, Y16). Of an ``appended`` row the
-    key is which change inserted it, whatever its record has for one.
+    have: a delete without a schema block has no row to take them from. ``raw`` names columns that neither a schema nor
+    a declaration describes and that are therefore kept as exact text (types.md Y15, Y16). The key of an ``appended``
+    row is the change that inserted it, whatever key its record has.
     """
 
     id: int
@@ -72,8 +72,8 @@ class Form:
 
 
 def build_form(example: Example, declaration: Declaration, known: Mapping[str, LogicalType]) -> Form:
-    """The form of an example. ``known`` holds the types of columns that nothing but the table itself describes. Raises
-    SchemaRefused where a column has the name of the key that append-only tables get.
+    """Build the form of an example. ``known`` holds the types of columns that only the existing table describes. Raises
+    SchemaRefused if a column has the name of the key that append-only tables get.
     """
     payload = ("payload",) if example.wrapped else ()
     known = _match_case(known, example)
@@ -104,13 +104,13 @@ def build_form(example: Example, declaration: Declaration, known: Mapping[str, L
 
 
 def row_columns(example: Example, declaration: Declaration) -> tuple[str, ...]:
-    """The columns of a record's row by name, where no schema says them: without what describes the change (F4)."""
+    """The columns of a record's row where no schema block names them, without those that describe the change (F4)."""
     declared = {column.name for column in declaration.columns}
     return tuple(name for name in example.row_names if not (example.flat and _is_metadata(name, declared)))
 
 
 def _match_case(types: Mapping[str, LogicalType], example: Example) -> Mapping[str, LogicalType]:
-    """Types by name, as the example spells the names: another case makes no other column (G4)."""
+    """Types by name, with names in the case that the example has: names that differ in case are one column (G4)."""
     block = _block(example)
     own = [*example.row_names, *example.key_names, *(each.name for each in (row_fields(block) if block else ()))]
     there = {name.casefold(): name for name in own}
@@ -118,7 +118,7 @@ def _match_case(types: Mapping[str, LogicalType], example: Example) -> Mapping[s
 
 
 def refine_types(fields: Iterable[Field], declared: Mapping[str, LogicalType]) -> tuple[Field, ...]:
-    """Fields of a schema block, with what the declaration says of them that a schema block cannot."""
+    """Fields of a schema block, refined by what the declaration says and a schema block cannot express."""
     return tuple(
         replace(field, logical=declared[field.name])
         if field.name in declared and _refines(declared[field.name], field.logical)
@@ -136,7 +136,7 @@ def _refines(declared: LogicalType, described: LogicalType) -> bool:
 
 
 def overridden_columns(forms: Iterable[Form], declaration: Declaration) -> frozenset[str]:
-    """Declared columns that have another type in silver, since a schema block says so (types.md Y3)."""
+    """Declared columns that have another type in silver because of a schema block (types.md Y3)."""
     types = declared_types(declaration.columns)
     declared = {name.casefold(): (name, spark_type(logical)) for name, logical in types.items()}
     fields = [field for form in forms for field in form.fields]
@@ -161,7 +161,7 @@ def _block(example: Example) -> dict[str, Any] | None:
 def _untyped_fields(
     example: Example, declared: Mapping[str, LogicalType], known: Mapping[str, LogicalType]
 ) -> tuple[tuple[Field, ...], frozenset[str]]:
-    """Every column that such a record may have, those of the example first, and which of them are raw."""
+    """Every column that a record without a schema block may have, the example's first, and which of them are raw."""
     fields: list[Field] = []
     raw: set[str] = set()
     columns = dict.fromkeys((*example.row_names, *declared, *known))
@@ -202,14 +202,14 @@ def declared_types(columns: Iterable[Column]) -> dict[str, LogicalType]:
 
 
 def _is_metadata(name: str, declared: Collection[str]) -> bool:
-    """Fields that ExtractNewRecordState added (F4): they describe the change, not the row. A column of the row may be
-    called so, too, where it is declared.
+    """Whether ExtractNewRecordState added the field (F4): it describes the change, not the row. A declared column may
+    have such a name, too.
     """
     return name.startswith(METADATA_PREFIX) and name not in declared
 
 
 def lacks_schema(example: Example) -> bool:
-    """Whether some of its columns, or its key's, have no type of its own."""
+    """Whether the row or the key has no schema block that gives its types."""
     has_key = example.key is None or _key_block(example) is not None
     return _block(example) is None or not has_key
 
@@ -218,7 +218,7 @@ def untyped_examples(examples: Sequence[Example], declaration: Declaration) -> l
     """Examples with a column that neither a schema block nor the declaration describes."""
     declared = {column.name.casefold() for column in declaration.columns}
 
-    def is_told(name: str) -> bool:
+    def is_typed(name: str) -> bool:
         return name.casefold() in declared or _is_metadata(name, declared)
 
-    return [each for each in examples if _block(each) is None and not all(map(is_told, each.row_names))]
+    return [each for each in examples if _block(each) is None and not all(map(is_typed, each.row_names))]

@@ -1,5 +1,6 @@
-"""``_seq`` in the source's own terms: binlog file and position, LSN, SCN (debezium.md L2). The way back from
-``position.py``, for people; nothing is ever ordered by it.
+"""Formatting of ``_seq`` in the source's own terms: binlog file and position, LSN, SCN (debezium.md L2).
+
+The inverse of ``position.py``, for display only; nothing is ever ordered by it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from replicator.spec import BY_GTID, BY_POSITION, BY_TIME
 
 _SEQ = re.compile(r"([0-9a-f]{4})([0-9a-f]{20})([0-9a-f]{16})([0-9a-f]{16})[+]?(-?)")
 CONNECTOR_BY_FIELD = {"file": "mysql", "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
-"""Which connector has a field that a flattened row was given."""
+"""The connector that a metadata field of a flattened row implies."""
 
 
 @dataclass(frozen=True)
 class SeqParts:
-    """The parts of a ``_seq``, as hex texts where they are wide. ``cleared``: of a column that a delete emptied."""
+    """The parts of a ``_seq``, the wide ones as hex texts. ``cleared``: it is of a column that a delete emptied."""
 
     epoch: int
     major: str
@@ -33,8 +34,8 @@ class SeqParts:
         return int(self.major + self.minor, 16) > 0
 
     def of(self, connector: str | None, order: str = BY_POSITION) -> dict[str, int | str]:
-        """Name -> value as the connector's ``source`` block spells it; ``offset`` always, ``epoch`` unless 0. ``order``
-        is what orders the table (``SourceSpec.order``).
+        """Names and values as in the connector's ``source`` block; ``offset`` always, ``epoch`` unless 0. ``order`` is
+        the table's order (``SourceSpec.order``).
         """
         found: dict[str, int | str] = {} if self.epoch == 0 else {"epoch": self.epoch}
         if self.is_positioned:
@@ -44,8 +45,8 @@ class SeqParts:
 
 
 def parse(seq: str) -> SeqParts:
-    """The parts of a ``_seq``, or of a column's position, which may end in ``-`` (Q1, M2); :func:`next_seq` an offset
-    is that offset. Raises ReplicatorError.
+    """Parse a ``_seq``, or a column's, which may end in ``-`` (Q1, M2). A ``+`` from :func:`next_seq` is ignored.
+    Raises ReplicatorError for any other text.
     """
     match = _SEQ.fullmatch(seq)
     if match is None:
@@ -55,13 +56,13 @@ def parse(seq: str) -> SeqParts:
 
 
 def next_seq(seq: str) -> str:
-    """The ``_seq`` right behind one, as ``position.behind`` makes it."""
+    """The ``_seq`` right after the given one, as ``position.next_seq`` builds it."""
     place, offset = seq[:-16], int(seq[-16:], 16)
     return f"{place}{offset + 1:016x}" if int(place[4:], 16) else f"{seq}+"
 
 
 def describe(seq: str, connector: str | None, order: str = BY_POSITION) -> str:
-    """``_seq`` as one line: ``file 3, pos 1819, offset 41``; '' (a value never seen) as ``never``."""
+    """Format a ``_seq`` as one line: ``file 3, pos 1819, offset 41``; '' (a value never seen) as ``never``."""
     if not seq:
         return "never"
     terms = parse(seq)
@@ -70,7 +71,7 @@ def describe(seq: str, connector: str | None, order: str = BY_POSITION) -> str:
 
 
 def connector_of(value: str | None) -> str | None:
-    """Which connector wrote a record: an envelope says it in ``source``, a flattened row by the fields it was given."""
+    """The connector that wrote a record, by the ``source`` of an envelope or the metadata fields of a flattened row."""
     try:
         body: Any = json.loads(value or "")
     except (ValueError, RecursionError):

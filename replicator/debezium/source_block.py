@@ -1,4 +1,4 @@
-"""The ``source`` block of a record: the fields of it that count, and where it stands, for people."""
+"""The ``source`` block of a record: the fields that are parsed, and its position in readable form."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SOURCE_FIELDS = (
     "table STRING, table_name STRING, file STRING, pos BIGINT, row BIGINT, gtid STRING, lsn BIGINT, sequence STRING, "
     "txId STRING, commit_lsn STRING, change_lsn STRING, scn STRING, commit_scn STRING"
 )
-"""What ``format_position.py`` and the rules of sections B to D need of ``source``; the rest is never parsed."""
+"""The fields of ``source`` that ``position.py`` and the rules of sections B to D need; the rest is never parsed."""
 
 _FILE_NUMBER = re.compile(r"\d+$")
 
 
 def format_position(source: Mapping[str, Any]) -> str:
-    """Where a record's ``source`` block, or the fields that a flattened row has of it, stands: ``file 1, pos 364241``;
-    '' where it does not say.
+    """The position in a ``source`` block, or in a flattened row's fields of it, as text: ``file 1, pos 364241``; '' if
+    it has none.
     """
     if source.get("file") is not None:
         number = _FILE_NUMBER.search(str(source["file"]))

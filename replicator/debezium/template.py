@@ -1,18 +1,18 @@
-"""A connector writes all records of a topic alike: what one of them says, others that are written like it say too.
+"""Templates: the layout that records of a topic share, built from one example so that others are matched unparsed.
 
-A template is made of one plain envelope, whose description is known: step by step what stands where in records like it.
-It matches valid JSON only, with the names of the example in their order, so that a match needs no parser: what is
-constant is known from the example, and what places a change in the source's order is captured (debezium.md A, Q4;
-performance.md A5). ``Alike.java`` takes the steps over the bytes of a record; what no template matches is described by
-:mod:`replicator.debezium.envelope`.
+A connector writes all records of a topic alike. A template is built from one plain envelope whose description is known,
+and says step by step what stands where in records like it. It matches only valid JSON with the example's names in their
+order, so a match needs no parser: constants are known from the example, and what places a change in the source's order
+is captured (debezium.md A, Q4; performance.md A5). ``Alike.java`` runs the steps over the bytes of a record; records
+that no template matches are described by :mod:`replicator.debezium.envelope`.
 
-A step is a letter, or a letter and what belongs to it::
+A step is a letter, or a letter and its argument::
 
     =TEXT       this text                       n  a number of JSON        k  a value of a key: no escape, no brace
     ? ... !     null, or the steps between      i  a whole BIGINT          v  a value of a column: no object, no list
     (N ... )N   what stands between, for slot N d  up to 18 digits         l  a list of such values
     oTEXT       one of these letters            p  a text without escapes  s  a text between quotes
-                                                                           a  as v, and it may be the placeholder
+                                                                           a  as v, and may be the placeholder
 """
 
 from __future__ import annotations
@@ -41,38 +41,38 @@ _POSITION_FIELDS = (
     "commit_scn",
 )
 CAPTURED_FIELDS = ("op", "ts_ms", "snapshot", "txId", *_POSITION_FIELDS)
-"""What a match may tell: the operation, and fields of ``source`` that differ from record to record; of ``sequence`` its
-two numbers. Their places here, from 1 on, are their slots.
+"""What a match may capture: the operation, fields of ``source`` that differ between records, and the two numbers of
+``sequence``. Their indexes here, counted from 1, are their slots.
 """
 
 IMAGE_SLOT = len(CAPTURED_FIELDS) + 1
 """The slot of the row."""
 
 CONSTANT_FIELDS = ("version", "connector", "name", "db", "schema", "table", "table_name")
-"""Fields of ``source`` that records of one template share."""
+"""Fields of ``source`` that all records of a template share."""
 
 _NUMBERS = ("ts_ms", "pos", "row", "lsn")
 _NOT_IN_SOURCE = ("op", "commit", "flushed")
-"""Names of what is captured outside of ``source``, or inside of its ``sequence``: no connector has such a field."""
+"""Captured names that are not fields of ``source``: they stand outside it, or within its ``sequence``."""
 
 _MARK_LENGTH = 8
-"""So many characters of a text tell it from nearly all others, in whatever way the rest is escaped."""
+"""Characters that distinguish a text from nearly all others, however the rest is escaped."""
 
 _ENVELOPE = {"before", "after", "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns"}
 _STEP, _PART = "\x1f", "\x1e"
-"""Behind each step, and each part of a template but the last: neither stands in JSON."""
+"""Separators of steps, and of the parts of a template: neither occurs in JSON."""
 
 Steps = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Template:
-    """How records are written: the steps of key and value. ``constants`` are the fields of ``source`` that all share,
-    ``captured`` those of CAPTURED that a match may tell. What is left of a value once these are told is its row,
-    between the two texts of ``image``: an envelope with nothing else, without its schema block. Rows have no value that
-    begins with a mark. ``forgets_before``: what a row was before an update does not stay either.
+    """The layout of records: the steps of key and value. ``constants`` are the fields of ``source`` that all share,
+    ``captured`` those of CAPTURED_FIELDS that a match may yield. What remains of a value is its row between the two
+    texts of ``image``: an envelope with nothing else, without its schema block. No value of the rows begins with one of
+    ``marks``. ``drops_before_image``: the row before an update is not kept either.
 
-    Raises ValueError for what cannot be sent to the JVM: JSON may name half a surrogate pair.
+    Raises ValueError for text that cannot be sent to the JVM: JSON may name half a surrogate pair.
     """
 
     key: Steps
@@ -89,18 +89,18 @@ class Template:
 
     @property
     def size(self) -> int:
-        """Bytes of its texts, and of the one that they are spelled as."""
+        """Bytes of its texts and of ``spelled``."""
         texts = (*self.marks, *self.image, *self.key, *self.value, *(each or "" for each in self.constants.values()))
         return 2 * sum(map(sys.getsizeof, texts))
 
     @cached_property
     def spelled(self) -> str:
-        """As ``Alike.java`` reads it."""
+        """The template as the text that ``Alike.java`` reads."""
         return _PART.join((_STEP.join(self.marks), *self.image, _STEP.join(self.key), _STEP.join(self.value)))
 
 
 def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
-    """The template of a key without a value."""
+    """The template of a key without a value; None if records like it have no known layout."""
     try:
         return None if key is None else Template(_wrapped(key, key_wrapped, _key), (), {})
     except (ValueError, RecursionError, _Unsupported):
@@ -110,8 +110,8 @@ def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
 def build(
     value: str, key: str | None, *, wrapped: bool, key_wrapped: bool, without: Sequence[str] = ()
 ) -> Template | None:
-    """The template of a plain envelope of a row's change, ``without`` these texts at the beginning of any value of its
-    rows; None where it is not clear how records like it are written.
+    """Build the template of a plain envelope; None if records like it have no known layout. Records do not match if a
+    value of their rows begins with one of the texts ``without``.
     """
     marks = tuple(escape_json(text[:_MARK_LENGTH]) for text in without)
     try:
@@ -125,11 +125,11 @@ def build(
 
 
 class _Unsupported(Exception):
-    """Something in the example of which it is not clear what else may stand there."""
+    """The example contains something that other records may have otherwise in an unknown way."""
 
 
 class _TemplateBuilder:
-    """Takes an example apart, from the outside to the inside."""
+    """Derives the steps from an example, from the outside in."""
 
     def __init__(self, marks: tuple[str, ...]) -> None:
         self._marks = marks
@@ -140,8 +140,8 @@ class _TemplateBuilder:
     def template(self, value: str, key: str, *, wrapped: bool, key_wrapped: bool) -> Template:
         of_key, of_value = _wrapped(key, key_wrapped, _key), _wrapped(value, wrapped, self._envelope)
         image = (f'{{"payload":{{"{self._row_is}":', "}}") if wrapped else (f'{{"{self._row_is}":', "}")
-        captures, forgets_before = frozenset(self._captures), self._row_is == "after"
-        return Template(of_key, of_value, self._constants, captures, image, self._marks, forgets_before)
+        captures, drops_before = frozenset(self._captures), self._row_is == "after"
+        return Template(of_key, of_value, self._constants, captures, image, self._marks, drops_before)
 
     def _envelope(self, text: str) -> Steps:
         fields = raw_fields(text, ())
@@ -153,7 +153,7 @@ class _TemplateBuilder:
 
     def _field(self, name: str, raw: str, example: str) -> Steps:
         if name == "source":
-            return _object({field: self._origin(field, told) for field, told in _members(raw).items()})
+            return _object({field: self._source_field(field, text) for field, text in _members(raw).items()})
         if name == "op":
             return self._op(raw)
         if name == "before":
@@ -169,8 +169,8 @@ class _TemplateBuilder:
             raise _Unsupported
         return ('="', *self._captured("op", f"o{allowed}"), '="')
 
-    def _origin(self, name: str, raw: str) -> Steps:
-        """One field of ``source``. What is not captured must be no object: none is."""
+    def _source_field(self, name: str, raw: str) -> Steps:
+        """The steps of one field of ``source``. A field that is not captured must not be an object: none is."""
         if name in CONSTANT_FIELDS:
             self._constants[name] = _text(raw)
             return (f"={raw}",)
@@ -184,7 +184,7 @@ class _TemplateBuilder:
         return _null_or(*self._captured(name, "i")) if is_number else _null_or('="', *self._captured(name, "p"), '="')
 
     def _sequence(self) -> Steps:
-        """Two numbers, of which the first may be missing: a list, as JSON within a text."""
+        """The steps of ``sequence``: a list of two numbers, the first may be missing, as JSON within a text."""
         commit, flushed = (('=\\"', *self._captured(part, "d"), '=\\"') for part in ("commit", "flushed"))
         return _null_or('="[', *_null_or(*commit), "=,", *flushed, '=]"')
 
@@ -194,11 +194,11 @@ class _TemplateBuilder:
 
 
 def _text(raw: str) -> str | None:
-    """A text or null: a parser spells numbers in its own way."""
-    told = json.loads(raw)
-    if told is not None and not isinstance(told, str):
+    """A text or null; not a number, which a parser would spell in its own way."""
+    value = json.loads(raw)
+    if value is not None and not isinstance(value, str):
         raise _Unsupported
-    return told
+    return value
 
 
 def _null_or(*steps: str) -> Steps:
@@ -210,7 +210,7 @@ def _capture(slot: int, steps: Steps) -> Steps:
 
 
 def _members(text: str) -> dict[str, str]:
-    """The members of an object, of which there are some, as they are written."""
+    """The members of a non-empty object, as they are written."""
     members = raw_fields(text, ())
     if not members:
         raise _Unsupported
@@ -227,7 +227,7 @@ def _wrapped(text: str, wrapped: bool, payload: Callable[[str], Steps]) -> Steps
 
 
 def _key(text: str) -> Steps:
-    """No escapes and no brace in a text: a brace inside a key may be a union (A5)."""
+    """The steps of a key. Its texts have no escape and no brace: a brace inside a key may be a union (A5)."""
     members = _members(text)
     if members.keys() & {"schema", "payload"}:
         raise _Unsupported
@@ -235,15 +235,15 @@ def _key(text: str) -> Steps:
 
 
 def _row(text: str) -> Steps:
-    """Each column a text, a number, a truth value, nothing, or a list of such."""
+    """The steps of a row: each column a text, a number, a boolean, null, or a list of such."""
     return _object({name: _null_or("l") if raw.startswith("[") else ("v",) for name, raw in _members(text).items()})
 
 
 def _object(members: Mapping[str, Steps]) -> Steps:
-    """The members one after the other; constant texts that follow each other are one step."""
+    """The steps of an object's members in order; adjacent constant texts are merged into one step."""
     steps: list[str] = []
-    for before, (name, told) in zip("{" + "," * len(members), members.items(), strict=False):
-        _append_steps(steps, (f"={before}{json.dumps(name, ensure_ascii=False)}:", *told))
+    for before, (name, value) in zip("{" + "," * len(members), members.items(), strict=False):
+        _append_steps(steps, (f"={before}{json.dumps(name, ensure_ascii=False)}:", *value))
     _append_steps(steps, ("=}",))
     return tuple(steps)
 

@@ -1,7 +1,7 @@
-"""Dates, times and timestamps (types.md section 4, Y5, Y11).
+"""Decoding of dates, times and timestamps (types.md section 4, Y5, Y11).
 
-Wall-clock values are computed as an interval after 1970, instants are read with their offset: the session's zone never
-enters. Years outside 1 to 9999 are ``temporal_range``; the infinities follow the policy ``infinity``.
+Wall-clock values are computed as an interval after 1970, instants are read with their offset: the session's time zone
+is never used. Years outside 1 to 9999 are ``temporal_range``; infinities follow the policy ``infinity``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _DAY_MICROS = 86_400_000_000
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
-# What stands for infinity and minus infinity (debezium-measured Z1.8). A snapshot has other dates than the stream: the
-# driver's, whose days wrapped at 32 bits, a day apart by the zone of Connect. PostgreSQL has no date so early.
+# Values that mean infinity and minus infinity (debezium-measured Z1.8). For dates a snapshot sends other values than
+# the stream: the driver's, whose days wrapped at 32 bits, differing by a day with Connect's time zone. PostgreSQL has
+# no real date that early.
 _INFINITE_DAYS = (
     (2_146_033_979, -622_191_235, -622_191_234, -622_191_233),
     (-2_147_472_691, -625_821_273, -625_821_272, -625_821_271),
@@ -39,8 +40,8 @@ _INFINITE = {
     "micro_timestamp": (_LONG_MAX, _LONG_MIN),
     "nano_timestamp": (_LONG_MAX, _LONG_MIN),
 }
-# In ``isostring`` dates and times are the same numbers, written out; a snapshot's date before our era has lost its era,
-# and is a day later where Connect is east of Greenwich.
+# In ``isostring`` mode these are the same values as text; a snapshot's BC date has lost its era, and is a day later if
+# Connect's time zone is east of Greenwich.
 _INFINITE_TEXTS = {
     "zoned_timestamp": (("infinity", "+294247-01-10T04:00:54.775Z"), ("-infinity",)),
     "iso_date": (
@@ -91,14 +92,14 @@ NAMES = frozenset(_WIRE) | frozenset(_STRUCTURED)
 
 
 def wire_type(logical: LogicalType) -> str:
-    """What ``from_json`` must read for one of ``NAMES``."""
+    """The DDL with which ``from_json`` must read one of ``NAMES``."""
     if logical.name in _STRUCTURED:
         return f"STRUCT<{', '.join(f'{part}: INT' for part in _STRUCTURED[logical.name])}, specialValue: STRING>"
     return _WIRE[logical.name]
 
 
 def decode(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
-    """One of ``NAMES``."""
+    """Decode a value of one of ``NAMES``."""
     if logical.name == "date":
         return _date(wire, text, policies)
     if logical.name in ("time", "micro_time", "nano_time"):
@@ -118,7 +119,7 @@ def _date(days: Column, text: Column, policies: Policies) -> Decoded:
 
 
 def _time_of_day(name: str, wire: Column, text: Column) -> Decoded:
-    """Microseconds, negative or beyond a day where the source's TIME is a duration."""
+    """Decode a time to microseconds, negative or beyond a day if the source's TIME is a duration."""
     if name == "time":
         value = wire.cast("bigint") * F.lit(1000).cast("bigint")
     else:
@@ -163,7 +164,7 @@ def _text(name: str, wire: Column, text: Column, policies: Policies) -> Decoded:
 
 
 def _structured(name: str, wire: Column, text: Column, policies: Policies) -> Decoded:
-    """``time.precision.mode=structured``: the parts of a date or time, or a ``specialValue``."""
+    """Decode ``time.precision.mode=structured``: the parts of a date or time, or a ``specialValue``."""
     parts = {part: wire[part] for part in _STRUCTURED[name]}
     seconds = [(parts[part] * F.lit(size).cast("bigint")) for part, size in _PART_MICROS if part in parts]
     micros = _sum(seconds) + floor_to_micros(parts["nanos"].cast("bigint")) if "nanos" in parts else F.lit(0)
@@ -198,7 +199,7 @@ def _sum(columns: list[Column]) -> Column:
 def _with_infinities(
     ddl: str, value: Column, signs: tuple[Column, Column], text: Column, reason: Column, policies: Policies
 ) -> Decoded:
-    """The decoded value where ``signs`` (is plus, is minus infinity) are settled by the policy."""
+    """The decoded value with infinities treated by the policy; ``signs``: is plus infinity, is minus infinity."""
     if policies.infinity == "dead_letter":
         return Decoded(value, reason_if_undecoded(value, text, reason))
     if policies.infinity == "null":
@@ -209,14 +210,14 @@ def _with_infinities(
 
 
 def floor_to_micros(nanos: Column) -> Column:
-    """Nanoseconds to microseconds, towards the past for negative values too (Y11)."""
+    """Nanoseconds to microseconds, rounded down, negative ones too (Y11)."""
     thousand = F.lit(1000).cast("bigint")
     below = F.when(nanos % thousand < 0, 1).otherwise(0)
     return F.call_function("div", nanos, thousand) - below
 
 
 def wall_time(micros: Column) -> Column:
-    """TIMESTAMP_NTZ so many microseconds after 1970-01-01; the caller keeps it within years 1 to 9999 (Y11)."""
+    """TIMESTAMP_NTZ from microseconds after 1970-01-01; the caller keeps it within years 1 to 9999 (Y11)."""
     seconds = micros.cast("decimal(18,0)") * F.lit(Decimal("0.000001"))
     return F.expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'") + F.make_dt_interval(
         F.lit(0), F.lit(0), F.lit(0), seconds.cast("decimal(18,6)")
@@ -224,16 +225,16 @@ def wall_time(micros: Column) -> Column:
 
 
 def date_of(micros: Column) -> Column:
-    """DATE that a whole number of days, in microseconds after 1970-01-01, leads to."""
+    """DATE from a whole number of days, in microseconds after 1970-01-01."""
     return F.date_from_unix_date(F.call_function("div", micros, F.lit(_DAY_MICROS).cast("bigint")).cast("int"))
 
 
 def _instant_of(micros: Column) -> Column:
-    """TIMESTAMP so many microseconds after 1970-01-01 in UTC; NULL beyond the years 1 to 9999."""
+    """TIMESTAMP from microseconds after 1970-01-01 in UTC; NULL outside the years 1 to 9999."""
     return F.when(micros.between(_FIRST_MICROS, _LAST_MICROS), F.timestamp_micros(micros))
 
 
 def _micros_of(instant: Column) -> Column:
-    """Microseconds of a text that ends in Z; NULL if it names no moment of the years 1 to 9999."""
+    """Microseconds after 1970-01-01 of a text that ends in Z; NULL if it is no moment of the years 1 to 9999."""
     micros = F.unix_micros(F.try_to_timestamp(instant))
     return F.when(micros.between(_FIRST_MICROS, _LAST_MICROS), micros)

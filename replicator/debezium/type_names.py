@@ -1,4 +1,4 @@
-"""The names that a column's type has in its short form, and those that people write for them (types.md section 2)."""
+"""The names of column types in their short form, and their aliases (types.md section 2)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SIMPLE_TYPES = {
     "sparse_vector": "STRUCT<dimensions: INT, entries: ARRAY<STRUCT<i: INT, v: DOUBLE>>>",
 }
 
-# What people write for them. SQL names mean what Debezium sends for such a column by default.
+# Aliases. SQL names mean what Debezium sends for such a column by default.
 ALIASES = {
     "tinyint": "smallint", "int8": "smallint", "int16": "smallint", "int2": "smallint", "short": "smallint",
     "smallserial": "smallint",
@@ -75,7 +75,7 @@ ALIASES = {
     "bit": "bits", "varbit": "bits", "bit varying": "bits",
 }  # fmt: skip
 
-# Short forms that name the encoding: what a value looks like when the source's modes do not say.
+# Short forms that name the encoding of the values, whatever the source's handling modes are.
 ENCODED_TYPES = {
     "decimal_string": ("decimal", "text"),
     "decimal_number": ("decimal", "number"),
@@ -98,7 +98,7 @@ _WITH_ARGUMENTS = ("decimal", "variable_decimal", "bits")
 
 
 def unknown_type(text: str) -> ConfigError:
-    """Said of a name that is none of these, with the nearest one."""
+    """The error for an unknown type, with the nearest known name."""
     known = [*SIMPLE_TYPES, *_WITH_ARGUMENTS, *ENCODED_TYPES, *ALIASES, "array"]
     near = difflib.get_close_matches(re.split(r"[(<\[]", text.strip().lower())[0], known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else "docs/types.md lists the short forms."

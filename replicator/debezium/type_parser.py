@@ -1,4 +1,4 @@
-"""Types as people write them: read into what they mean, and written out (types.md Y13)."""
+"""Parser of declared column types (types.md Y13)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _UNSIGNED = {"mediumint": "int", "smallint": "int", "int": "bigint", "integer": 
 
 
 def parse_type(text: str, modes: HandlingModes = DEFAULT_MODES, *, unsigned: bool = False) -> LogicalType:
-    """A declared type (types.md Y13): ``bigint``, ``decimal(10,2)``, ``bits(8)``, ``array<int>``, ``bigint unsigned``.
+    """Parse a declared type: ``bigint``, ``decimal(10,2)``, ``bits(8)``, ``array<int>``, ``bigint unsigned``.
 
-    Common SQL names are understood as what Debezium sends for them by default: ``varchar(50)``, ``datetime``,
-    ``datetime(6)`` (microseconds), ``numeric(12,4)``, ``text[]``. ``modes`` decide how decimals, bytes, dates and
-    times are written; ``decimal_string(p,s)``, ``decimal_number(p,s)``, ``decimal_base64(p,s)``, ``bytes_hex``,
-    ``bytes_base64``, ``bytes_base64url``, ``micro_timestamp`` and its like say it for one column. Raises ConfigError
-    naming the text and the nearest spelling.
+    Common SQL names mean what Debezium sends for them by default: ``varchar(50)``, ``datetime``, ``datetime(6)``
+    (microseconds), ``numeric(12,4)``, ``text[]``. ``modes`` decide how decimals, bytes, dates and times are written;
+    ``decimal_string(p,s)``, ``decimal_number(p,s)``, ``decimal_base64(p,s)``, ``bytes_hex``, ``bytes_base64``,
+    ``bytes_base64url``, ``micro_timestamp`` and the like decide it for one column. Raises ConfigError naming the text
+    and the nearest spelling.
     """
     written = " ".join(text.lower().split())
     array = _ARRAY.fullmatch(written)
@@ -38,9 +38,9 @@ def parse_type(text: str, modes: HandlingModes = DEFAULT_MODES, *, unsigned: boo
 
 
 def resolve_modes(text: str, modes: HandlingModes) -> str:
-    """A declared type by itself: what ``modes`` make of it is written out, so that it says the same without them."""
-    told = parse_type(text, modes)
-    return text if told == parse_type(text) else str(told)
+    """A declared type made independent of ``modes``: rewritten so that it means the same without them."""
+    resolved = parse_type(text, modes)
+    return text if resolved == parse_type(text) else str(resolved)
 
 
 def _build(text: str, word: str, numbers: tuple[int, ...], modes: HandlingModes, *, unsigned: bool) -> LogicalType:
@@ -93,13 +93,11 @@ def _by_fraction_digits(word: str, name: str, numbers: tuple[int, ...]) -> str:
 
 
 def _by_mode(name: str, modes: HandlingModes) -> str:
-    """What a date or a time of so many digits is in a ``time.precision.mode``; dates are days wherever they are numbers
-    (section 2).
-    """
+    """The type of a date or time in a ``time.precision.mode``; dates sent as numbers are always days (section 2)."""
     plain = name.removeprefix("micro_").removeprefix("nano_")
     if modes.times == "adaptive_time_microseconds" and plain == "time":
         return "micro_time"
-    begins = modes.time_prefix
-    if begins is None or (plain == "date" and begins in ("micro_", "nano_")):
+    prefix = modes.time_prefix
+    if prefix is None or (plain == "date" and prefix in ("micro_", "nano_")):
         return name
-    return begins + plain
+    return prefix + plain

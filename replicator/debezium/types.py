@@ -1,11 +1,12 @@
-"""From a JSON value to a typed Spark column, or to the reason why not (types.md sections 2 to 5 and 7).
+"""Decoding of JSON values into typed Spark columns, or the reason why not (types.md sections 2 to 5 and 7).
 
-A row is parsed with the *wire* types below, so that numbers go straight into their type (Y1), and where that shows no
-value once more with STRING, only to see whether something was there (``field_text.py``). :func:`decode` compares the
-two: a value that does not fit is a problem, never NULL (Y2). Column functions only; ANSI mode on or off gives the same.
+A row is parsed with the *wire* types below, so that numbers go straight into their type (Y1). Where that yields no
+value it is parsed again with STRING, only to see whether something was there (``field_text.py``). :func:`decode`
+compares the two: a value that does not fit is a problem, never NULL (Y2). Column functions only; ANSI mode makes no
+difference.
 
-What the text cannot show: a bare JSON number in a field whose logical type says text is taken as Spark rewrites it
-(``1.50`` becomes ``1.5``, section 7). Declare such columns by what is sent, e.g. ``decimal_number(10,2)``.
+A bare JSON number in a field whose logical type is text arrives as Spark rewrites it (``1.50`` becomes ``1.5``,
+section 7). Declare such columns by what is sent, e.g. ``decimal_number(10,2)``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _DEFAULT_POLICIES = Policies()
 _WIRE_OF_BITS = {16: "SMALLINT", 32: "INT", 64: "BIGINT"}
 
 TEXT_TYPES = ("string", "json", "uuid", "xml", "ltree", "tsvector", "interval", "zoned_time")
-"""Logical types whose values are any text."""
+"""Logical types whose values may be any text."""
 
 _WKB = Field("wkb", LogicalType("bytes", encoding="base64"))
 _SRID = Field("srid", LogicalType("int"))
@@ -61,7 +62,7 @@ _GEOMETRY_TYPES = {
 
 
 def wire_type(logical: LogicalType) -> str:
-    """DDL of what ``from_json`` must read so that :func:`decode` understands it. Raises ConfigError if it cannot."""
+    """The DDL with which ``from_json`` must read the field for :func:`decode`. Raises ConfigError if there is none."""
     return _decoder_of(logical).wire(logical)
 
 
@@ -72,11 +73,11 @@ def decode(
     policies: Policies = _DEFAULT_POLICIES,
     bare: Mapping[str, Column] | None = None,
 ) -> Decoded:
-    """The value of type ``spark_type(logical)``, or a reason of debezium.md R4.
+    """Decode a field to ``spark_type(logical)``, or to a reason of debezium.md R4.
 
-    ``wire`` is the field as ``from_json`` read it with ``wire_type(logical)``, ``text`` as it read it with STRING:
-    both NULL means JSON null or no such field. ``bare`` are the readings of what must be quoted; without them it is
-    taken for quoted. Raises ConfigError for a logical type that has no decoder.
+    ``wire`` is the field as ``from_json`` reads it with ``wire_type(logical)``, ``text`` as it reads it with STRING:
+    both NULL means JSON null or no such field. ``bare`` holds the probes (``quoting.probe_types``) of a value that must
+    be quoted; without them it is taken for quoted. Raises ConfigError for a logical type that has no decoder.
     """
     family = _decoder_of(logical)
     if not bare:
@@ -110,7 +111,7 @@ def _struct_wire(logical: LogicalType) -> str:
 
 
 def _array_wire(logical: LogicalType) -> str:
-    # an inner array is kept as text
+    # inner arrays are kept as text
     element = _element(logical)
     return "ARRAY<STRING>" if element.name == "array" else f"ARRAY<{wire_type(element)}>"
 
@@ -130,7 +131,7 @@ def _map(_: LogicalType, wire: Column, text: Column, policies: Policies) -> Deco
 
 
 def _sparse_vector(_: LogicalType, wire: Column, text: Column, __: Policies) -> Decoded:
-    """The map from index to number comes as an array of pairs (A7); an index is exact as a DOUBLE."""
+    """Decode a vector, whose index-to-number map comes as an array of pairs (A7); a DOUBLE holds an index exactly."""
     is_pair = F.forall(
         wire["vector"],
         lambda pair: is_true((F.size(pair) == 2) & pair[0].isNotNull() & pair[1].isNotNull()),
@@ -142,7 +143,7 @@ def _sparse_vector(_: LogicalType, wire: Column, text: Column, __: Policies) -> 
 
 
 def _struct(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
-    """Field by field; the first problem of a field is the column's."""
+    """Decode field by field; the first problem of a field is the column's."""
     ddl = ", ".join(f"{names.quote_spark(field.name)} STRING" for field in logical.fields)
     read = partial(F.from_json, text, options=FROM_JSON_OPTIONS)
 
@@ -172,7 +173,7 @@ def _struct(logical: LogicalType, wire: Column, text: Column, policies: Policies
 
 
 def _array(logical: LogicalType, wire: Column, text: Column, policies: Policies) -> Decoded:
-    """Element by element, NULLs kept; the first problem of an element is the column's."""
+    """Decode element by element, keeping NULLs; the first problem of an element is the column's."""
     element = _element(logical)
     if element.name == "array":
         value = F.when(wire.isNotNull(), text)
@@ -183,15 +184,15 @@ def _array(logical: LogicalType, wire: Column, text: Column, policies: Policies)
 
     def whole(parts: Column) -> Column:
         value = F.when(wire.isNotNull(), F.transform(parts, lambda part: part["value"]))
-        # one misfit makes Spark drop the whole array: its other elements then look mismatched too
-        told = _first_not_null(F.filter(parts["problem"], lambda problem: problem != TYPE_MISMATCH))
+        # one mismatch makes Spark drop the whole array: its other elements then look mismatched too
+        specific = _first_not_null(F.filter(parts["problem"], lambda problem: problem != TYPE_MISMATCH))
         bare = (
             F.when(text.rlike(quoting.UNQUOTED_ELEMENT), TYPE_MISMATCH)
             if quoting.is_required(element)
             else no_problem()
         )
         problem = F.coalesce(
-            told, _first_not_null(parts["problem"]), bare, reason_if_undecoded(value, text, TYPE_MISMATCH)
+            specific, _first_not_null(parts["problem"]), bare, reason_if_undecoded(value, text, TYPE_MISMATCH)
         )
         return to_struct(Decoded(value, problem))
 

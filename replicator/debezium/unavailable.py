@@ -1,7 +1,7 @@
-"""Values that Debezium left out: the placeholder in every spelling (debezium.md section E).
+"""Detection of values that Debezium left out, by the placeholder in every spelling (debezium.md section E).
 
-A match is on the whole value, before it is decoded (types.md Y4), and by the type of the column, so that a user's own
-text can only collide in text columns (E6).
+The whole value is compared, before it is decoded (types.md Y4), and by the type of the column, so that a user's own
+text can collide in text columns only (E6).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from replicator.debezium.placeholder import Placeholder, escape_json
 
 
 def may_hold_placeholder(value: Column, placeholder: Placeholder) -> Column:
-    """Whether a record's text may hold a placeholder at all."""
+    """Whether a record's text may contain a placeholder at all."""
     found = F.lit(False)
     for mark in map(escape_json, placeholder.marks()):
         found = found | F.coalesce(value.contains(mark), F.lit(False))
