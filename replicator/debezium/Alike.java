@@ -7,10 +7,10 @@ import java.util.Map;
 import org.apache.spark.sql.api.java.UDF3;
 
 /**
- * Which template a record is written like, and what differs from its example: replicator/debezium/template.py
- * makes templates and says what their steps mean. One pass over the bytes of key and value, no step is tried again.
+ * Matches records against templates and captures what differs from the example. replicator/debezium/template.py builds
+ * templates and documents their steps. One pass over the bytes of key and value, without backtracking.
  *
- * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/java_udfs.py): no lambdas here, and casts by hand.
+ * <p>Compiled on demand by Spark's own Janino (replicator/jvm/java_udfs.py): no lambdas, no generics, explicit casts.
  */
 public final class Alike implements UDF3 {
     private static final long serialVersionUID = 1L;
@@ -21,13 +21,13 @@ public final class Alike implements UDF3 {
     private final int slots;
     private transient Map byTopic;
 
-    /** Templates as template.py spells them, one after the other, the first that matches wins. */
+    /** Templates as template.py spells them, in sequence; the first that matches wins. */
     public Alike(String spelled, int slots) {
         this.spelled = spelled;
         this.slots = slots;
     }
 
-    /** The template's number and, in their slots, the bytes of what was captured; NULL where none matches. */
+    /** The number of the matching template and, in their slots, the captured bytes; NULL if none matches. */
     public Object call(Object topic, Object key, Object value) {
         if (byTopic == null) byTopic = read(spelled);
         List known = key == null ? null : (List) byTopic.get(topic);
@@ -40,7 +40,7 @@ public final class Alike implements UDF3 {
         return told;
     }
 
-    /** By topic; a task takes apart those that it meets. */
+    /** Templates by topic; a template's steps are parsed when it is first used. */
     private static Map read(String spelled) {
         Map found = new HashMap();
         String[] each = spelled.split("\u001d");
@@ -84,7 +84,7 @@ public final class Alike implements UDF3 {
         }
     }
 
-    /** One step: a letter that says what stands here, with a constant text or a slot. */
+    /** One step: a letter for what is expected, with a constant text or a slot. */
     private static final class Step {
         private final char kind;
         private final byte[] text;
@@ -143,7 +143,7 @@ public final class Alike implements UDF3 {
         return at == text.length;
     }
 
-    /** A text that begins with no mark, a number, a truth value, or null. */
+    /** A text that does not begin with a mark, a number, a boolean, or null. */
     private static int value(byte[] text, int at, byte[][] marks) {
         switch (Json.byteAt(text, at)) {
             case '"': return marked(text, at + 1, marks) ? Json.NO : Json.string(text, at);
@@ -165,7 +165,7 @@ public final class Alike implements UDF3 {
         }
     }
 
-    /** Whether a mark stands here, or is the first of what a list or a map as JSON within the text holds. */
+    /** Whether a mark is here, or first in a list or a map that the text contains as JSON. */
     private static boolean marked(byte[] text, int at, byte[][] marks) {
         int inner = at;
         if (Json.byteAt(text, at) == '[' || Json.byteAt(text, at) == '{') inner++;
@@ -177,7 +177,7 @@ public final class Alike implements UDF3 {
         return false;
     }
 
-    /** A text between quotes without escapes and braces, a number, or a truth value. */
+    /** A text between quotes without escapes and braces, a number, or a boolean. */
     private static int ofKey(byte[] text, int at) {
         switch (Json.byteAt(text, at)) {
             case '"':
@@ -193,7 +193,7 @@ public final class Alike implements UDF3 {
         return next == at ? Json.NO : next;
     }
 
-    /** What was captured for a slot, between two texts; NULL where nothing was. */
+    /** The bytes captured for a slot, between two texts; NULL if nothing was. */
     private static byte[] cut(byte[] text, int[] spans, int slot, byte[] before, byte[] after) {
         int start = spans[2 * slot], size = spans[2 * slot + 1] - start;
         if (size == 0) return null;

@@ -3,10 +3,11 @@ package replicator.debezium;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Steps over the bytes of JSON as connectors write it, without white space: each takes the place where it begins and
- * gives the one behind it, or NO where the text is otherwise. What they pass every parser would take, and read alike.
+ * Scanners over the bytes of JSON as connectors write it, without white space. Each takes the index where a value
+ * begins and returns the one after it, or NO if the text does not match. What they accept, every parser accepts and
+ * reads alike.
  *
- * <p>Compiled by Spark's own Janino, as the classes that step (replicator/jvm/java_udfs.py).
+ * <p>Compiled by Spark's own Janino, like the classes that use it (replicator/jvm/java_udfs.py).
  */
 public final class Json {
     public static final int NO = -1;
@@ -19,7 +20,7 @@ public final class Json {
 
     private Json() {}
 
-    /** Whether a text is so long that a parser may refuse what JSON allows. */
+    /** Whether a text is so long that a parser may refuse valid JSON. */
     public static boolean isTooLong(byte[] text) {
         return text.length > LONGEST;
     }
@@ -39,7 +40,7 @@ public final class Json {
         }
     }
 
-    /** A truth value or a number. */
+    /** A boolean or a number. */
     public static int bare(byte[] text, int at) {
         switch (byteAt(text, at)) {
             case 't': return literal(text, at, TRUE);
@@ -82,7 +83,7 @@ public final class Json {
         return NO;
     }
 
-    /** Behind a backslash; of a pair of surrogates no half is a text. */
+    /** What follows a backslash; escapes of surrogates are refused. */
     private static int escaped(byte[] text, int at) {
         if (byteAt(text, at) != 'u') return oneOf(text, at, ESCAPED);
         int first = byteAt(text, at + 1), second = byteAt(text, at + 2);
@@ -94,7 +95,7 @@ public final class Json {
         return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F';
     }
 
-    /** What stands between quotes as it is. */
+    /** Characters of a string that need no unescaping. */
     public static int behindPlain(byte[] text, int at) {
         int next = at;
         while (isPlain(byteAt(text, next))) next++;
@@ -105,7 +106,7 @@ public final class Json {
         return c >= ' ' && c != '"' && c != '\\';
     }
 
-    /** A number of JSON of up to a hundred digits, as many behind the point, and nine of an exponent. */
+    /** A JSON number of up to 100 digits before the point, 99 after it, and 9 in the exponent. */
     public static int number(byte[] text, int at) {
         int next = byteAt(text, at) == '-' ? at + 1 : at;
         next = byteAt(text, next) == '0' ? next + 1 : digits(text, next, 100);
@@ -121,14 +122,14 @@ public final class Json {
         return next;
     }
 
-    /** A whole number of so many digits at most, spelled as a parser would. */
+    /** A whole number of at most that many digits, in its canonical spelling. */
     public static int whole(byte[] text, int at, int most) {
         int next = byteAt(text, at) == '-' ? at + 1 : at;
         if (byteAt(text, next) == '0') return next == at ? next + 1 : NO;
         return digits(text, next, most);
     }
 
-    /** Some digits, so many at most. */
+    /** One or more digits, at most that many. */
     public static int digits(byte[] text, int at, int most) {
         int next = at;
         while (next - at < most && byteAt(text, next) >= '0' && byteAt(text, next) <= '9') next++;
@@ -150,7 +151,7 @@ public final class Json {
         return at + wanted.length;
     }
 
-    /** A byte from 0 to 255; 0, which stands nowhere in JSON, behind the end. */
+    /** A byte from 0 to 255; past the end 0, which does not occur in JSON. */
     public static int byteAt(byte[] text, int at) {
         return at < text.length ? text[at] & 0xff : 0;
     }
@@ -159,7 +160,7 @@ public final class Json {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** The texts that stand between separators; none of an empty one. */
+    /** The texts between separators; none for an empty text. */
     public static byte[][] parts(String texts, String separator) {
         String[] each = texts.isEmpty() ? new String[0] : texts.split(separator);
         byte[][] found = new byte[each.length][];

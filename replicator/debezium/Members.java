@@ -5,10 +5,10 @@ import java.util.Arrays;
 import org.apache.spark.sql.api.java.UDF1;
 
 /**
- * The members of an object within a JSON text, if each is one value of its kind: replicator/debezium/json_members.py says
- * which there are. One pass over the bytes; what is not told here Spark's parser reads.
+ * Extracts the members of an object within a JSON text, if each is a plain value of its kind, as documented in
+ * replicator/debezium/json_members.py. One pass over the bytes; any other text is left to Spark's parser.
  *
- * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/java_udfs.py): no lambdas here, and casts by hand.
+ * <p>Compiled on demand by Spark's own Janino (replicator/jvm/java_udfs.py): no lambdas, no generics, explicit casts.
  */
 public final class Members implements UDF1 {
     private static final long serialVersionUID = 1L;
@@ -23,7 +23,7 @@ public final class Members implements UDF1 {
         this.spelled = spelled;
     }
 
-    /** The bytes of each member, NULL where it is null or missing; NULL where they cannot be told. */
+    /** The bytes of each member, NULL if it is null or missing; NULL for a text that is left to Spark's parser. */
     public Object call(Object json) {
         byte[] text = (byte[]) json;
         if (text == null || Json.isTooLong(text)) return null;
@@ -44,7 +44,7 @@ public final class Members implements UDF1 {
             names = Json.parts(parts[2], "\u001f");
         }
 
-        /** The object that has the path from this level on; it must have what is asked for once, and be valid. */
+        /** The object in which the path continues at this level; it must be valid and have no wanted member twice. */
         int object(byte[] text, int at, int level, byte[][] told) {
             if (Json.byteAt(text, at) != '{') return Json.NO;
             if (Json.byteAt(text, at + 1) == '}') return level == path.length ? at + 2 : Json.NO;
@@ -72,7 +72,7 @@ public final class Members implements UDF1 {
             return same(text, name, end, path[level]) ? 0 : Json.NO;
         }
 
-        /** Which member has the name: most often the one behind the last. */
+        /** The index of the member with the name, which most often is the one after the last. */
         private int named(byte[] text, int name, int end, int expected) {
             for (int next = 0; next < names.length; next++) {
                 int member = (expected + next) % names.length;
@@ -103,7 +103,7 @@ public final class Members implements UDF1 {
         }
     }
 
-    /** A number without an exponent that nobody rounds twice; of -0 a parser makes an integer without a sign. */
+    /** A number without an exponent, too short to be rounded twice; not -0, which a parser reads as the integer 0. */
     private static int floating(byte[] text, int at) {
         int end = Json.number(text, at);
         if (end == Json.NO || end - at > MOST_DIGITS) return Json.NO;
@@ -118,7 +118,7 @@ public final class Members implements UDF1 {
         return end - start == wanted.length && Json.literal(text, start, wanted) != Json.NO;
     }
 
-    /** The text of a string of JSON. */
+    /** The text of a JSON string, unescaped. */
     private static byte[] unescaped(byte[] text, int start, int end) {
         int plain = Json.behindPlain(text, start);
         if (plain == end) return Arrays.copyOfRange(text, start, end);

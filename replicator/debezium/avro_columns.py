@@ -1,5 +1,6 @@
-"""What an Avro schema says of a table's columns, as they are declared (types.md Y13): of the file that comes with other
-tools' settings, or that an Avro converter has registered.
+"""Conversion of an Avro schema into declared columns (types.md Y13).
+
+The schema is a file that comes with another tool's settings, or one that an Avro converter has registered.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ _SIMPLE = {
     "long timestamp-micros": "micro_timestamp",
     "string uuid": "uuid",
 }
-"""By Avro's type, with its logical one where it has that and Connect says nothing."""
+"""Declared types by Avro type, followed by the logical type if there is one; used without ``connect.name``."""
 
 _BY_CONNECT_NAME = {**BY_SEMANTIC_TYPE, VARIABLE_DECIMAL: "variable_decimal"}
-"""By Connect's name of a type."""
+"""Declared types by ``connect.name``."""
 
 
 def columns(schema: str) -> dict[str, str]:
-    """Declared columns from an Avro schema, of a row or of an envelope, Debezium's own fields left out. Raises
-    ConfigError for a type that has no equivalent.
+    """Declared columns from the Avro schema of a row or an envelope, without Debezium's own fields. Raises ConfigError
+    for a type that has no equivalent.
     """
     try:
         record = json.loads(schema)
@@ -43,39 +44,39 @@ def columns(schema: str) -> dict[str, str]:
         row = _non_null_type(fields["after"], known) if {"op", "after"} <= fields.keys() else None
         if isinstance(row, dict) and "fields" in row:
             fields = {each["name"]: each["type"] for each in row["fields"]}
-        return {name: _type(name, told, known) for name, told in fields.items() if not name.startswith("__")}
+        return {name: _type(name, kind, known) for name, kind in fields.items() if not name.startswith("__")}
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"the schema is no Avro record: {error}") from error
 
 
-def _named_records(told: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The records that a schema defines, by their names: each is called by its name from its second place on."""
-    if isinstance(told, list):
-        for each in told:
+def _named_records(schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The records that a schema defines, by name: later uses of a record refer to it by name."""
+    if isinstance(schema, list):
+        for each in schema:
             yield from _named_records(each)
-    elif isinstance(told, dict):
-        if told.get("type") == "record":
-            yield ".".join(part for part in (told.get("namespace"), told["name"]) if part), told
-        for each in (told.get("type"), told.get("items"), *(told.get("fields") or ())):
+    elif isinstance(schema, dict):
+        if schema.get("type") == "record":
+            yield ".".join(part for part in (schema.get("namespace"), schema["name"]) if part), schema
+        for each in (schema.get("type"), schema.get("items"), *(schema.get("fields") or ())):
             yield from _named_records(each)
 
 
-def _non_null_type(told: Any, known: Mapping[str, Any]) -> Any:
-    """The one type beside null; None of several."""
-    kinds = [each for each in told if each != "null"] if isinstance(told, list) else [told]
+def _non_null_type(schema: Any, known: Mapping[str, Any]) -> Any:
+    """The one type of a union with null, or the type itself; None if there are several."""
+    kinds = [each for each in schema if each != "null"] if isinstance(schema, list) else [schema]
     return known.get(str(kinds[0]), kinds[0]) if len(kinds) == 1 else None
 
 
-def _type(name: str, told: Any, known: Mapping[str, Any]) -> str:
-    kind = _non_null_type(told, known)
+def _type(name: str, schema: Any, known: Mapping[str, Any]) -> str:
+    kind = _non_null_type(schema, known)
     found = _annotated_type(name, kind, known) if isinstance(kind, dict) else _SIMPLE.get(str(kind))
     if found is None:
-        raise ConfigError(f"column {name} of the schema has the type {told}, which has no equivalent")
+        raise ConfigError(f"column {name} of the schema has the type {schema}, which has no equivalent")
     return found
 
 
 def _annotated_type(name: str, kind: Mapping[str, Any], known: Mapping[str, Any]) -> str | None:
-    """By what Connect says of it, else by Avro's words."""
+    """The declared type by Connect's annotations, else by Avro's own type."""
     meaning = kind.get("connect.name")
     if meaning in _BY_CONNECT_NAME:
         return _BY_CONNECT_NAME[meaning]
@@ -90,8 +91,8 @@ def _annotated_type(name: str, kind: Mapping[str, Any], known: Mapping[str, Any]
 
 
 def _precision_and_scale(kind: Mapping[str, Any]) -> tuple[int, int]:
-    """Precision and scale; of a scale that Avro does not have Connect's parameters alone tell them."""
+    """Precision and scale; for a scale that Avro does not allow, only Connect's parameters have them."""
     if "precision" in kind:
         return int(kind["precision"]), int(kind.get("scale", 0))
-    told = kind["connect.parameters"]
-    return int(told["connect.decimal.precision"]), int(told["scale"])
+    parameters = kind["connect.parameters"]
+    return int(parameters["connect.decimal.precision"]), int(parameters["scale"])

@@ -1,8 +1,8 @@
-"""A schema block in Avro's words, as an Avro converter would have registered it (debezium.md A5).
+"""Conversion of a schema block into the Avro schema that an Avro converter would register (debezium.md A5).
 
-For tools that want a file with an Avro schema (``.avsc``) of records that are JSON. What Avro has no word for stays
-beside its types under the names that converters use (``connect.name``, ``connect.type``, ``connect.parameters``):
-``avro_columns.py`` reads them back. Defaults of several values (a struct's, a list's) are left out.
+For tools that need an Avro schema (``.avsc``) of JSON records. What Avro cannot express is added to its types under the
+names that converters use (``connect.name``, ``connect.type``, ``connect.parameters``): ``avro_columns.py`` reads them
+back. Defaults of structs and lists are left out.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _SIMPLE = {
 _SHORT = ("int8", "int16")
 _CONNECT = "org.apache.kafka.connect.data."
 _LOGICAL = {f"{_CONNECT}Date": "date", f"{_CONNECT}Time": "time-millis", f"{_CONNECT}Timestamp": "timestamp-millis"}
-"""Types whose values Avro's own logical types have; Debezium's are told by ``connect.name`` alone."""
+"""Types with an equivalent logical type in Avro; Debezium's own are given by ``connect.name`` alone."""
 
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9_]")
 
 
 def avro_schema(block: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a record's value, a Connect struct, as an Avro record. A field that may be null is a union with
-    null. Raises ConfigError for what is no struct, and where Avro cannot have a field's name.
+    """Convert the schema of a record's value, a Connect struct, to an Avro record. An optional field becomes a union
+    with null. Raises ConfigError if the block is not a struct, and for a field name that Avro does not allow.
     """
     require_struct(block)
     schema: dict[str, Any] = _SchemaBuilder().type_of(block)
@@ -43,12 +43,12 @@ def avro_schema(block: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class _SchemaBuilder:
-    """Avro defines a named type where it comes first, and calls it by its name from there on."""
+    """Builds Avro types; a named type is defined where it occurs first, and referred to by name from then on."""
 
     defined: dict[str, Any] = field(default_factory=dict)
 
     def type_of(self, schema: Mapping[str, Any]) -> Any:
-        """Without what a union says: null."""
+        """The Avro type of a schema, without the union with null."""
         kind = str(schema.get("type"))
         if kind == "struct":
             return self._record(schema)
@@ -60,8 +60,8 @@ class _SchemaBuilder:
             return _with_connect_attributes(self._map(schema), schema)
         if kind not in _SIMPLE:
             raise ConfigError(f"Connect type {kind!r} is not known", where=schema.get("field"))
-        told = _with_connect_attributes({"type": _SIMPLE[kind]} | _logical_type(schema) | _connect_type(kind), schema)
-        return told["type"] if len(told) == 1 else told
+        found = _with_connect_attributes({"type": _SIMPLE[kind]} | _logical_type(schema) | _connect_type(kind), schema)
+        return found["type"] if len(found) == 1 else found
 
     def _record(self, schema: Mapping[str, Any]) -> Any:
         members = schema.get("fields") or []
@@ -91,7 +91,7 @@ class _SchemaBuilder:
         return ["null", kind] if schema.get("optional") else kind
 
     def _map(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Debezium makes maps of texts alone. Raises ConfigError for another."""
+        """The Avro type of a map. Raises ConfigError if its keys are not texts; Debezium's own maps have no others."""
         keys = schema.get("keys") or {"type": "string"}
         if keys.get("type") != "string":
             what = f"Avro has no map whose keys are {keys.get('type')}"
@@ -100,7 +100,7 @@ class _SchemaBuilder:
 
 
 def _logical_type(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Avro's logical type, where it has one for the values: no digits before a negative scale, say."""
+    """Avro's logical type, if it has one for these values; it has none for a negative scale, for example."""
     if schema.get("name") != DECIMAL:
         logical = _LOGICAL.get(str(schema.get("name")))
         return {} if logical is None else {"logicalType": logical}
@@ -114,23 +114,23 @@ def _connect_type(kind: str) -> dict[str, Any]:
 
 
 def _with_connect_attributes(kind: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The type, with what the block says beside."""
-    said = {part: schema.get(part) for part in ("version", "parameters", "name")}
-    return kind | {f"connect.{part}": what for part, what in said.items() if what is not None}
+    """The type with Connect's attributes from the block."""
+    attributes = {part: schema.get(part) for part in ("version", "parameters", "name")}
+    return kind | {f"connect.{part}": value for part, value in attributes.items() if value is not None}
 
 
 def _default(member: Mapping[str, Any]) -> Any:
-    """The block's default as Avro writes it: bytes as one character each. None also for one of several values."""
-    told, kind = member.get("default"), member.get("type")
-    if isinstance(told, dict | list) or (kind == "bytes" and not isinstance(told, str)):
+    """The block's default as Avro writes it: bytes as one character each. None also for a struct or a list."""
+    default, kind = member.get("default"), member.get("type")
+    if isinstance(default, dict | list) or (kind == "bytes" and not isinstance(default, str)):
         return None
     try:
-        return base64.b64decode(str(told), validate=True).decode("latin-1") if kind == "bytes" else told
+        return base64.b64decode(str(default), validate=True).decode("latin-1") if kind == "bytes" else default
     except binascii.Error:
         return None
 
 
 def _valid_name(part: str) -> str:
-    """A part of a schema's name as Debezium's ``schema.name.adjustment.mode: avro`` would have it."""
+    """A part of a schema's name, adjusted like Debezium's ``schema.name.adjustment.mode: avro`` does."""
     fitted = _NOT_IN_NAMES.sub("_", part)
     return fitted if _NAME.fullmatch(fitted) else f"_{fitted}"

@@ -1,8 +1,8 @@
-"""CloudEvents of Debezium, structured mode, as plain envelopes (debezium.md A6).
+"""Conversion of Debezium's CloudEvents, in structured mode, to plain envelopes (debezium.md A6).
 
-Operation and position are extension attributes, all of them text and in lower case: ``iodebeziumop``,
-``iodebeziumlsn``, ``iodebeziumtsms``. ``data`` has the two sides of the row, with or without its schema. Pure Python
-over :mod:`jsontext` values.
+Operation and position are extension attributes, all of them text, with lower-case names: ``iodebeziumop``,
+``iodebeziumlsn``, ``iodebeziumtsms``. ``data`` has ``before`` and ``after``, with or without their schema. Pure Python
+over values of :mod:`replicator.debezium.jsontext`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _OP = {"type": "string", "optional": False, "field": "op"}
 
 
 def to_envelope(event: dict[str, Any]) -> dict[str, Any] | None:
-    """The envelope that an event stands for; None if it is no event of Debezium's.
+    """Convert an event to the equivalent envelope; None if it is not one of Debezium's.
 
-    What the event does not say is missing in the envelope too, which is then judged as any other: without its
-    operation it is ``unknown_op``.
+    What the event lacks is missing in the envelope, too, which is then classified like any other: without its operation
+    it is ``unknown_op``.
     """
     if "specversion" not in event or not is_debezium(event):
         return None
@@ -46,24 +46,24 @@ def to_envelope(event: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def extensions(event: Mapping[str, Any]) -> dict[str, Any]:
-    """What Debezium says in attributes of its own, by names without its prefix."""
+    """Debezium's extension attributes, by name without the prefix."""
     return {name.removeprefix(_PREFIX): held for name, held in event.items() if name.startswith(_PREFIX)}
 
 
 def is_debezium(event: Mapping[str, Any]) -> bool:
-    """Whether an event, or what looks like one, is Debezium's."""
+    """Whether an event comes from Debezium."""
     return str(event.get("type")).startswith("io.debezium.") or any(name.startswith(_PREFIX) for name in event)
 
 
 def _source(event: dict[str, Any]) -> dict[str, Any]:
     """The source block; connector and name also stand in the event's own source, ``/debezium/<connector>/<name>``."""
     path = re.fullmatch(r"/debezium/([^/]+)/(.+)", str(event.get("source", "")))
-    told: dict[str, Any] = {} if path is None else {"connector": path.group(1), "name": path.group(2)}
+    found: dict[str, Any] = {} if path is None else {"connector": path.group(1), "name": path.group(2)}
     for attribute, (name, kind) in _FIELDS.items():
         value = event.get(attribute)
         if value is not None:
-            told[name] = _typed(value, kind)
-    return told
+            found[name] = _typed(value, kind)
+    return found
 
 
 def _typed(value: Any, kind: str) -> Any:
@@ -72,5 +72,5 @@ def _typed(value: Any, kind: str) -> Any:
 
 
 def _with_op(block: dict[str, Any]) -> dict[str, Any]:
-    """The schema of ``data`` as an envelope's: its ``op`` is what tells the two sides from columns of a row."""
+    """The schema of ``data`` as an envelope's, by adding ``op``: without it the sides would be columns of a row."""
     return {**block, "fields": [*(block.get("fields") or []), _OP]}

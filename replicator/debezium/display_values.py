@@ -1,7 +1,6 @@
-"""Values of records as people read them: money, dates and times in place of what stands for them on the wire (types.md
-section 2).
+"""Conversion of wire values into readable ones: decimals, dates and times (types.md section 2).
 
-For looking only: what is stored is decoded by ``types.py``, which knows every type and judges what does not fit.
+For display only: stored values are decoded by ``types.py``, which covers every type and reports what does not fit.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _DAY_ZERO, _ZERO = date(1970, 1, 1), datetime(1970, 1, 1)  # noqa: DTZ001 - what
 
 
 def to_display(logical: LogicalType, value: Any) -> Any:
-    """A value of that type, as ``jsontext.loads`` gives it, for people; one that cannot be read so stays as it is."""
+    """A value from ``jsontext.loads`` in readable form, by its type; one that cannot be converted stays as it is."""
     reader = _READERS.get(logical.name)
     if value is None or reader is None:
         return value

@@ -1,7 +1,7 @@
-"""One record as an event that people can read: what happened to which row, and where that stands in the source.
+"""Reader of single records as readable events: what happened to which row, at which position of the source.
 
-Pure Python over the texts of the record (debezium.md sections A, B, F): for looking at topics, where Spark would take
-longer to start than the look lasts. Nothing is applied by what is said here; ``envelope.py`` judges for silver.
+Pure Python over the texts of the record (debezium.md sections A, B, F), for looking at topics without waiting for
+Spark to start. For display only: silver applies what ``envelope.py`` finds.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ UNSENT = "(not sent)"
 """Shown for a value that Debezium left out (debezium.md section E)."""
 
 HIDDEN = "***"
-"""Shown for a value that the source's file keeps from readers of the lake."""
+"""Shown for a value that the source's file hides from readers of the lake."""
 
 _METADATA = "__"
 
 
 @dataclass(frozen=True)
 class KafkaRecord:
-    """A record of Kafka's; ``timestamp`` in epoch milliseconds, None where it is not known."""
+    """A Kafka record; ``timestamp`` in epoch milliseconds, None if unknown."""
 
     topic: str
     partition: int
@@ -48,15 +48,15 @@ class KafkaRecord:
 
 @dataclass(frozen=True)
 class StartingOffset:
-    """Where to begin to read a partition, or the versions of a table: at the ``offset``, or so many as ``last`` before
-    the end. Without both at the beginning.
+    """Where to start reading a partition, or the versions of a table: at ``offset``, or ``last`` entries before the
+    end; with neither at the beginning.
     """
 
     offset: int | None = None
     last: int | None = None
 
     def within(self, beginning: int, end: int) -> int:
-        """The first one that is read where there are those from ``beginning`` up to ``end``."""
+        """The first offset to read, given that those from ``beginning`` to before ``end`` exist."""
         wanted = beginning if self.offset is None else self.offset
         wanted = wanted if self.last is None else end - self.last
         return min(max(wanted, beginning), end)
@@ -64,9 +64,9 @@ class StartingOffset:
 
 @dataclass(frozen=True)
 class ChangeEvent:
-    """What a record says. ``op`` is Debezium's letter, '' of what is no change of a row: ``note`` tells what that is.
-    ``before`` and ``after`` are None where the record has none; ``position`` is the source's, in its own terms;
-    ``types`` are those by which the row was read, of columns that have one.
+    """The content of a record. ``op`` is Debezium's letter, '' for what is not a change of a row: ``note`` says what it
+    is instead. ``before`` and ``after`` are None if the record has none; ``position`` is in the source's own terms;
+    ``types`` are those by which the row was read, for columns that have one.
     """
 
     record: KafkaRecord
@@ -80,9 +80,7 @@ class ChangeEvent:
     types: Mapping[str, LogicalType] = field(default_factory=dict)
 
     def changed(self) -> dict[str, tuple[Any, Any]]:
-        """Columns with their values before and after: of an update that tells both images those that differ, else all
-        that the record has.
-        """
+        """Columns with their values before and after: those that differ if the record has both images, else all."""
         before, after = self.before or {}, self.after or {}
         both = self.before is not None and self.after is not None
         columns = dict.fromkeys([*before, *after])
@@ -95,33 +93,33 @@ class ChangeEvent:
 
 @dataclass(frozen=True)
 class EventReader:
-    """How the records of one source are read: by the types that they bring, else by those that are declared."""
+    """Reads the records of one source, by the types in their schema blocks, else by the declared ones."""
 
     source: SourceSpec = SourceSpec("", "")  # noqa: RUF009 - frozen
 
     def event(self, record: KafkaRecord) -> ChangeEvent:
-        """Never raises: a record that cannot be read has a note that says so."""
+        """Read a record. Never raises: an unreadable record gets a ``note`` that says so."""
         if record.value is None:
             return ChangeEvent(record, key=self._key(record, {}), note="tombstone")
         try:
-            told = loads(record.value.decode())
+            value = loads(record.value.decode())
         except UnicodeDecodeError:
             return ChangeEvent(record, note="not UTF-8")
         except (ValueError, RecursionError):
             return ChangeEvent(record, key=self._key(record, {}), note="malformed JSON")
-        if told is None:
+        if value is None:
             return ChangeEvent(record, key=self._key(record, {}), note="tombstone")
-        record, told = self._plain(record, told)
-        schema, body = split_schema(told)
+        record, value = self._plain(record, value)
+        schema, body = split_schema(value)
         if not isinstance(body, dict):
             return ChangeEvent(record, note="tombstone" if body is None else "no object")
         return self._envelope(record, schema, body) if _is_envelope(body) else self._flattened(record, schema, body)
 
-    def _plain(self, record: KafkaRecord, told: Any) -> tuple[KafkaRecord, Any]:
-        """The record as a plain one: its key, and what it tells."""
-        if not isinstance(told, dict):
-            return record, told
-        key, body = normalize(self.source, record.topic, record.key, told)
+    def _plain(self, record: KafkaRecord, value: Any) -> tuple[KafkaRecord, Any]:
+        """The record with the key of a plain one, and its value as a plain one."""
+        if not isinstance(value, dict):
+            return record, value
+        key, body = normalize(self.source, record.topic, record.key, value)
         return (record if key is None else replace(record, key=dumps(key).encode())), body
 
     def _envelope(self, record: KafkaRecord, schema: Any, body: Row) -> ChangeEvent:
@@ -141,22 +139,22 @@ class EventReader:
         )
 
     def _flattened(self, record: KafkaRecord, schema: Any, body: Row) -> ChangeEvent:
-        """A row with Debezium's fields beside its own, or no row at all."""
+        """The event of a flattened row, or of a record that is no row."""
         own = {name: value for name, value in body.items() if not name.startswith(_METADATA)}
-        told = _source_metadata({name: value for name, value in body.items() if name not in own})
+        metadata = _source_metadata({name: value for name, value in body.items() if name not in own})
         note = _control_note(record.topic, body)
         parts = record.topic.split(".")
-        if note or (not told and len(parts) < 3):
+        if note or (not metadata and len(parts) < 3):
             shown = {"ddl": body["ddl"]} if note == "schema change" else None if self.source.hides_some else own
             return ChangeEvent(record, key=self._key(record, {}), after=shown, note=note or "no event of Debezium's")
-        table = _table(told.get("schema") or told.get("db") or parts[-2], told.get("table") or parts[-1])
+        table = _table(metadata.get("schema") or metadata.get("db") or parts[-2], metadata.get("table") or parts[-1])
         types = self._types(table, schema)
-        is_gone = str(told.get("deleted", "")).lower() == "true"
-        row, op = self._row(own, types, table), str(told.get("op") or "u")
-        before, after = (row, None) if is_gone else (None, row)
+        is_deleted = str(metadata.get("deleted", "")).lower() == "true"
+        row, op = self._row(own, types, table), str(metadata.get("op") or "u")
+        before, after = (row, None) if is_deleted else (None, row)
         key = self._key(record, types, table)
         return ChangeEvent(
-            record, "d" if is_gone else op, table, format_position(told), key, before, after, types=types
+            record, "d" if is_deleted else op, table, format_position(metadata), key, before, after, types=types
         )
 
     def _key(self, record: KafkaRecord, types: Mapping[str, LogicalType], table: str | None = None) -> Row | None:
@@ -190,13 +188,13 @@ class EventReader:
         }
 
     def _hides(self, table: str | None, name: str, value: Any) -> bool:
-        """Whether a value is nobody's to see; what is nested in it may be of another shape than we think."""
+        """Whether a value must be hidden. Nested values are, too, since their structure may not be the expected one."""
         if table is None or not self.source.hides_some:
             return False
         return isinstance(value, dict) or self.source.hides(table, name)
 
     def _is_unsent(self, value: Any) -> bool:
-        """Whether a value is the placeholder, by whatever its column's type makes of that (E2)."""
+        """Whether a value is the placeholder, in the spelling of any column type (E2)."""
         return (dumps(value) if isinstance(value, (dict, list)) else value) in self._unsent
 
     @cached_property
@@ -213,8 +211,8 @@ def _is_envelope(body: Row) -> bool:
 
 
 def _source_metadata(marks: Row) -> dict[str, Any]:
-    """What Debezium's fields of a flattened row say, by their names in a ``source`` block; the row may have columns of
-    these names (F4).
+    """Debezium's metadata fields of a flattened row, by their names in a ``source`` block; the row itself may have
+    columns of these names (F4).
     """
     plain = {name.removeprefix(_METADATA): value for name, value in marks.items()}
     of_source = {name.removeprefix("source_"): value for name, value in plain.items() if name.startswith("source_")}
@@ -226,7 +224,7 @@ def _table(schema: Any, table: Any) -> str | None:
 
 
 def _table_of_topic(topic: str) -> str | None:
-    """The table that a topic's name tells."""
+    """The table that a topic is named after."""
     parts = topic.split(".")
     return ".".join(parts[-2:]) if len(parts) > 1 else None
 
@@ -234,7 +232,7 @@ def _table_of_topic(topic: str) -> str | None:
 def _schema_types(
     read: Callable[[Any], Any], schema: Any, declared: Mapping[str, LogicalType]
 ) -> dict[str, LogicalType]:
-    """The types that a schema block tells, with what is declared beside it; none where it is broken."""
+    """The types in a schema block, refined by the declared ones; empty if the block is invalid."""
     if not isinstance(schema, dict):
         return {}
     try:
@@ -244,7 +242,7 @@ def _schema_types(
 
 
 def _control_note(topic: str, body: Row) -> str:
-    """What a record is that Debezium writes about itself; '' if it is none."""
+    """The kind of a record that is not about a row: heartbeat, transaction, schema change; '' for any other."""
     if topic.startswith("__debezium-heartbeat"):
         return "heartbeat"
     if topic.endswith(".transaction") and body.get("status") in ("BEGIN", "END") and "data_collections" in body:

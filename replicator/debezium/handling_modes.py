@@ -1,4 +1,4 @@
-"""How a connector is set to write values of some types: decimals, bytes, dates and times (types.md Y13)."""
+"""Handling modes: connector settings for how decimals, bytes, dates and times are written (types.md Y13)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIME_MODES: Mapping[str, str | None] = {
     "nanoseconds": "nano_",
     "structured": "structured_",
 }
-"""The short form's beginning that all dates and times have in a mode, where the column's digits do not decide it."""
+"""The prefix of all dates and times in a mode, in their short form; None where each column's digits decide it."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class HandlingModes:
     """A connector's settings that change how declared types are written (types.md Y13).
 
     ``decimals`` is ``decimal.handling.mode``, ``binary`` is ``binary.handling.mode``, ``times`` is
-    ``time.precision.mode``. Values that no connector knows raise ConfigError.
+    ``time.precision.mode``. Unknown values raise ConfigError.
     """
 
     decimals: str = "precise"
@@ -43,7 +43,7 @@ class HandlingModes:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> HandlingModes:
-        """Those that a connector is known to have, by their key; Debezium's defaults for the others."""
+        """The modes in a connector's settings, by key; Debezium's defaults for missing ones."""
         return cls(
             settings.get(DECIMALS, cls.decimals), settings.get(BINARY, cls.binary), settings.get(TIMES, cls.times)
         )
@@ -60,7 +60,7 @@ class HandlingModes:
 
     @property
     def time_prefix(self) -> str | None:
-        """What all dates and times begin with in their short form; None where each column's digits decide it."""
+        """The prefix of all dates and times in their short form; None where each column's digits decide it."""
         return _TIME_MODES[self.times]
 
 

@@ -1,6 +1,6 @@
-"""Integers in bytes: big-endian two's complement of any length, as numbers and as text (types.md Y7, Y9).
+"""Decoding of big-endian two's complement integers of any length, to numbers and to text (types.md Y7, Y9).
 
-Exact, without a Python worker: Spark has no type of more than 38 digits, so longer ones are computed as text.
+Exact, without a Python worker: Spark has no type of more than 38 digits, so longer integers are computed as text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from replicator.debezium.decoding import let
 
 WIDE = "decimal(38,0)"
-"""The type of an integer that has a number's type at all."""
+"""The type of integers that fit a numeric type."""
 
 _TWO_64 = Decimal(2**64)
 _HEX, _INVERTED = "0123456789ABCDEF", "FEDCBA9876543210"
@@ -32,9 +32,9 @@ def unscaled(data: Column) -> Column:
         high = F.conv(F.substring(filled, 1, 16), 16, -10).cast(WIDE)
         low = F.conv(F.substring(filled, 17, 16), 16, 10).cast(WIDE)
         # a negative upper half is rounded towards zero: it then stays within 38 digits wherever the number does
-        lent = F.when(_is_negative(digits), 1).otherwise(0).cast(WIDE)
-        upper = F.try_multiply(F.try_add(high, lent), F.lit(_TWO_64).cast(WIDE))
-        lower = F.try_subtract(low, F.try_multiply(lent, F.lit(_TWO_64).cast(WIDE)))
+        borrow = F.when(_is_negative(digits), 1).otherwise(0).cast(WIDE)
+        upper = F.try_multiply(F.try_add(high, borrow), F.lit(_TWO_64).cast(WIDE))
+        lower = F.try_subtract(low, F.try_multiply(borrow, F.lit(_TWO_64).cast(WIDE)))
         return F.when(F.length(digits).between(2, 32), F.try_add(upper, lower))
 
     return let(F.hex(data), whole)
@@ -44,7 +44,7 @@ def unscaled_text(data: Column) -> Column:
     """The integer in 1 to 1,024 bytes as text, exactly; NULL for more bytes or none."""
 
     def text(held: Column) -> Column:
-        # 15 bytes stay below 38 digits
+        # 15 bytes hold fewer than 38 digits
         is_short = F.length(held).between(1, 15)
         is_long = F.length(held).between(16, _MAX_BYTES)
         return F.when(is_short, unscaled(held).cast("string")).when(is_long, let(F.hex(held), _long_integer))
@@ -53,18 +53,18 @@ def unscaled_text(data: Column) -> Column:
 
 
 def _is_negative(digits: Column) -> Column:
-    """Whether hex digits, two to a byte, begin with a sign bit."""
+    """Whether hex digits, two per byte, begin with a set sign bit."""
     return digits >= "8"
 
 
 def sign_extended(digits: Column, length: int) -> Column:
-    """Hex digits, two to a byte, as so many of the same integer; those that are more are cut off."""
+    """Hex digits, two per byte, of the same integer in ``length`` digits; longer ones are cut off."""
     filler = F.when(_is_negative(digits), "F").otherwise("0")
     return F.call_function("lpad", digits, F.lit(length), filler)
 
 
 def _long_integer(digits: Column) -> Column:
-    """Schoolbook: hex in chunks of 24 bits into limbs of nine decimal digits, least significant first."""
+    """Long integer conversion: hex in chunks of 24 bits into limbs of nine decimal digits, least significant first."""
     negative = _is_negative(digits)
     magnitude = F.when(negative, F.translate(digits, _HEX, _INVERTED)).otherwise(digits)
     padded = F.concat(zeros(F.pmod(-F.length(digits), F.lit(_CHUNK_HEX))), magnitude)
@@ -100,10 +100,10 @@ def _times_plus(limbs: Column, factor: int, addend: Column) -> Column:
 
 
 def minus_if(negative: Column) -> Column:
-    """The sign of a number's text."""
+    """The sign of a number's text: ``-`` or nothing."""
     return F.when(negative, "-").otherwise("")
 
 
 def zeros(count: Column) -> Column:
-    """So many of them, as text."""
+    """A text of ``count`` zeros."""
     return F.call_function("repeat", F.lit("0"), count)

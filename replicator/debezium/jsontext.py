@@ -1,4 +1,4 @@
-"""JSON that is read and written again without touching a number (types.md Y1)."""
+"""JSON parser and writer that preserve the text of numbers (types.md Y1)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Number:
-    """A number as the record writes it: ``1.50`` stays ``1.50``."""
+    """A number in the record's own spelling: ``1.50`` stays ``1.50``."""
 
     text: str
 
 
 def loads(text: str) -> Any:
-    """The value, numbers as :class:`Number`. Raises ValueError, or RecursionError where it is nested too deep."""
+    """Parse JSON, with numbers as :class:`Number`. Raises ValueError, or RecursionError if it is nested too deep."""
     return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number)
 
 
 def dumps(value: Any) -> str:
-    """The value as compact JSON; a lone surrogate stays an escape, since it has no UTF-8."""
+    """Write compact JSON; a lone surrogate stays an escape, since it has no UTF-8 encoding."""
     match value:
         case Number():
             return value.text
@@ -34,7 +34,7 @@ def dumps(value: Any) -> str:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Whether half of a surrogate pair is in it, which has no UTF-8."""
+    """Whether the text contains a surrogate, which has no UTF-8 encoding."""
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 

@@ -1,5 +1,6 @@
-"""What is lost by nature between a source and silver, or may be, by what is configured (types.md Y6): nothing here is
-a fault, and nothing of it can be got back later.
+"""Known losses between a source and silver that follow from types and connector settings (types.md Y6).
+
+None of them is an error, and none can be recovered later.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SETTINGS: Mapping[tuple[str, str], str] = {
 
 
 def describe(source: SourceSpec) -> Iterator[str]:
-    """A line per setting of the source's connector that is known, and per declared column."""
+    """One line per lossy setting of the source's connector and per lossy type of a declared column."""
     config = {**({} if source.connector is None else source.connector.config), **source.modes}
     for (key, value), loss in _SETTINGS.items():
         if config.get(key) == value:

@@ -1,7 +1,8 @@
-"""MongoDB's records: the document is a text inside the record, in Extended JSON (debezium.md K1 to K4).
+"""Conversion of MongoDB's records, which hold the document as Extended JSON text (debezium.md K1 to K4).
 
-Read as envelopes whose row is the document. Its identity, ``_id``, is a text: the Extended JSON of it, a string or an
-ObjectId without quotes where no other id reads so. Pure Python over :mod:`jsontext` values.
+They become envelopes whose row is the document. Its identity, ``_id``, is a text: its Extended JSON, for strings and
+ObjectIds without quotes unless another id has that text. Pure Python over values of
+:mod:`replicator.debezium.jsontext`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from replicator.debezium.jsontext import Number, dumps, loads
 
 CONNECTOR = "mongodb"
 ID, KEY = "_id", "id"
-"""What a document's identity is called in the document, and in its key."""
+"""The name of a document's identity in the document, and in the record's key."""
 
 _OBJECT_ID = re.compile(r"[0-9a-fA-F]{24}")
 _NUMBERS = ("$numberLong", "$numberInt", "$numberDouble", "$numberDecimal")
 
 
 def to_envelope(key: Any, record: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Key and value with the document in them instead of its text; what cannot be read stays as it is."""
+    """Key and value with the document in place of its text; what cannot be parsed stays as it is."""
     wrapped = set(record) == {"schema", "payload"} and isinstance(record["payload"], dict)
     body = record["payload"] if wrapped else record
     document = _document(body.get("after"))
@@ -39,12 +40,12 @@ def _key(key: Any) -> Any:
 
 
 def _row(document: dict[str, Any]) -> dict[str, Any]:
-    """The document's fields: numbers whatever their spelling (K4), anything nested as its JSON."""
+    """The document's fields: numbers in any spelling as numbers (K4), anything nested as its JSON."""
     return {name: document_id(held) if name == ID else strip_type(held) for name, held in document.items()}
 
 
 def strip_type(held: Any) -> Any:
-    """A value without what Extended JSON says of its type."""
+    """A value without its Extended JSON type annotation."""
     if isinstance(held, dict) and len(held) == 1:
         name, inner = next(iter(held.items()))
         if name in _NUMBERS and isinstance(inner, str):
@@ -55,8 +56,8 @@ def strip_type(held: Any) -> Any:
 
 
 def document_id(held: Any) -> str:
-    """One text per identity: 5 and {"$numberLong": "5"} are the same (K4), the string "5" is another one and keeps its
-    quotes, as every string does whose text may be an id of another type.
+    """One text per identity: 5 and {"$numberLong": "5"} are the same (K4). The string "5" is another one and keeps its
+    quotes, as does every string whose text may be an id of another type.
     """
     if isinstance(held, str):
         is_alike = _value(held) != held or _OBJECT_ID.fullmatch(held)
@@ -66,7 +67,7 @@ def document_id(held: Any) -> str:
 
 
 def key_document_id(text: str) -> str:
-    """The identity that a key has as a text of Extended JSON."""
+    """The identity of a document, from the Extended JSON text in a record's key."""
     return document_id(_value(text))
 
 

@@ -1,8 +1,8 @@
-"""What Debezium's outbox event router sends, as rows of a table of events (debezium.md I1 to I3).
+"""Conversion of records from Debezium's outbox event router to rows of a table of events (debezium.md I1 to I3).
 
-The router's record has no envelope: the key is the aggregate's id, the header ``id`` the event's, and the value is the
-payload alone, as a JSON string, as JSON, or as bytes. Here it becomes a flattened record with a schema of its own:
-``id``, ``aggregate_id``, ``payload`` and ``headers``. Pure Python.
+The router's record has no envelope: the key is the aggregate's id, the header ``id`` the event's, and the value is just
+the payload, as a JSON string, as JSON, or as bytes. It becomes a flattened record with a schema of its own: ``id``,
+``aggregate_id``, ``payload`` and ``headers``. Pure Python.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OWN_HEADERS = "__debezium."
 
 @dataclass(frozen=True)
 class RouterRecord:
-    """One record of the router: texts, header bytes, and the value's bytes where they are no text."""
+    """One record of the router: texts, header bytes, and the value's bytes if they are not UTF-8."""
 
     table: str
     key: str | None
@@ -31,10 +31,10 @@ class RouterRecord:
 
 
 def flatten(routed: RouterRecord, outbox: Outbox) -> tuple[str | None, str | None] | None:
-    """Key and value of the flattened record; None where the record is to be judged as it is.
+    """Key and value of the flattened record; None if the record is to be classified as it is.
 
-    That is a NULL that means nothing (I3), and bytes that are no text where the payload is not declared as bytes. The
-    key is None without a header ``id``: such an event cannot be told from its repetition.
+    That is the case for a NULL without a meaning (I3), and for bytes that are not UTF-8 if the payload is not declared
+    as bytes. The key is None without a header ``id``: such an event cannot be distinguished from its repetition.
     """
     payload = _payload(routed, outbox)
     if payload is None and (routed.undecodable is not None or not outbox.null_deletes):
@@ -46,23 +46,23 @@ def flatten(routed: RouterRecord, outbox: Outbox) -> tuple[str | None, str | Non
         "headers": _headers(routed),
     }
     schema, _, table = routed.table.partition(".")
-    told = {"__op": "c", "__deleted": str(payload is None).lower(), "__schema": schema, "__table": table}
+    metadata = {"__op": "c", "__deleted": str(payload is None).lower(), "__schema": schema, "__table": table}
     key = row[outbox.key]
     is_binary = payload.is_binary if payload is not None else outbox.binary
-    value = dumps({"schema": _block(is_binary), "payload": row | told})
+    value = dumps({"schema": _block(is_binary), "payload": row | metadata})
     return None if key is None else dumps({"schema": _key_block(outbox.key), "payload": {outbox.key: key}}), value
 
 
 @dataclass(frozen=True)
 class _Payload:
-    """``text`` is base64 where the payload is binary."""
+    """An event's payload; ``text`` is base64 if it is binary."""
 
     text: str
     is_binary: bool
 
 
 def _payload(routed: RouterRecord, outbox: Outbox) -> _Payload | None:
-    """The payload; None if there is none, or none that can be read."""
+    """The payload; None if it is missing or unreadable."""
     if routed.undecodable is not None:
         return _Payload(base64.b64encode(routed.undecodable).decode(), True) if outbox.binary else None
     text = routed.value or ""
@@ -87,7 +87,7 @@ def _json(text: str) -> Any:
 
 
 def _unquoted(text: str | None) -> str | None:
-    """A text as it is, or what a JSON string of it says, with or without a schema around."""
+    """A text as it is, or the content of a JSON string, with or without a schema wrapper."""
     if text is None:
         return None
     found = _json(text)
@@ -104,7 +104,7 @@ def _header(routed: RouterRecord, wanted: str) -> str | None:
 
 
 def _headers(routed: RouterRecord) -> Mapping[str, str | None]:
-    """The headers that the user placed there; one that is no text stays in bronze alone."""
+    """The user's headers; one that is not UTF-8 is only in bronze."""
     return {
         name: _unquoted(_text(held))
         for name, held in routed.headers

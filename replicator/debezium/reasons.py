@@ -1,4 +1,4 @@
-"""Why records are no rows, in words: the only list of what a reason or a rule means (debezium.md R3, R4)."""
+"""Descriptions of all reasons for dead letters and rules for ignored records (debezium.md R3, R4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
-    """One sentence on what is wrong with a dead letter, and one on what to do about it."""
+    """One sentence on what is wrong with a dead letter, and ``mend``, one on what to do about it."""
 
     meaning: str
     mend: str
@@ -101,7 +101,7 @@ REASONS: Mapping[str, Reason] = {
         "Let the connector send whole documents (`capture.mode: change_streams_update_full`).",
     ),
 }
-"""By the name that stands in the table of dead letters."""
+"""Reasons by their name in the table of dead letters."""
 
 RULES: Mapping[str, str] = {
     "tombstone": "a null that lets Kafka compact the topic; the delete stands before it",
@@ -118,9 +118,9 @@ RULES: Mapping[str, str] = {
     "outbox_delete": "a delete or a TRUNCATE in an outbox that is a log (`outbox: log`): its events stay",
     "outbox_duplicate": "an event of the outbox router whose id has been there before",
 }
-"""What an ignored record is, by the name of the rule."""
+"""Descriptions of ignored records, by the name of the rule."""
 
 
 def describe(name: str) -> Reason:
-    """The words for a reason; for one that a newer release wrote, its name."""
+    """The description of a reason; only its name for one that a newer release wrote."""
     return REASONS.get(name, Reason(name, "A newer release of replicator knows what it means."))

@@ -1,9 +1,9 @@
-"""One record's text without what a policy keeps out, in every place where a column may stand.
+"""Masking of one record's key and value, in every place where a masked column may be.
 
-Members that a shape has for itself are no columns: those of an envelope, of a converter's wrapper, of a cloud event.
-A row may look like one of them, by columns called ``op`` and ``before``, or ``payload`` and ``schema``. What is not
-sure to be one is therefore both: each of its members may be a column, and rows are looked for where a shape has them.
-What is hidden in vain costs a value, what is not hidden rests in clear.
+The members of an envelope, a converter's wrapper or a cloud event are not columns. A row may look like one of these, by
+columns named ``op`` and ``before``, or ``payload`` and ``schema``. An object that is not certain to be one is therefore
+treated as both: each of its members may be a column, and rows are looked for where the shape would have them. Masking
+too much costs a value; masking too little leaves it stored in clear text.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from replicator.debezium.jsontext import Number, dumps, loads
 from replicator.spec import Mask
 
 REDACTED = '"not JSON, and not kept: mask_before_bronze"'
-"""The value in the place of one of a masked table that cannot be read."""
+"""Replaces a key or value of a masked table that cannot be parsed."""
 
 PARSE_ERRORS = (ValueError, TypeError, AttributeError, RecursionError)
-"""What a record raises that is no JSON, is nested too deep, or is not made of what its shape is made of."""
+"""Raised for a record that is not JSON, is nested too deep, or lacks the structure of its shape."""
 
 _SIDES = ("before", "after")
 _INSIDE = ("payload", "data")
 _WRAPPER = frozenset({"schema", "payload"})
 _CHANGED_FIELDS = "updateDescription"
-"""MongoDB's second telling of what ``after`` holds, by paths into the document: left out, no part of it is read."""
+"""MongoDB's repetition of changed fields by paths into the document: dropped, since nothing reads it."""
 _ENVELOPE = frozenset({*_SIDES, "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns", _CHANGED_FIELDS})
 _BRANCHES = ("string", "bytes", "int", "long", "float", "double", "boolean")
 _TYPES = ("Value", "Key", "Envelope")
-"""How the names of Avro types end, which begin with a namespace where there is one."""
+"""The simple names of Debezium's Avro types; a namespace may precede them."""
 
 _LONGEST = 400
-"""Digits before or behind the point that a number is written out with: more than any DOUBLE has."""
+"""Digits before or after the point up to which a number is written without exponent: more than any DOUBLE has."""
 
 _TEXT_FIELD = {"type": "string", "optional": True}
 _NO_ROWS = "nothing that can be read stands where rows do"
@@ -44,8 +44,8 @@ Digest = Callable[[str], str]
 
 @dataclass(frozen=True)
 class RecordMasker:
-    """A table's policy, how a value's text is hashed, and the texts of values that were not sent; ``identity`` is the
-    member that holds a document's identity as text, of keys.
+    """Masks keys and values by a table's policy. ``digest`` hashes a value's text, ``unsent`` are the spellings of the
+    placeholder, which stays as it is; ``identity`` is the member of a key with a document's identity as text.
     """
 
     mask: Mask
@@ -54,7 +54,7 @@ class RecordMasker:
     identity: str = ""
 
     def for_document_keys(self) -> RecordMasker:
-        """For the keys of MongoDB, which have the document's ``_id`` under another name (K1)."""
+        """The masker for MongoDB's keys, which have the document's ``_id`` under another name (K1)."""
         hashed, dropped = self.mask.hashed, self.mask.dropped
         if mongodb.ID in hashed:
             return replace(self, mask=replace(self.mask, hashed=(*hashed, mongodb.KEY)), identity=mongodb.KEY)
@@ -62,12 +62,12 @@ class RecordMasker:
             return replace(self, mask=replace(self.mask, dropped=(*dropped, mongodb.KEY)))
         return self
 
-    def text(self, told: bytes | None) -> bytes | None:
-        """A key or a value as it may be kept."""
-        if told is None:
+    def text(self, text: bytes | None) -> bytes | None:
+        """Mask a key or a value."""
+        if text is None:
             return None
         try:
-            value = loads(told.decode("utf-8"))
+            value = loads(text.decode("utf-8"))
             is_readable = value is None or isinstance(value, dict)
             return (dumps(self._record(value)) if is_readable else REDACTED).encode("utf-8")
         except PARSE_ERRORS:
@@ -94,7 +94,7 @@ class RecordMasker:
         return self._schema(held) if name == "schema" and name in own else held
 
     def _side(self, held: Any, *, is_sure: bool) -> Any:
-        """A row, or a document as text."""
+        """Mask a row, or a document as text."""
         row = parse_json(held) if isinstance(held, str) else held
         if isinstance(row, dict):
             kept = self._row(row)
@@ -113,11 +113,11 @@ class RecordMasker:
         }
 
     def _is_left_out(self, name: str, held: Any, own: Collection[str]) -> bool:
-        is_told_twice = name == _CHANGED_FIELDS and (name in own or isinstance(held, dict))
-        return is_told_twice or (self.mask.drops(name) and name not in own)
+        is_repetition = name == _CHANGED_FIELDS and (name in own or isinstance(held, dict))
+        return is_repetition or (self.mask.drops(name) and name not in own)
 
     def _is_union(self, row: dict[str, Any]) -> bool:
-        """Whether this is a row under the name of its Avro type (A5), and no row of one column."""
+        """Whether this is a row under the name of its Avro type (A5), and not a row of one column."""
         name, held = next(iter(row.items())) if len(row) == 1 else ("", None)
         is_named = self.mask.hashes(name) or self.mask.drops(name)
         is_type = isinstance(held, dict) and ("." in name or name in _TYPES)
@@ -128,10 +128,10 @@ class RecordMasker:
             return {"string": self._hashed(name, next(iter(value.values())))}
         if value is None or text_to_hash(value) in self.unsent:
             return value
-        return self.digest(self._told(name, value))
+        return self.digest(self._text_of(name, value))
 
-    def _told(self, name: str, value: Any) -> str:
-        """What of a value is hashed: of a document's parts what silver has of them."""
+    def _text_of(self, name: str, value: Any) -> str:
+        """The text of a value that is hashed; for fields of a document the text that silver has of them."""
         if name == self.identity and isinstance(value, str):
             return mongodb.key_document_id(value)
         return (
@@ -141,14 +141,16 @@ class RecordMasker:
         )
 
     def _schema(self, schema: Any) -> Any:
-        """The block that describes a record, of an envelope or of a row."""
+        """Mask the schema block of an envelope or of a row."""
         fields = schema.get("fields") if isinstance(schema, dict) else None
         if not isinstance(fields, list):
             return schema
-        told = {field.get("field"): field if field.get("type") == "struct" else None for field in fields}
-        own = _ENVELOPE if _is_envelope(told) else ()
+        structs = {field.get("field"): field if field.get("type") == "struct" else None for field in fields}
+        own = _ENVELOPE if _is_envelope(structs) else ()
         kept = [
-            field for field in fields if not self._is_left_out(str(field.get("field")), told[field.get("field")], own)
+            field
+            for field in fields
+            if not self._is_left_out(str(field.get("field")), structs[field.get("field")], own)
         ]
         return {**schema, "fields": [self._field(field, own) for field in kept]}
 
@@ -160,7 +162,7 @@ class RecordMasker:
 
 
 def parse_json(text: str) -> Any:
-    """The JSON value; a text where it is none."""
+    """The JSON value of a text; '' if it is not JSON."""
     try:
         return loads(text)
     except (ValueError, RecursionError):
@@ -168,8 +170,8 @@ def parse_json(text: str) -> Any:
 
 
 def text_to_hash(value: Any) -> str:
-    """The text of a value that is hashed: of a number its digits without an exponent and without zeros at the end of
-    its decimals, as ``transforms.hashed`` makes it.
+    """The text of a value that is hashed. A number is written without exponent and trailing zeros after the point, as
+    silver does when it hashes.
     """
     if isinstance(value, Number):
         return _canonical_number(value.text)
@@ -190,7 +192,7 @@ def _canonical_number(written: str) -> str:
 
 
 def _wrapper_members(value: Mapping[str, Any]) -> Collection[str]:
-    """The members that are no columns, where that is sure."""
+    """The members that certainly are not columns."""
     if _is_envelope(value):
         return _ENVELOPE
     if value.keys() == _WRAPPER and (value["schema"] is None or isinstance(value["schema"], dict)):

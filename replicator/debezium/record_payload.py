@@ -1,7 +1,8 @@
-"""Records of unusual shapes as plain ones, for who looks at a few without Spark: CloudEvents, JSON made from Avro,
-MongoDB's (debezium.md A5, A6, K), and whatever stands in a wrapper.
+"""Normalization of single records without Spark: CloudEvents, JSON made from Avro, MongoDB's records, and anything in a
+converter's wrapper (debezium.md A5, A6, K).
 
-``shapes`` does the same for silver, over the records that ``envelope`` marks. Pure Python over :mod:`jsontext` values.
+``shapes.py`` does the same for silver, over the records that ``envelope.py`` marks. Pure Python over values of
+:mod:`replicator.debezium.jsontext`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from replicator.debezium.unions import Unions, is_from_avro, table_of
 from replicator.spec import SourceSpec
 
 PARSE_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-"""What is raised where JSON has another shape than it should."""
+"""Raised for JSON without the expected structure."""
 
 
 def normalize(source: SourceSpec, topic: str, key: bytes | None, value: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Key and value of a record as a plain one of the source has them; the key is None where it stays as it is, and
-    both are what they were where the record is a plain one, or cannot be read any further.
+    """Key and value of the equivalent plain record. The key is None if it stays as it is; the value is unchanged, too,
+    if the record is a plain one or cannot be interpreted.
     """
     try:
         return _normalize(source, topic, key, value)
@@ -47,26 +48,26 @@ def _normalize(source: SourceSpec, topic: str, key: bytes | None, value: dict[st
 
 
 def _connector(body: dict[str, Any]) -> str:
-    told = body.get("source")
-    return str(told.get("connector", "")).lower() if isinstance(told, dict) else ""
+    source = body.get("source")
+    return str(source.get("connector", "")).lower() if isinstance(source, dict) else ""
 
 
 def _parse_key(key: bytes | None) -> Any:
-    """The key's value, None where it is no JSON."""
+    """The key's value, None if it is not JSON."""
     try:
         return None if key is None else loads(key.decode())
     except ValueError:
         return None
 
 
-def split_schema(told: Any) -> tuple[Any, Any]:
-    """The schema block and the record without its wrapper (A3)."""
-    is_wrapped = isinstance(told, dict) and set(told) == {"schema", "payload"}
-    return (told["schema"], told["payload"]) if is_wrapped else (None, told)
+def split_schema(value: Any) -> tuple[Any, Any]:
+    """The schema block and the record without its wrapper (A3); the block is None without one."""
+    is_wrapped = isinstance(value, dict) and set(value) == {"schema", "payload"}
+    return (value["schema"], value["payload"]) if is_wrapped else (None, value)
 
 
 def schema_block(value: bytes | None) -> Mapping[str, Any] | None:
-    """The schema block of a record's value, its numbers as Python's; None without one."""
+    """The schema block of a record's value, with Python's numbers; None without one."""
     try:
         schema, _ = split_schema(json.loads(value or b"null"))
     except (ValueError, RecursionError):
@@ -75,7 +76,7 @@ def schema_block(value: bytes | None) -> Mapping[str, Any] | None:
 
 
 def has_key_columns(key: bytes | None) -> bool:
-    """Whether a record's key says which columns a row is known by: an object of JSON does, a plain text does not."""
+    """Whether a record's key names the columns that identify a row: a JSON object does, a plain text does not."""
     try:
         _, body = split_schema(loads((key or b"null").decode()))
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Columns that are hashed or left out of a record's text before it is kept, in every shape that it may have.
+"""Hashing and dropping of columns in a record's text before it is stored, in every shape that it may have.
 
-Text in, text out, numbers untouched (types.md Y1). What cannot be read is not kept either: such a record stays as
-REDACTED, which is no row, so that nothing passes because it looks odd.
+Text in, text out, numbers untouched (types.md Y1). Text that cannot be parsed is replaced by REDACTED, which is not a
+row, so that nothing passes because of an unexpected shape.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Header = tuple[str | None, bytes | None]
 
 @dataclass(frozen=True)
 class Redaction:
-    """The policies of one source by table, and how a value's text is hashed."""
+    """The masks of one source by table; ``digest`` hashes a value's text."""
 
     source: str
     masks: Mapping[str, Mask]
@@ -35,7 +35,7 @@ class Redaction:
     def record(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Iterable[Header] | None
     ) -> tuple[bytes | None, bytes | None, list[Header] | None]:
-        """Key, value and headers as they may be kept."""
+        """Mask the key, value and headers of a record."""
         kept = None if headers is None else list(headers)
         found = None if value is None else _parse(value)
         mask = self._mask(topic, found)
@@ -44,12 +44,12 @@ class Redaction:
         values = RecordMasker(mask, self.digest, self._unsent)
         keys = values.for_document_keys() if _may_be_document(found) else values
         if kept is not None:
-            kept = [(name, keys.text(told) if name in _KEYS_IN_HEADERS else told) for name, told in kept]
+            kept = [(name, keys.text(held) if name in _KEYS_IN_HEADERS else held) for name, held in kept]
         return keys.text(key), values.text(value), kept
 
     def _mask(self, topic: str, value: Any) -> Mask | None:
-        """By the topic's name, or by the table that an envelope names; of a tombstone in a topic that is named after no
-        table all masks at once, as hashes: whose key it has nobody can say.
+        """The mask by the topic's name, or by the table that an envelope names. A tombstone in a topic that is not
+        named after a table gets all masks at once, as hashes: its key may be any table's.
         """
         table = topic.removeprefix(f"{self.source}.")
         parts = table.split(".")
@@ -80,18 +80,18 @@ def _is_tombstone(value: Any) -> bool:
 
 
 def _may_be_document(value: Any) -> bool:
-    """Whether it names no connector other than MongoDB's: a flattened row and a tombstone name none."""
+    """Whether a record may be MongoDB's: it names no other connector. A flattened row and a tombstone name none."""
     return str(_source_metadata(value).get("connector") or mongodb.CONNECTOR).lower() == mongodb.CONNECTOR
 
 
 def _table(value: Any) -> str:
-    """``<database or schema>.<table>`` as an envelope or a cloud event names it; '' or '.' where it does not."""
-    told = _source_metadata(value)
-    return f"{told.get('schema') or told.get('db') or ''}.{told.get('table') or told.get('collection') or ''}"
+    """``<database or schema>.<table>`` as an envelope or a cloud event names it; ``.`` if it names none."""
+    found = _source_metadata(value)
+    return f"{found.get('schema') or found.get('db') or ''}.{found.get('table') or found.get('collection') or ''}"
 
 
 def _source_metadata(value: Any) -> dict[str, Any]:
-    """What a record says of where it is from."""
+    """The ``source`` block of an envelope, or the extension attributes of a cloud event; empty if there are none."""
     payload = value.get("payload", value) if isinstance(value, dict) else None
     if not isinstance(payload, dict):
         return {}
@@ -99,9 +99,9 @@ def _source_metadata(value: Any) -> dict[str, Any]:
     return source if isinstance(source, dict) else cloudevents.extensions(payload)
 
 
-def _parse(told: bytes) -> Any:
-    """The JSON value; a text where it is none."""
+def _parse(text: bytes) -> Any:
+    """The JSON value of a text; '' if it is not JSON."""
     try:
-        return loads(told.decode("utf-8"))
+        return loads(text.decode("utf-8"))
     except PARSE_ERRORS:
         return ""

@@ -1,8 +1,9 @@
-"""Records of unusual shapes are written anew as plain ones, so that all else meets envelopes and flattened rows only.
+"""Normalization of records of unusual shapes, so that all other code meets envelopes and flattened rows only.
 
-CloudEvents, JSON made from Avro, and what the outbox event router sends (debezium.md A5, A6, I). Python functions over
-exact JSON, after ``from_json`` and ``get_json_object`` were tried: they rewrite numbers (types.md section 7). They run
-over the records that need them; :func:`replicator.debezium.envelope.describe` marks those in its column ``shape``.
+Covers CloudEvents, JSON made from Avro, MongoDB's records and those of the outbox event router (debezium.md A5, A6, I,
+K). Python functions over exact JSON: ``from_json`` and ``get_json_object`` were tried, but rewrite numbers (types.md
+section 7). They run only over the records that need them, which :func:`replicator.debezium.envelope.describe` marks in
+its column ``shape``.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _Texts = tuple[str | None, str | None]
 
 @dataclass(frozen=True)
 class Normalizer:
-    """How the records of one source that are no plain ones are read.
+    """Rewrites the records of one source that are not plain ones.
 
-    ``routers`` maps topics of the event router to their table and its settings; with ``any_router`` every other topic
-    of at least three parts is one too, except ``others``.
+    ``routers`` maps topics of the event router to their table and its settings. With ``default_router`` every other
+    topic of at least three parts is the router's too, except ``others`` and Debezium's own.
     """
 
     unions: Unions = field(default_factory=Unions)
@@ -43,7 +44,7 @@ class Normalizer:
     reading: Reading = DEFAULT_READING
 
     def router(self, topic: str) -> tuple[str, Outbox] | None:
-        """Table and settings of a topic that the event router writes; None of any other."""
+        """Table and settings of a topic that the event router writes; None for any other topic."""
         if topic in self.routers:
             return self.routers[topic]
         parts = topic.split(".")
@@ -51,9 +52,9 @@ class Normalizer:
         return None if self.default_router is None or is_other else (".".join(parts[-2:]), self.default_router)
 
     def texts(self, topic: str, shape: str, routed: RouterRecord) -> _Texts | None:
-        """Key and value as a plain record has them; None if the record stays as it is.
+        """Key and value of the equivalent plain record; None if the record stays as it is.
 
-        A record that cannot be read any further gets a value that is an ``unknown_shape``.
+        A record that cannot be interpreted gets a value that is rejected as ``unknown_shape``.
         """
         try:
             router = self.router(topic)
@@ -82,7 +83,7 @@ class Normalizer:
 
 
 def _parse_key(key: str | None) -> Any:
-    """The key's value, None where it is no JSON."""
+    """The key's value, None if it is not JSON."""
     try:
         return None if key is None else loads(key)
     except json.JSONDecodeError:
@@ -94,7 +95,7 @@ def _text(value: Any, otherwise: str | None) -> str | None:
 
 
 def for_source(source: SourceSpec, stored: Mapping[str, Types]) -> Normalizer:
-    """The shapes of a source, as its file declares them; ``stored`` are the types that its tables' columns have."""
+    """The Normalizer of a source, as its file declares it; ``stored`` are the types of its existing tables' columns."""
     types = dict(stored)
     routers = {}
     others = set()
@@ -118,9 +119,9 @@ def for_source(source: SourceSpec, stored: Mapping[str, Types]) -> Normalizer:
 
 
 def needs_normalizing(source: SourceSpec, forms: Sequence[int] = ()) -> Column:
-    """Whether a record that ``envelope.describe`` described must be written anew. Never NULL.
+    """Whether a described record must be rewritten. Never NULL.
 
-    ``forms`` are those of which an example showed it: what a template matches has no unions.
+    ``forms`` are the forms whose example must be. Records described by a template are exempt: they have no unions.
     """
     shapes = for_source(source, {})
     routed = F.col("topic").isin(*shapes.routers)
@@ -131,13 +132,13 @@ def needs_normalizing(source: SourceSpec, forms: Sequence[int] = ()) -> Column:
 
 
 def normalize(records: DataFrame, shapes: Normalizer) -> DataFrame:
-    """Described records of unusual shapes, written anew and described again: one row per record, its ``shape`` kept."""
+    """Rewrite described records of unusual shapes and describe them again: one row per record, its ``shape`` kept."""
     own = [column for column in records.columns if column not in (*envelope.DESCRIPTION_COLUMNS, "reason")]
-    told = F.coalesce("shape", F.lit(UNIONS))
-    written = F.udf(_normalizing_udf(shapes), "struct<key: string, value: string>", useArrow=False)(
-        "topic", told, "key", "value", "headers", "undecodable"
+    shape = F.coalesce("shape", F.lit(UNIONS))
+    plain = F.udf(_normalizing_udf(shapes), "struct<key: string, value: string>", useArrow=False)(
+        "topic", shape, "key", "value", "headers", "undecodable"
     )
-    anew = records.select(*own, told.alias("_was"), written.alias("_plain")).select(
+    rewritten = records.select(*own, shape.alias("_was"), plain.alias("_plain")).select(
         *[column for column in own if column not in ("key", "value", "undecodable")],
         "_was",
         *[
@@ -146,7 +147,7 @@ def normalize(records: DataFrame, shapes: Normalizer) -> DataFrame:
         ],
         F.when(F.col("_plain").isNull(), F.col("undecodable")).alias("undecodable"),
     )
-    described = envelope.describe(anew, shapes.reading)
+    described = envelope.describe(rewritten, shapes.reading)
     columns = [F.col("_was").alias("shape") if name == "shape" else F.col(name) for name in records.columns]
     return described.select(*columns)
 

@@ -1,6 +1,6 @@
-"""What :func:`replicator.debezium.envelope.describe` says of records, told by templates of how they are written.
+"""Description of records by templates: the columns of :func:`replicator.debezium.envelope.describe` without parsing.
 
-A match costs a pass over the text; to describe a record by its own takes a dozen parsers.
+A match costs one pass over the text, whereas ``envelope.describe`` needs a dozen parsers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from replicator.jvm import expressions, java_udfs
 TEMPLATE = "_template"
 _PARTS, _SOURCE, _NUMBERS, _OP = "_parts", "_source", "_numbers", "_op"
 _MAX_KINDS, _MAX_CACHED_BYTES, _MAX_BATCH_CHARACTERS = 512, 64 << 20, 4 << 20
-"""Kinds of records that are remembered, bytes of what is remembered of them, and characters of a batch's templates:
-they have each schema block twice or more, and go to the JVM with every batch, and from there to every task.
+"""Limits: kinds of records in the cache, bytes of their templates and examples, and characters of a batch's templates.
+Templates contain each schema block at least twice, and are sent to the JVM with every batch, and from there to every
+task.
 """
 
 _FIELDS = dict(field.split(" ") for field in SOURCE_FIELDS.split(", "))
 
 _TOPIC, _TEMPLATE = "\x1e", "\x1d"
-"""Behind the topic of a template, and between templates: what ``Alike.java`` parts them by."""
+"""Separators for ``Alike.java``: after the topic of a template, and between templates."""
 
 _SHARED_COLUMNS = {
     "flat": "BOOLEAN",
@@ -45,19 +46,19 @@ _SHARED_COLUMNS = {
     "form": "BIGINT",
     "held": "BOOLEAN",
 }
-"""What is the same of all records of a template, and asked of each of them."""
+"""Columns with the same value for all records of a template."""
 
 _RECORD_COLUMNS = ("op", "source_ts_ms", "is_snapshot", "position", "stream", "transaction")
-"""What each record says itself."""
+"""Columns whose value comes from each record itself."""
 
 EXAMPLE_COLUMNS = ("key_names", "row_names", "value", "key")
-"""What is asked of one record of a form alone."""
+"""Columns that are needed of one record per form only."""
 
 
 @dataclass(frozen=True)
 class KnownTemplate:
-    """A template of records of a topic, with what was said of its example. ``whole``: of records that match more is to
-    be read than their image.
+    """A template for records of a topic, with ``facts``, the description of its example. ``whole``: matching records
+    keep their whole value, since more than their image is read.
     """
 
     topic: str
@@ -67,8 +68,8 @@ class KnownTemplate:
 
 
 def derive_templates(described: Mapping[str, Any], placeholder: Placeholder) -> list[KnownTemplate]:
-    """What one record says of others: its ``topic``, ``value``, ``key`` and what ``envelope.describe`` said of it.
-    Nothing where it is neither a plain envelope of a row's change nor a tombstone.
+    """Derive templates from one record: its ``topic``, ``value``, ``key`` and its columns of ``envelope.describe``.
+    Empty if it is neither a plain envelope of a row's change nor a tombstone.
     """
     key, key_wrapped = described["key"], described["key_wrapped"]
     if described["rule"] == classification.TOMBSTONE:
@@ -76,15 +77,15 @@ def derive_templates(described: Mapping[str, Any], placeholder: Placeholder) -> 
     elif described["rule"] or described["reason"] or described["shape"] or described["flat"]:
         return []
     else:
-        of = partial(template.build, described["value"], key, wrapped=described["wrapped"], key_wrapped=key_wrapped)
-        found = {False: of(without=placeholder.marks()), True: of()}
+        build = partial(template.build, described["value"], key, wrapped=described["wrapped"], key_wrapped=key_wrapped)
+        found = {False: build(without=placeholder.marks()), True: build()}
     facts = {name: described[name] for name in _SHARED_COLUMNS if name != "held"}
     return [KnownTemplate(described["topic"], each, {**facts, "held": held}) for held, each in found.items() if each]
 
 
 class TemplateCache:
-    """What a process has learned of how the records of a source are written, while there are not too many forms, and
-    not too much text of them: others are described by their own words, each time.
+    """Templates that a process has learned for the records of a source, within limits of number and size. Records
+    beyond the limits are described by ``envelope.describe`` each time.
     """
 
     def __init__(self) -> None:
@@ -93,14 +94,14 @@ class TemplateCache:
         self._held = 0
 
     def learn(self, described: Iterable[Mapping[str, Any]], placeholder: Placeholder) -> None:
-        """Take records for examples that are the first of their kind."""
+        """Derive templates from those records that are the first of their kind."""
         for record in described:
             kind = tuple(record[name] for name in ("topic", "source_name", "table", "form", "rule", "reason"))
             if kind not in self._learned and len(self._learned) < _MAX_KINDS:
                 self._learned[kind] = self._fitting(record, derive_templates(record, placeholder))
 
     def _fitting(self, record: Mapping[str, Any], found: list[KnownTemplate]) -> list[KnownTemplate]:
-        """What was found, with an example beside it; nothing where that would be too much to hold."""
+        """The templates found, after storing the example for them; empty if they would exceed the cache's size."""
         place, example = (record["topic"], record["form"]), _example(record) if found else {}
         size = _size(example) + sum(each.template.size for each in found)
         if not found or self._held + size > _MAX_CACHED_BYTES:
@@ -110,18 +111,16 @@ class TemplateCache:
         return found
 
     def example(self, topic: str, form: int) -> Mapping[str, Any]:
-        """EXAMPLE of a record of the form, of one of which a template told some record; of its value the schema block
-        alone.
-        """
+        """EXAMPLE_COLUMNS of a record of the form, which must be a template's; its value has the schema block only."""
         return self._examples[topic, form]
 
     def of(self, topics: Collection[str]) -> list[KnownTemplate]:
-        """Those of some topics; none where they are too long to be sent with a batch."""
-        found = [each for told in self._learned.values() for each in told if each.topic in topics]
+        """The templates of some topics; none if together they are too long to be sent with a batch."""
+        found = [each for known in self._learned.values() for each in known if each.topic in topics]
         return found if sum(len(each.template.spelled) for each in found) <= _MAX_BATCH_CHARACTERS else []
 
     def unknown(self, topics: Iterable[str]) -> list[str]:
-        """Topics of which no record was seen, while more can be learned."""
+        """Topics without any learned record; empty once the cache is full."""
         if len(self._learned) >= _MAX_KINDS:
             return []
         seen = {kind[0] for kind in self._learned}
@@ -135,16 +134,16 @@ def _example(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _size(example: Mapping[str, Any]) -> int:
-    """Bytes of its texts."""
+    """Bytes of the example's texts."""
     named = [name for each in ("key_names", "row_names") for name in example.get(each) or ()]
     return sum(map(sys.getsizeof, (*named, *(example.get(each) or "" for each in ("value", "key")))))
 
 
 def match_records(records: DataFrame, templates: Sequence[KnownTemplate], binlog: str) -> DataFrame:
-    """Records with what is to be kept of them for :func:`describe`: the number of the TEMPLATE that each matches, NULL
-    where none does, and what it says itself. Of one that matches ``value`` is what is yet to be read of it
-    (``Template.image``): the rest of an envelope, most of its text, would only take memory (decision 0059), unless the
-    template is ``whole``.
+    """Add to records the columns that :func:`describe` needs: TEMPLATE, the number of the template that the record
+    matches, NULL if none does, and those that come from the record itself. The ``value`` of a matching record is
+    reduced to what is yet to be read (``Template.image``), unless the template is ``whole``: the rest of an envelope,
+    most of its text, would only take memory (decision 0059).
     """
     captured = frozenset[str]().union(*(each.template.captured for each in templates))
     parts = {name: _captured(slot) for slot, name in enumerate(CAPTURED_FIELDS, 1) if name in captured}
@@ -167,15 +166,15 @@ def match_records(records: DataFrame, templates: Sequence[KnownTemplate], binlog
 
 
 def describe(kept: DataFrame, templates: Sequence[KnownTemplate]) -> DataFrame:
-    """The columns of ``envelope.describe`` of records of which :func:`match_records` says this; ``form`` is NULL of one
-    that no template matches, and the others say nothing then. ``told`` is TRUE, and the names of a record's columns
-    are NULL: ``TemplateCache.example`` has them. What is the same of all that match a template need not be kept for
-    each of them: half of all columns.
+    """Replace the columns of :func:`match_records` by those of ``envelope.describe``. ``form`` is NULL for a record
+    that no template matches; its other columns are then meaningless. ``told`` is TRUE. ``key_names`` and ``row_names``
+    are NULL: ``TemplateCache.example`` has them. The facts of a template, half of all columns, are not stored per
+    record.
     """
     facts = {
         name: _shared_column([each.facts[name] for each in templates], kind) for name, kind in _SHARED_COLUMNS.items()
     }
-    said = {
+    values = {
         **{name: F.col(name) for name in _RECORD_COLUMNS},
         **facts,
         "rewritten": F.lit(False),
@@ -184,7 +183,7 @@ def describe(kept: DataFrame, templates: Sequence[KnownTemplate]) -> DataFrame:
         **dict.fromkeys(("key_names", "row_names"), F.lit(None).cast("array<string>")),
     }
     columns = [name for name in kept.columns if name not in (TEMPLATE, *_RECORD_COLUMNS)]
-    return kept.select(*columns, *[said[name].alias(name) for name in (*envelope.DESCRIPTION_COLUMNS, "reason")])
+    return kept.select(*columns, *[values[name].alias(name) for name in (*envelope.DESCRIPTION_COLUMNS, "reason")])
 
 
 def _record_columns(binlog: str, source: Mapping[str, Column]) -> dict[str, Column]:
@@ -197,7 +196,7 @@ def _record_columns(binlog: str, source: Mapping[str, Column]) -> dict[str, Colu
 
 
 def _match_column(records: DataFrame, templates: Sequence[KnownTemplate]) -> Column:
-    """ARRAY<BINARY>: the number of the template and what it captured, by slots; NULL where none matches."""
+    """ARRAY<BINARY>: the number of the matching template and its captures, by slot; NULL if none matches."""
     spelled = _TEMPLATE.join(f"{each.topic}{_TOPIC}{each.template.spelled}" for each in templates)
     like = java_udfs.create(
         records.sparkSession, "replicator.debezium.Alike", "array<binary>", spelled, IMAGE_SLOT + 1, uses=java_udfs.JSON
@@ -207,12 +206,12 @@ def _match_column(records: DataFrame, templates: Sequence[KnownTemplate]) -> Col
 
 
 def _captured(slot: int) -> Column:
-    """What was captured; NULL where nothing was."""
+    """The text captured for a slot; NULL if nothing was."""
     return F.get(F.col(_PARTS), F.lit(slot)).cast("string")
 
 
 def _shared_column(values: Sequence[Any], kind: str) -> Column:
-    """Of what each template says that of a record's TEMPLATE; NULL of one that matches none."""
+    """The value for a record's TEMPLATE, out of one per template; NULL for a record that matches none."""
     number = F.col(TEMPLATE)
     if len(set(values)) == 1:
         return F.when(number.isNotNull(), F.lit(values[0]).cast(kind))
@@ -220,29 +219,31 @@ def _shared_column(values: Sequence[Any], kind: str) -> Column:
 
 
 def _captured_source(parts: Mapping[str, Column]) -> Column:
-    """What was captured of ``source``, of the types that :mod:`position` asks for; tombstones have none."""
-    told = {name: part.cast(_FIELDS[name]) for name, part in parts.items() if name in _FIELDS}
-    return expressions.struct(told) if told else F.lit(None).cast("string")
+    """STRUCT of the captured fields of ``source`` in the types of SOURCE_FIELDS; NULL for tombstones alone."""
+    fields = {name: part.cast(_FIELDS[name]) for name, part in parts.items() if name in _FIELDS}
+    return expressions.struct(fields) if fields else F.lit(None).cast("string")
 
 
 def _source_columns(templates: Sequence[KnownTemplate], captured: Collection[str]) -> dict[str, Column]:
-    """What :mod:`position` asks of ``source``. What all templates share is a constant, so that Spark leaves out what is
-    asked of other connectors: two of the five microseconds that a match took.
+    """The fields of ``source`` for :mod:`replicator.debezium.position`. A value that all templates share is a constant,
+    so that Spark optimizes away the branches of other connectors: two of the five microseconds that a match took.
     """
     source = {name: F.lit(None).cast(kind) for name, kind in _FIELDS.items()}
     source |= {name: F.col(_SOURCE)[name] for name in captured if name in _FIELDS}
     for name in CONSTANT_FIELDS:
-        said = [each.template.constants.get(name) for each in templates]
-        shared = {value for each, value in zip(templates, said, strict=True) if each.template.constants}
-        source[name] = F.lit(shared.pop()).cast("string") if len(shared) == 1 else _shared_column(said, "STRING")
+        values = [each.template.constants.get(name) for each in templates]
+        shared = {value for each, value in zip(templates, values, strict=True) if each.template.constants}
+        source[name] = F.lit(shared.pop()).cast("string") if len(shared) == 1 else _shared_column(values, "STRING")
     return source
 
 
 def _numbers(parts: Mapping[str, Column]) -> Column:
-    """What ``position.parse_numbers`` says."""
-    read = {"file": position.file_number, "gtid": position.gtid_number, "commit": _number}
+    """The struct of ``position.parse_numbers``, from the captured parts."""
+    parsers = {"file": position.file_number, "gtid": position.gtid_number, "commit": _number}
     nothing = F.lit(None).cast("bigint")
-    return expressions.struct({name: of(parts[name]) if name in parts else nothing for name, of in read.items()})
+    return expressions.struct(
+        {name: parse(parts[name]) if name in parts else nothing for name, parse in parsers.items()}
+    )
 
 
 def _number(part: Column) -> Column:

@@ -1,4 +1,4 @@
-"""Which of the types that a column may have by its definition at the source its values have (types.md Y14)."""
+"""Choice among a column's candidate types, given its definition at the source and its values (types.md Y14)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _KINDS: Mapping[str, frozenset[str]] = {
         ("structured_zoned_timestamp", "variable_decimal", "point", "geometry", "map"), frozenset({"object"})
     ),
 }
-"""How JSON writes the values of a type; those of all others are texts."""
+"""JSON kinds of the values of a type; values of all other types are texts."""
 
 _TIMES = tuple(name for name in UNITS_PER_SECOND if name != "date")
-"""Types whose numbers differ by a thousand: most values of a table are not from long ago."""
+"""Types whose numbers differ by a factor of a thousand; the likeliest gives recent times for most values."""
 
 _DAY_MILLIS, _LONGEST_MICROS = 86_400_000, 839 * 3_600_000_000
-"""The largest time of day, and TIME of MySQL."""
+"""The largest time of day in milliseconds, and the largest TIME of MySQL in microseconds."""
 
 
 def _is_likeliest(name: str, values: ColumnProfile) -> bool:
@@ -45,12 +45,12 @@ _CHECKS: Mapping[str, Callable[[ColumnProfile], bool]] = {
     "bytes_hex": lambda values: "hex" in values.shapes,
     "bytes_base64url": lambda values: "base64url" in values.shapes,
 }
-"""Where JSON writes values of several types alike: whether these look as those of one of them do."""
+"""Further checks on the values, for types that JSON writes alike."""
 
 
 def confirm_type(values: ColumnProfile, forms: Sequence[str], definition: str) -> Guess:
-    """The first form that all values may be written in; what they alone tell where none is. The remark has the
-    definition.
+    """The first of the candidate ``forms`` that all values fit; if none does, a guess by the values alone. The remark
+    has the definition.
     """
     found = next((form for form in forms if _fits(form, values)), None)
     if found is not None:

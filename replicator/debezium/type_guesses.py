@@ -1,4 +1,4 @@
-"""What type a column may have, by its values alone, for a person to decide (types.md Y14)."""
+"""Guesses of a column's type from its values alone, for a person to decide (types.md Y14)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from replicator.debezium.type_parser import parse_type
 
 _DAY = 86_400
 _SINCE, _UNTIL = 20 * 365 * _DAY, 130 * 365 * _DAY
-"""A number is taken for a date or a time from 1990 to 2099; there are many of its size that are none."""
+"""Numbers are taken for dates and times only from 1990 to 2099; many numbers of that size are neither."""
 
 UNITS_PER_SECOND = {"date": 1 / _DAY, "timestamp": 1e3, "micro_timestamp": 1e6, "nano_timestamp": 1e9}
-"""How many of a type's units are a second."""
+"""Units of each type per second."""
 
 _TEXTS = {
     "decimal_string": re.compile(r"-?\d+\.\d+"),
@@ -28,7 +28,7 @@ _TEXTS = {
     "json": re.compile(r"\s*[{\[].*[}\]]\s*", re.DOTALL),
     "decimal": re.compile(r"(?=.{4,24}\Z)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"),
 }
-"""What a text of that type looks like; a decimal in Debezium's ``precise`` is at most 16 bytes in base64."""
+"""Patterns of texts by type; a decimal in Debezium's mode ``precise`` is at most 16 bytes in base64."""
 
 _SHAPES = {
     **_TEXTS,
@@ -37,7 +37,7 @@ _SHAPES = {
     "base64": re.compile(r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"),
     "base64url": re.compile(r"([A-Za-z0-9_-]{4})*([A-Za-z0-9_-]{2}(==)?|[A-Za-z0-9_-]{3}=?)?"),
 }
-"""The same, and of what no type is guessed by alone."""
+"""The same, and patterns that are not enough to guess a type."""
 
 _LEAST_DIGITS, _MOST_DIGITS = 18, 38
 LONG_NUMBER = "number of more than 15 digits"
@@ -46,10 +46,10 @@ _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 @dataclass
 class ColumnProfile:
-    """What the values of one column have in common: how JSON writes them, the ``shapes`` that none of them rules out,
-    the digits before and behind the point, or ``in_bytes``, whether some text is ``filled``, and ``padded`` as base64
-    is, one of the values, and the same of what is in lists. Of whole numbers how many are ``likely`` dates or times, by
-    unit, and the largest.
+    """What the values of one column have in common: their JSON ``kinds``, the ``shapes`` that no value rules out, the
+    most digits before the point (``whole``), after it (``scale``) and ``in_bytes``, whether some text is ``filled``
+    (not empty), or ``padded`` like base64, ``one`` of the values, and the profile of list ``items``. For whole numbers
+    how many are ``likely`` dates or times, by unit, and the ``largest``.
     """
 
     kinds: set[str] = field(default_factory=set)
@@ -65,13 +65,13 @@ class ColumnProfile:
     largest: int = 0
 
     def see(self, value: object) -> None:
-        """Another value, as ``jsontext.loads`` gives it. NULL tells nothing."""
+        """Add a value from ``jsontext.loads``. NULL adds nothing."""
         if value is None:
             return
         self.kinds.add(_kind(value))
         self.shapes = {name for name in self.shapes if _may_be(name, value)}
-        whole, behind = _digits(value)
-        self.whole, self.scale = max(self.whole, whole), max(self.scale, behind)
+        whole, scale = _digits(value)
+        self.whole, self.scale = max(self.whole, whole), max(self.scale, scale)
         if isinstance(value, str) and "decimal" in self.shapes:
             self.in_bytes = max(self.in_bytes, len(str(abs(_unscaled(value)))))
         self.filled |= value != ""
@@ -87,9 +87,9 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class Guess:
-    """The type that holds all values and claims least, in short form; None where only their texts do, which is what an
-    undeclared column gets. ``remark`` says in one line why, and what else they may be; it tells no text of a row, since
-    the draft will lie in a repository.
+    """The type that holds all values and claims least, in short form; None if only their exact text does, which is what
+    an undeclared column gets. ``remark`` says in one line why, and names alternatives; it contains no text of a row,
+    since the draft is meant for a repository.
     """
 
     type: str | None
@@ -97,7 +97,7 @@ class Guess:
 
 
 def guess_type(values: ColumnProfile) -> Guess:
-    """Never a decimal, a date or a time: those are alternatives, for the source's table to confirm."""
+    """Guess a type. Never a decimal, a date or a time: those are alternatives, for the source's table to confirm."""
     if not values.kinds:
         return Guess(None, "NULL wherever it came")
     found, also = _single_type(values), _alternatives(values)
@@ -110,11 +110,11 @@ def guess_type(values: ColumnProfile) -> Guess:
 
 def _alternatives(values: ColumnProfile) -> list[str]:
     possible = values.shapes if values.padded else values.shapes - {"decimal"}
-    told = [_describe(name, values) for name in (*UNITS_PER_SECOND, *_TEXTS) if name in possible]
+    found = [_describe(name, values) for name in (*UNITS_PER_SECOND, *_TEXTS) if name in possible]
     if values.kinds <= {"bigint", "double", LONG_NUMBER} and values.scale:
-        told += [] if _single_type(values) else ["double"]
-        told += _sized("decimal_number", values)
-    return [each for each in told if each]
+        found += [] if _single_type(values) else ["double"]
+        found += _sized("decimal_number", values)
+    return [each for each in found if each]
 
 
 def _kind(value: object) -> str:
@@ -130,7 +130,7 @@ def _kind(value: object) -> str:
 
 
 def _digits(value: object) -> tuple[int, int]:
-    """How many there are before and behind the point of a number, or of a text that is one."""
+    """Digits before and after the point of a number, or of a text that is one."""
     try:
         _, digits, exponent = Decimal(value.text if isinstance(value, Number) else str(value)).as_tuple()
     except InvalidOperation:
@@ -159,7 +159,7 @@ def _may_be(name: str, value: object) -> bool:
 
 
 def _describe(name: str, values: ColumnProfile) -> str:
-    """An alternative, with what a number would be; '' where there is no such type."""
+    """An alternative with an example of what it makes of a number; '' if there is no such type."""
     if name in UNITS_PER_SECOND:
         return f"{name} ({to_display(parse_type(name), values.one)})"
     if name == "decimal":
@@ -171,6 +171,6 @@ def _describe(name: str, values: ColumnProfile) -> str:
 
 
 def _sized(name: str, values: ColumnProfile) -> list[str]:
-    """The type with room for 18 digits, or for as many as came; nothing where no DECIMAL holds them."""
+    """The type with 18 digits, or as many as were seen; empty if no DECIMAL holds them."""
     digits = max(_LEAST_DIGITS, values.whole + values.scale)
     return [f"{name}({digits},{values.scale})"] if digits <= _MOST_DIGITS else []

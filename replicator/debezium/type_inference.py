@@ -1,8 +1,8 @@
-"""Types where nobody describes them: a last resort, said aloud (types.md Y14, Y15).
+"""Type inference for columns that nothing describes: a last resort, which is reported (types.md Y14, Y15).
 
 Never infers a decimal, date or time from a bare number or text: numbers are BIGINT or DOUBLE, booleans BOOLEAN,
-all else STRING with the exact text of the JSON. A number of more than 15 significant digits makes its column STRING;
-a whole one does where others have digits behind the point.
+all else STRING with the exact text of the JSON. A fractional number of more than 15 significant digits makes its column
+STRING; a whole one does if other values are fractional.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _PART = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]')
 _INTEGER = re.compile(r"-?[0-9]{1,19}\Z")
 _BIGINT = 1 << 63
 EXACT_DOUBLE_LIMIT = 10**15
-"""Whole numbers below it have no digit that a DOUBLE would lose."""
+"""Whole numbers below it are exact as a DOUBLE."""
 
 _LONG = "long"
-"""The kind of a whole number beyond."""
+"""The kind of whole numbers from EXACT_DOUBLE_LIMIT on."""
 
 
 def raw_fields(text: str, path: tuple[str, ...]) -> dict[str, str]:
@@ -51,7 +51,7 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _end(text: str, start: int) -> int:
-    """Where a value ends; a nested one by its brackets: Python's parser gives up where Spark's does not yet."""
+    """Where a value ends. A nested one is scanned by its brackets: Python's parser allows less depth than Spark's."""
     if text[start : start + 1] not in ("[", "{"):
         return _DECODER.raw_decode(text, start)[1]
     depth = 0
@@ -88,7 +88,7 @@ def _unquoted(raw: str) -> str | None:
 
 
 def field_kinds(rows: Iterable[str], path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Distinct (field, kind) of some records, as :func:`resolve_types` takes them."""
+    """Distinct (field, kind) pairs of some records, for :func:`resolve_types`."""
     seen: set[tuple[str, str]] = set()
     for text in rows:
         for name, raw in raw_fields(text, path).items():
@@ -115,7 +115,7 @@ def _resolve(seen: set[str]) -> LogicalType:
 
 
 def kind_of(raw: str) -> str:
-    """Of the text of a JSON value: ``bigint``, ``double``, ``boolean`` or ``string``."""
+    """The kind of a JSON value, by its text: ``bigint``, ``double``, ``boolean`` or ``string``."""
     if raw in ("true", "false"):
         return "boolean"
     if _INTEGER.match(raw):

@@ -1,8 +1,8 @@
-"""JSON that was made from Avro: unions say which of their types they hold (debezium.md A5).
+"""Unwrapping of unions in JSON made from Avro, where a value is written with the name of its type (debezium.md A5).
 
-``{"string": "x"}`` stands for ``"x"``, ``{"db.t.Value": {...}}`` for a row. A column is unwrapped where a schema block,
-the declaration or the stored column says what it holds; where nothing does, only if the record itself shows that it
-comes from Avro. Pure Python over :mod:`jsontext` values.
+``{"string": "x"}`` stands for ``"x"``, ``{"db.t.Value": {...}}`` for a row. A column is unwrapped if its type is known
+from a schema block, the declaration or the stored column; else only if the record itself shows that it comes from Avro.
+Pure Python over values of :mod:`replicator.debezium.jsontext`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replicator.debezium.logical_types import LogicalType
 from replicator.errors import ConfigError
 
 Types = Mapping[str, LogicalType]
-"""What the columns of one table hold, by name."""
+"""The types of one table's columns, by name."""
 
 _NUMBERS = ("int", "long", "float", "double")
 _PRIMITIVES = ("boolean", *_NUMBERS, "bytes", "string")
@@ -43,24 +43,24 @@ _SIDES = ("before", "after")
 
 @dataclass(frozen=True)
 class Unions:
-    """How unions are read: the types of each table, and whether bytes are written as Avro's own JSON does.
+    """Unwraps the unions of records, given the types of each table.
 
-    ``latin1``: one character per byte, as Avro has it; else base64, as Debezium's JSON has it. The text of a value
-    cannot tell the two apart.
+    ``latin1``: bytes are written as one character per byte, as in Avro's own JSON; else as base64, as in Debezium's
+    JSON. The text of a value does not distinguish the two.
     """
 
     types: Mapping[str, Types] = field(default_factory=dict)
     latin1: bool = False
 
     def record(self, value: dict[str, Any], topic: str) -> dict[str, Any]:
-        """A record's value without unions; anything that is none stays as it is."""
+        """A record's value without unions; anything else stays as it is."""
         if set(value) == {"schema", "payload"} and isinstance(value["payload"], dict):
             block = value["schema"] if isinstance(value["schema"], dict) else None
             return {"schema": value["schema"], "payload": self._body(value["payload"], topic, block)}
         return self._body(value, topic, None)
 
     def key(self, key: Any, table: str | None, *, from_avro: bool = False) -> Any:
-        """A record's key without unions: no part of a key is an object. ``from_avro``: the record's value shows it."""
+        """A record's key without unions: no part of a key is an object. ``from_avro``: the record's value is."""
         if not isinstance(key, dict):
             return key
         if set(key) == {"schema", "payload"}:
@@ -90,7 +90,7 @@ class Unions:
         }
 
     def _column(self, value: Any, logical: LogicalType | None, from_avro: bool) -> Any:
-        """One column's value; ``logical`` is None where nothing says what it holds."""
+        """One column's value; ``logical`` is None if its type is unknown."""
         name, held = _branch(value) or ("", None)
         if logical is None:
             is_bytes = name == "bytes" and isinstance(held, str)
@@ -109,7 +109,7 @@ class Unions:
         return self._bytes(scalar) if (is_union or from_avro) and _is_bytes(logical) else scalar
 
     def _struct(self, value: Any, logical: LogicalType, from_avro: bool) -> Any:
-        """A field may have a dot in its name, too: what the struct knows by that name is no union."""
+        """A struct's value. A field's name may contain a dot, too: a known field of the struct is not a union."""
         known = {field.name: field.logical for field in logical.fields}
         name, held = _branch(value) or ("", None)
         is_union = "." in name and isinstance(held, dict) and name not in known
@@ -133,16 +133,16 @@ class Unions:
 def table_of(head: Mapping[str, Any], topic: str) -> str | None:
     """``<database or schema>.<table>`` of a record from its source block, its metadata fields, or its topic."""
     source = head.get("source")
-    told = source if isinstance(source, dict) else {name[2:]: held for name, held in head.items() if name[:2] == "__"}
-    told = {name.removeprefix("source_"): held for name, held in told.items()}
+    found = source if isinstance(source, dict) else {name[2:]: held for name, held in head.items() if name[:2] == "__"}
+    found = {name.removeprefix("source_"): held for name, held in found.items()}
     parts = topic.split(".") if len(topic.split(".")) >= 3 else [None, None]
-    schema = told.get("schema") or told.get("db") or parts[-2]
-    table = told.get("table") or parts[-1]
+    schema = found.get("schema") or found.get("db") or parts[-2]
+    table = found.get("table") or parts[-1]
     return f"{schema}.{table}" if schema and table else None
 
 
 def is_from_avro(body: Mapping[str, Any]) -> bool:
-    """Whether a record shows it, by a row under its type's name or a field of Debezium's own in a union.
+    """Whether a record shows that it comes from Avro: by a row under its type's name, or a Debezium field in a union.
 
     ``body`` is the record without a schema wrapper.
     """
@@ -156,7 +156,7 @@ def is_from_avro(body: Mapping[str, Any]) -> bool:
 
 
 def _row(row: dict[str, Any], types: Types) -> dict[str, Any]:
-    """The row under the name of its type; the row itself where that is no such name."""
+    """The row inside an object with its type's name; the object itself if the name is no such name."""
     branch = _branch(row)
     if branch is None or not isinstance(branch[1], dict) or branch[0] in types:
         return row
@@ -166,12 +166,12 @@ def _row(row: dict[str, Any], types: Types) -> dict[str, Any]:
 
 
 def _branch(value: Any) -> tuple[str, Any] | None:
-    """What a union may be: an object of one field."""
+    """Name and value of an object of one field, which may be a union; None for anything else."""
     return next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else None
 
 
 def _unwrapped(value: Any) -> Any:
-    """A value without its unions, told by their form alone."""
+    """A value without its unions, recognised by their form alone."""
     branch = _branch(value)
     if branch is not None and _is_branch_of(*branch):
         return _inside(branch[1])
@@ -211,4 +211,4 @@ def _schema_types(block: Mapping[str, Any] | None) -> Types:
     try:
         return {column.name: column.logical for column in row_fields(block)}
     except (ConfigError, ValueError, TypeError, AttributeError, LookupError):
-        return {}  # judged where its records are decoded
+        return {}  # reported when its records are decoded

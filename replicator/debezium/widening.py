@@ -1,4 +1,4 @@
-"""Which type of a column holds the values of two: the order among types at rest (types.md section 8). Pure Python."""
+"""Type widening: which Spark type holds the values of two (types.md section 8). Pure Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def widen(stored: str, incoming: str) -> str | None:
     """The one of two Spark DDL types that holds every value of both, None if neither does (types.md section 8).
 
     SMALLINT -> INT -> BIGINT -> DECIMAL with enough digits before the point; FLOAT -> DOUBLE; DECIMAL to more digits
-    with neither side of the point shrinking. Nothing becomes STRING, no date becomes a timestamp: those are G3's.
+    with neither side of the point shrinking. Nothing becomes STRING, no date becomes a timestamp: see debezium.md G3.
     """
     left, right = _canonical(stored), _canonical(incoming)
     if _holds(left, right):
@@ -25,8 +25,8 @@ def widen(stored: str, incoming: str) -> str | None:
 def common_type(left: str, right: str) -> str | None:
     """The smallest Spark DDL type that holds every value of both exactly, None if there is none.
 
-    Where neither type holds the other, two exact numbers may still meet: DECIMAL(10,2) and DECIMAL(10,4) in
-    DECIMAL(12,4). Within one :func:`family_of_type` the result does not depend on the order in which types are met.
+    If neither type holds the other, two exact numbers may still have a common type: DECIMAL(12,4) for DECIMAL(10,2)
+    and DECIMAL(10,4). Within one :func:`family_of_type` the result does not depend on the order of the types.
     """
     wider = widen(left, right)
     one, other = _digits(_canonical(left)), _digits(_canonical(right))
@@ -37,8 +37,8 @@ def common_type(left: str, right: str) -> str | None:
 
 
 def family_of_type(ddl: str) -> str:
-    """Only types of one family have a :func:`common_type` one: ``number`` (integers, DECIMAL), ``float``, else the type
-    itself.
+    """The family of a type: ``number`` (integers, DECIMAL), ``float``, else the type itself. Only types of one family
+    can have a :func:`common_type`.
     """
     kind = _canonical(ddl)
     if _digits(kind) is not None:
@@ -56,7 +56,7 @@ def _holds(wide: str, narrow: str) -> bool:
 
 
 def _digits(ddl: str) -> tuple[int, int] | None:
-    """Digits before and behind the point."""
+    """Digits before and after the point; None for a type that is not an exact number."""
     if ddl in _INTEGER_DIGITS:
         return _INTEGER_DIGITS[ddl], 0
     match = _DECIMAL_TYPE.fullmatch(ddl)
@@ -64,7 +64,7 @@ def _digits(ddl: str) -> tuple[int, int] | None:
 
 
 def _canonical(ddl: str) -> str:
-    """As this module writes it; field names of structs keep their case."""
+    """The type in this module's spelling; field names of structs keep their case."""
     compact = re.sub(r"\s*([(),])\s*", r"\1", ddl.strip())
     if "<" in compact:
         return ddl.strip()
