@@ -1,3 +1,3 @@
-"""Clients of databases: those whose rows are compared with the lake's (PostgreSQL, MariaDB, MySQL), and whether those
-that are captured are ready for it.
+"""Database clients: for comparing rows with the lake's (PostgreSQL, MariaDB, MySQL), and for checking that a source is
+ready to be captured.
 """

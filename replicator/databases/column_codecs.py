@@ -1,4 +1,4 @@
-"""How a value that a database writes as text becomes a column of one of Spark's types (types.md section 2)."""
+"""Codecs that turn texts from a database into columns of Spark types (types.md section 2)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from replicator.transforms.comparison import canonical
 
 INTEGER_TYPES = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _SIZES: Mapping[type[T.DataType], int] = {T.ByteType: 1, T.ShortType: 2, T.IntegerType: 4, T.LongType: 8}
-"""Bytes of whole numbers."""
+"""Bytes of Spark's types of whole numbers."""
 
 
 @dataclass(frozen=True)
 class ColumnCodec:
-    """``ColumnCodec`` of the protocols, with a function that makes the value."""
+    """``database_snapshots.ColumnCodec``, with ``made``, a function from text to value."""
 
     sql: str
     made: Callable[[Column], Column]
@@ -32,13 +32,13 @@ class ColumnCodec:
 
 
 def cast(sql: str, kind: T.DataType, ordered: str = "") -> ColumnCodec:
-    """A text that Spark casts: exact for whole numbers, decimals of enough digits, floats, dates, wall times."""
+    """A codec by Spark's cast: exact for whole numbers, decimals of enough digits, floats, dates, wall-clock times."""
     return ColumnCodec(sql, lambda text: text.cast(kind), ordered=ordered)
 
 
 def number(sql: str, kind: T.DataType, ordered: str = "{}", size: int = 0) -> ColumnCodec | None:
-    """A decimal as one of Spark's numbers, or as a text of any length. ``size``: the bytes of the whole number that it
-    is, 0 of any other.
+    """The codec from a decimal text to one of Spark's numbers, or to a text of any length. ``size``: bytes of the
+    database's type of whole numbers, 0 for any other.
     """
     if isinstance(kind, T.StringType):
         return ColumnCodec(sql, lambda text: text, canonical.NUMBER)
@@ -52,32 +52,32 @@ def number(sql: str, kind: T.DataType, ordered: str = "{}", size: int = 0) -> Co
 
 
 def matching(text: Column, pattern: str) -> Column:
-    """The texts that are written so; NULL for others."""
+    """The text if it matches the pattern, else NULL."""
     return F.when(text.rlike(pattern), text)
 
 
 def _decimal(text: Column, kind: T.DecimalType) -> Column:
-    """A number in plain notation to its last digit; NULL where the type does not hold it (types.md Y10)."""
-    whole, behind = kind.precision - kind.scale, kind.scale
-    return matching(text, rf"^-?0*[0-9]{{0,{whole}}}([.][0-9]{{0,{behind}}}0*)?$").cast(kind)
+    """A number in plain notation, without rounding; NULL if the type cannot hold it (types.md Y10)."""
+    whole, scale = kind.precision - kind.scale, kind.scale
+    return matching(text, rf"^-?0*[0-9]{{0,{whole}}}([.][0-9]{{0,{scale}}}0*)?$").cast(kind)
 
 
 def _whole(text: Column, kind: T.DataType) -> Column:
     end = 1 << 8 * _SIZES[type(kind)] - 1
     value = _decimal(text, T.DecimalType(38, 0))
-    return F.when((value >= -end) & (value <= end - 1), value).cast(kind)  # `end` is no long
+    return F.when((value >= -end) & (value <= end - 1), value).cast(kind)  # `end` may exceed a long
 
 
 def hex_bytes(sql: str) -> ColumnCodec:
-    """Bytes in hex."""
+    """The codec of bytes in hex."""
     return ColumnCodec(sql, F.unhex)
 
 
 def json_text(sql: str) -> ColumnCodec:
-    """JSON, to be compared by its value."""
+    """The codec of JSON text that is compared by its value."""
     return ColumnCodec(sql, lambda text: text, canonical.JSON)
 
 
 def from_json(sql: str, kind: T.DataType) -> ColumnCodec:
-    """JSON of one of Spark's nested types."""
+    """The codec from JSON to one of Spark's nested types."""
     return ColumnCodec(sql, lambda text: F.from_json(text, kind.simpleString()))

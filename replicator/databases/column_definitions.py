@@ -1,4 +1,4 @@
-"""What a column may be declared as, by its definition in its database's own words (types.md section 2)."""
+"""Candidate types for declaring a column, by its definition in the database (types.md section 2)."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ _OF_KIND: Mapping[str, _Forms] = {
 
 
 def candidate_types(kind: str, definition: str) -> tuple[str, ...]:
-    """Short forms of declared types: the first is what Debezium sends by default for such a column of that kind of
-    database, the others by other settings of the connector. None where nobody can say.
+    """Declared types in short form: first what Debezium sends by default for such a column of that kind of database,
+    then what it sends under other settings of the connector. Empty if the definition is unknown.
     """
     written = definition.lower()
     if written.endswith("[]"):

@@ -1,6 +1,4 @@
-"""Sessions of the databases that sources are: PostgreSQL's by psycopg2, the others' by clients that are asked for when
-they are needed.
-"""
+"""Connections to source databases: PostgreSQL by psycopg2, the others by clients that are imported on demand."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from replicator.spec import Login
 
 _MEND = "Check `database` of the source: host, port, user, password, sslmode."
 BINLOG_LOGIN_ERRORS = frozenset({1045, 1130, 1698})
-"""Errors of MariaDB and MySQL that say that no such user, password or host is let in."""
+"""Error numbers of MariaDB and MySQL for a refused user, password or host."""
 _TLS: dict[str, dict[str, Any]] = {
     "disable": {"ssl_disabled": True},
     "require": {"ssl": {"check_hostname": False}},
@@ -22,21 +20,21 @@ _TLS: dict[str, dict[str, Any]] = {
 
 
 def connect(login: Login) -> Any:
-    """A session of the DB-API that commits by itself; whoever gets it closes it. Raises Unreachable,
-    LoginRefused; ConfigError where its client is not installed.
+    """Open a DB-API connection in autocommit mode; the caller closes it. Raises Unreachable, LoginRefused; ConfigError
+    if the client is not installed.
     """
     return _CONNECT_BY_KIND[login.kind](login)
 
 
 def tls_arguments(login: Login) -> dict[str, Any]:
-    """PyMySQL's arguments for an ``sslmode``, which is said in libpq's words. Raises ConfigError."""
+    """PyMySQL's arguments for an ``sslmode``, given as libpq's. Raises ConfigError for an unsupported one."""
     if login.sslmode not in _TLS:
         raise ConfigError(f"sslmode {login.sslmode!r} is none of {login.kind}'s", mend=f"Use one of {', '.join(_TLS)}.")
     return _TLS[login.sslmode]
 
 
 def import_client(name: str, package: str, kind: str) -> Any:
-    """A client's module. Raises ConfigError where it is not installed."""
+    """Import a client's module. Raises ConfigError if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -86,14 +84,14 @@ def _connect(module: Any, login: Login, **settings: Any) -> Any:
 
 
 def missing_client_error(error: RuntimeError, where: str) -> ConfigError:
-    """What a client of MySQL's lacks for a login of MySQL 8's own kind in a session that is not encrypted."""
+    """The error for a package that PyMySQL lacks to log in by MySQL 8's own method over an unencrypted connection."""
     mend = "Install it: pip install cryptography, or have the session encrypted (`sslmode: require`)."
     return ConfigError(f"PyMySQL cannot log in: {error}", where=where, mend=mend)
 
 
 def connect_error(who: str, error: Exception, where: str, refused: frozenset[int]) -> Unreachable | LoginRefused:
-    """What kept a session of another kind than PostgreSQL from being opened, in the words of its client, which names
-    host and user, never the password; the errors ``refused`` are about the login.
+    """The error for a failed connection to a database other than PostgreSQL, with its client's message, which names
+    host and user, never the password. Error numbers in ``refused`` concern the login.
     """
     reason = str(error.args[-1] if error.args else error).strip().rstrip(".")
     number = error.args[0] if error.args else None

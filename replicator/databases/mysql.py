@@ -1,4 +1,4 @@
-"""MariaDB and MySQL as of one moment: a transaction WITH CONSISTENT SNAPSHOT, rows streamed."""
+"""Consistent snapshots of MariaDB and MySQL: a transaction WITH CONSISTENT SNAPSHOT, rows streamed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLUMNS = (
 _CONNECTION_ERRORS = frozenset(
     {1040, 1044, 1045, 1049, 1053, 1129, 1130, 1203, 1226, 2002, 2003, 2006, 2013, 2026, 2055}
 )
-"""Errors that are about the connection: refused, broken, too many."""
+"""Error numbers that concern the connection: refused, broken, too many."""
 _LONGER = "Give the user that reads a longer {}, or compare a `--sample`."
 _GRANT = "Grant the user that reads SELECT of it."
 _MENDS: Mapping[Any, str] = {
@@ -35,31 +35,31 @@ _MENDS: Mapping[Any, str] = {
     1969: _LONGER.format("`max_statement_time`"),
     3024: _LONGER.format("`max_execution_time`"),
 }
-"""Errors whose words hold names alone, with what mends them."""
+"""What to do about errors whose messages contain names only, no values, and may therefore be shown."""
 
 
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "inet4", "inet6", "uuid"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _WHOLE = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "year": 2}
-"""Whole numbers with their bytes."""
+"""Bytes of the types of whole numbers."""
 _DATE_PATTERN = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _ZONES: Mapping[tuple[str, type[T.DataType]], str] = {
     ("date", T.DateType): "",
     ("datetime", T.TimestampNTZType): "",
     ("timestamp", T.TimestampType): "Z",
 }
-"""Types that stand for a date or a time, each with the zone of its texts."""
+"""Types of dates and timestamps with the Spark type that each can become, and the time zone suffix of its texts."""
 _AS_TEXT = "CONVERT({} USING utf8mb4)"
 _CAST = "CAST({} AS CHAR)"
 _BIT = "CAST(CAST({} AS UNSIGNED) AS CHAR)"
 _DOUBLE = "CAST({} + 0e0 AS CHAR)"  # all digits, also of a FLOAT; MySQL before 8.0.17 has no CAST AS DOUBLE
 _ENDS = ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
-"""How MySQL is asked for the end of its log, since 8.2 and before."""
+"""Statements that give the end of MySQL's log, since 8.2 and before."""
 
 
 @dataclass(frozen=True)
 class MysqlDatabase:
-    """``Database`` of MariaDB or MySQL; ``tls`` are PyMySQL's arguments. The password is in no text form of this."""
+    """``Database`` of MariaDB or MySQL; ``tls`` are PyMySQL's arguments. The password is not in the repr."""
 
     host: str
     port: int
@@ -74,7 +74,9 @@ class MysqlDatabase:
 
     @contextmanager
     def read_snapshot(self) -> Iterator[MysqlSnapshot]:
-        """A look at this moment. Raises Unreachable, LoginRefused; ConfigError without PyMySQL, or what it needs."""
+        """A snapshot of the current state. Raises Unreachable, LoginRefused; ConfigError without PyMySQL, or what it
+        needs.
+        """
         client = _client()
         try:
             session = client.connect(
@@ -92,7 +94,7 @@ class MysqlDatabase:
 
 
 class MysqlSnapshot:
-    """``Glance`` in one transaction of a session."""
+    """``DatabaseSnapshot`` in one transaction of a session."""
 
     def __init__(self, session: Any, where: str) -> None:
         self._session, self._where = session, where
@@ -104,7 +106,7 @@ class MysqlSnapshot:
         self._reached = _major_of(file, place)
 
     def columns(self, table: str) -> Sequence[DatabaseColumn]:
-        """The table's columns with the types that its definition has."""
+        """The table's columns with the types in its definition."""
         with self._translate_errors(table), self._session.cursor() as cursor:
             cursor.execute(_COLUMNS, table.split(".", 1))
             found = [DatabaseColumn(name, _decoded(kind), bool(nullable)) for name, kind, nullable in cursor.fetchall()]
@@ -113,7 +115,7 @@ class MysqlSnapshot:
         return found
 
     def told(self, held: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
-        """How a value of the column becomes one of that type of Spark's."""
+        """The codec from the column to that Spark type; None if there is none."""
         return codec_for(held, kind)
 
     def rows(
@@ -124,7 +126,7 @@ class MysqlSnapshot:
         chunk: int,
         within: RangeFilter | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:
-        """The texts of the columns, row by row in chunks."""
+        """Rows of column texts, in chunks."""
         place = ".".join(map(_quoted, table.split(".", 1)))
         query, values = f"SELECT {_select_list(texts)} FROM {place}", list[Any]()  # noqa: S608 - names are quoted
         if among is not None:
@@ -141,7 +143,7 @@ class MysqlSnapshot:
                 yield found
 
     def later(self, seq: Column) -> Column:
-        """A change whose place in the binlog is behind the end that it had at this moment."""
+        """Whether a change's place in the binlog is beyond the end of the log at the snapshot."""
         return F.lit(False) if self._reached is None else F.substring(seq, 5, 20) > self._reached
 
     @contextmanager
@@ -154,8 +156,8 @@ class MysqlSnapshot:
                 raise Unreachable(f"{_reason(error)} while {what} was read.", where=self._where) from None
             number = error.args[0] if error.args else "?"
             reason, mend = (f": {error.args[-1]}", _MENDS[number]) if number in _MENDS else ("", None)
-            told = f"the database refuses to read {what} (error {number}){reason}"
-            raise TableStopped(told, where=self._where, mend=mend) from None
+            message = f"the database refuses to read {what} (error {number}){reason}"
+            raise TableStopped(message, where=self._where, mend=mend) from None
 
 
 def source(login: Login) -> MysqlDatabase:
@@ -164,7 +166,9 @@ def source(login: Login) -> MysqlDatabase:
 
 
 def codec_for(held: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
-    """How a value of a column of MariaDB or MySQL becomes one of Spark's; None where nobody can say (types.md Y6)."""
+    """The codec from a MariaDB or MySQL column to a Spark type; None if the conversion is unknown or inexact (types.md
+    Y6).
+    """
     base = re.split(r"\W", held.type, maxsplit=1)[0]
     if base in _WHOLE or base == "decimal":
         return _number(held.type, base, kind)
@@ -198,7 +202,9 @@ def _as_text(type_: str, base: str) -> ColumnCodec | None:
 
 
 def _temporal(held: DatabaseColumn, base: str, kind: T.DataType) -> ColumnCodec | None:
-    """Dates and times; a zero date is NULL, or 1970 where there is no NULL: so the connector sends it (types.md 4)."""
+    """The codec of dates and times. A zero date is NULL, or 1970 in a NOT NULL column, as the connector sends it
+    (types.md section 4).
+    """
     zero = "NULL" if held.nullable else "'1970-01-01 00:00:00'"
     dated = f"IF(LEFT({_CAST}, 10) = '0000-00-00', {zero}, {_CAST})"
     zone = _ZONES.get((base, type(kind)))
@@ -222,23 +228,23 @@ def _bit_or_set(base: str, kind: T.DataType) -> ColumnCodec | None:
 
 
 def _signed(text: Column) -> Column:
-    """A BIGINT UNSIGNED as the connector's ``long`` has it: from 2^63 on negative (types.md section 5)."""
+    """A BIGINT UNSIGNED as in the connector's mode ``long``: negative from 2^63 on (types.md section 5)."""
     whole = text.cast("decimal(20,0)")
     wrapped = whole - F.lit("18446744073709551616").cast("decimal(20,0)")
     return F.when(whole > F.lit(9223372036854775807), wrapped).otherwise(whole).cast("bigint")
 
 
 def _micros(text: Column) -> Column:
-    """``-838:59:59.5`` as microseconds."""
+    """Microseconds of a TIME's text, e.g. ``-838:59:59.5``."""
     parts = F.split(F.regexp_replace(text, "^-", ""), "[:.]")
     seconds = (parts[0].cast("bigint") * 60 + parts[1].cast("bigint")) * 60 + parts[2].cast("bigint")
-    behind = F.rpad(F.coalesce(F.get(parts, F.lit(3)), F.lit("")), 6, "0").cast("bigint")
-    return F.when(text.startswith("-"), -1).otherwise(1) * (seconds * 1_000_000 + behind)
+    micros = F.rpad(F.coalesce(F.get(parts, F.lit(3)), F.lit("")), 6, "0").cast("bigint")
+    return F.when(text.startswith("-"), -1).otherwise(1) * (seconds * 1_000_000 + micros)
 
 
 def _binlog_end(cursor: Any) -> tuple[str, str]:
-    """File and position of the snapshot itself, which MariaDB tells, or of MySQL's log just behind it; '' where there
-    is none, or the login may not ask.
+    """File and position of the snapshot itself, which MariaDB reports, or of the end of MySQL's log right after it; ''
+    if there is no log, or the login may not ask.
     """
     cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
     found = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
@@ -254,7 +260,7 @@ def _binlog_end(cursor: Any) -> tuple[str, str]:
 
 
 def _major_of(file: str, place: str) -> str | None:
-    """The end of the log as ``debezium/position.py`` writes places."""
+    """The end of the log as the major part of a position, see ``debezium/position.py``; None without one."""
     number = re.search(r"\.([0-9]{1,10})$", file)
     return None if number is None else f"{int(number.group(1)):08x}{int(place):012x}"
 
@@ -264,17 +270,17 @@ def _decoded(kind: Any) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name in a query that is given values: those stand behind a percent sign."""
+    """A quoted name for a query with parameters, whose placeholders begin with a percent sign."""
     return "`" + name.replace("`", "``").replace("%", "%%") + "`"
 
 
 def _select_list(texts: Sequence[tuple[str, str]]) -> str:
-    """Columns as their texts: pairs of a name and a pattern."""
+    """The select list for pairs of a column's name and the pattern of its text."""
     return ", ".join(pattern.replace("{}", _quoted(name)) for name, pattern in texts)
 
 
 def _in_intervals(value: str, intervals: Sequence[tuple[Any, Any]]) -> str:
-    """Whether a value is in one of the intervals, whose ends are given to the query in their order."""
+    """The condition that a value is in one of the intervals, with a placeholder per end, in order."""
     ends = (
         [f"{value} {sign} %s" for sign, end in zip((">", "<="), each, strict=True) if end is not None]
         for each in intervals
@@ -283,7 +289,7 @@ def _in_intervals(value: str, intervals: Sequence[tuple[Any, Any]]) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What the client says; it names host and user, never the password."""
+    """The client's message; it names host and user, never the password."""
     return f"the database does not answer: {error.args[-1] if error.args else error}".rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL as of one moment: a REPEATABLE READ transaction that only reads, rows through a cursor of the server."""
+"""Consistent snapshots of PostgreSQL: a read-only REPEATABLE READ transaction, rows through a server-side cursor."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from replicator.spec import Login
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Session
 
-# nothing of the server's or the role's defaults may take part in how values and types are written, and between two
-# statements it is Spark that is waited for
+# how values and types are written must not depend on defaults of the server or the role; between two statements the
+# session waits for Spark
 _SESSION = (
     "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog -c bytea_output=hex "
     "-c extra_float_digits=3 -c quote_all_identifiers=off -c idle_in_transaction_session_timeout=10min"
@@ -44,22 +44,22 @@ _TEXTS = frozenset(
      "tsvector", "citext", "enum", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"}
 )  # fmt: skip
 _NUMBERS = {"smallint": 2, "integer": 4, "bigint": 8, "numeric": 0, "money": 0}
-"""Those that are whole with their bytes."""
+"""Bytes of the types of whole numbers; 0 for other numbers."""
 _DATE_PATTERN = r"^[0-9]{4}-[^B]*$"
 _CONNECTION_ERRORS = ("08", "53", "57P0")
-"""Classes of errors that are about the server: connections, room, shutdown."""
+"""Error classes that concern the server: connections, resources, shutdown."""
 _TRANSIENT_ERRORS = (errorcodes.SERIALIZATION_FAILURE, errorcodes.LOCK_NOT_AVAILABLE)
-"""A standby that had to go on with what it replays, or a lock: the same may go well in a moment."""
+"""Errors that a retry may cure: a standby cancelled the query to continue replay, or a lock was not available."""
 _LIMITS = {
     errorcodes.QUERY_CANCELED: "statement_timeout",
     "25P04": "transaction_timeout",
 }
-"""Limits of a session, by how the server says that one was reached."""
+"""Limits of a session, by the SQLSTATE that reports one as reached."""
 _INFINITIES = {"infinity": "9999-12-31 23:59:59.999999", "-infinity": "0001-01-01 00:00:00"}
 
 
 class PostgresSnapshot:
-    """``Glance`` in one transaction of a session."""
+    """``DatabaseSnapshot`` in one transaction of a session."""
 
     def __init__(self, session: Session, where: str) -> None:
         self.session, self._where = session, where
@@ -71,7 +71,7 @@ class PostgresSnapshot:
         self._reached = f"{(int(high, 16) << 32) + int(low, 16):016x}"
 
     def columns(self, table: str) -> Sequence[DatabaseColumn]:
-        """The table's columns with their types as ``format_type`` writes them; a domain's are those it is made of."""
+        """The table's columns with their types as ``format_type`` writes them; a domain's is its base type."""
         schema, _, name = table.partition(".")
         with self._translate_errors(table), self.session.cursor() as cursor:
             cursor.execute("SELECT to_regclass(%s)", (sql.Identifier(schema, name).as_string(cursor),))
@@ -81,7 +81,7 @@ class PostgresSnapshot:
             return [DatabaseColumn(*row) for row in cursor.fetchall()]
 
     def told(self, held: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
-        """How a value of the column becomes one of that type of Spark's."""
+        """The codec from the column to that Spark type; None if there is none."""
         return codec_for(held.type, kind)
 
     def rows(
@@ -92,7 +92,7 @@ class PostgresSnapshot:
         chunk: int,
         within: RangeFilter | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:
-        """The texts of the columns, row by row in chunks: of its own rows, not of tables that inherit from it."""
+        """Rows of column texts, in chunks: the table's own rows, without those of tables that inherit from it."""
         query = sql.SQL("SELECT {} FROM {}").format(_select_list(texts), self._own(table))
         if among is not None:
             keys, values = among
@@ -105,8 +105,8 @@ class PostgresSnapshot:
                 yield found
 
     def _own(self, table: str) -> sql.Composable:
-        """The table without its children, whose changes come under their own names; one with partitions has no other
-        rows than theirs.
+        """The table without its children, whose changes come under their own names. A partitioned table includes its
+        partitions: it has no other rows.
         """
         schema, _, name = table.partition(".")
         named = sql.Identifier(schema, name)
@@ -115,7 +115,7 @@ class PostgresSnapshot:
             return named if cursor.fetchone() == ("p",) else sql.SQL("ONLY ") + named
 
     def later(self, seq: Column) -> Column:
-        """A change whose commit, or its own record, stands behind what the write-ahead log had at this moment."""
+        """Whether a change's commit, or its own record, is beyond the end of the write-ahead log at the snapshot."""
         return (F.substring(seq, 9, 16) > self._reached) | (F.substring(seq, 25, 16) > self._reached)
 
     @contextmanager
@@ -127,14 +127,14 @@ class PostgresSnapshot:
 
 
 class PostgresDatabase:
-    """``Database`` over sessions that somebody else opens."""
+    """``Database`` over sessions that ``open_`` creates."""
 
     def __init__(self, open_: Callable[[], Session], where: str) -> None:
         self._open, self.where = open_, where
 
     @contextmanager
     def read_snapshot(self) -> Iterator[PostgresSnapshot]:
-        """A look at this moment."""
+        """A snapshot of the current state."""
         with closing(self._open()) as session:
             yield PostgresSnapshot(session, self.where)
 
@@ -156,7 +156,7 @@ def source(login: Login) -> PostgresDatabase:
 
 
 def codec_for(type_: str, kind: T.DataType) -> ColumnCodec | None:
-    """How a value of a PostgreSQL type becomes one of Spark's; None where nobody can say (types.md Y6)."""
+    """The codec from a PostgreSQL type to a Spark type; None if the conversion is unknown or inexact (types.md Y6)."""
     base = type_.partition("(")[0] + type_.partition(")")[2]
     if base in _NUMBERS:
         value = "{}::numeric" if base == "money" else "{}"
@@ -173,7 +173,7 @@ def codec_for(type_: str, kind: T.DataType) -> ColumnCodec | None:
 
 
 def _temporal(sql_: str, kind: T.DataType, zone: str = "") -> ColumnCodec:
-    """A date or a time of the years 1 to 9999, or an endless one."""
+    """The codec of a date or a timestamp of the years 1 to 9999, or an infinite one."""
     return ColumnCodec(
         sql_,
         lambda text: F.concat(column_codecs.matching(_replace_infinities(text), _DATE_PATTERN), F.lit(zone)).cast(kind),
@@ -182,7 +182,7 @@ def _temporal(sql_: str, kind: T.DataType, zone: str = "") -> ColumnCodec:
 
 
 def _replace_infinities(text: Column) -> Column:
-    """Endless dates and times as the first and the last moment that silver has (types.md section 4)."""
+    """The text with infinities replaced by the first and last moment that silver can hold (types.md section 4)."""
     for word, moment in _INFINITIES.items():
         text = F.when(text == word, moment).otherwise(text)
     return text
@@ -235,12 +235,12 @@ def _as_nested(base: str, kind: T.ArrayType | T.MapType) -> ColumnCodec | None:
 
 
 def _select_list(texts: Sequence[tuple[str, str]]) -> sql.Composable:
-    """Columns as their texts: pairs of a name and a pattern."""
+    """The select list for pairs of a column's name and the pattern of its text."""
     return sql.SQL(", ").join(_with_name(pattern, sql.Identifier(name)) for name, pattern in texts)
 
 
 def _in_intervals(column: tuple[str, str], intervals: Sequence[tuple[Any, Any]]) -> sql.Composable:
-    """Whether a column is in one of the intervals."""
+    """The condition that a column is in one of the intervals."""
     value = _with_name(column[1], sql.Identifier(column[0]))
     ends = [[(">", low), ("<=", high)] for low, high in intervals]
     every = [
@@ -273,8 +273,8 @@ def _failure(error: psycopg2.Error, what: str, where: str) -> Unreachable | Tabl
         return Unreachable(f"PostgreSQL broke off while {what} was read (SQLSTATE {state})", where=where, mend=mend)
     known = error.diag.message_primary if state.startswith("42") or state in _LIMITS else None
     reason = f": {known}" if known else ""
-    told = f"PostgreSQL refuses to read {what} (SQLSTATE {state}){reason}"
-    return TableStopped(told, where=where, mend=_mend(state))
+    message = f"PostgreSQL refuses to read {what} (SQLSTATE {state}){reason}"
+    return TableStopped(message, where=where, mend=_mend(state))
 
 
 def _mend(state: str) -> str | None:

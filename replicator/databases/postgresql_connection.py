@@ -1,4 +1,4 @@
-"""Sessions of PostgreSQL, and what kept one from being opened: nobody answers, or lets no such login in."""
+"""Connections to PostgreSQL, with failures split into an unreachable server and a refused login."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from psycopg2 import extensions
 
 from replicator.errors import LoginRefused, Unreachable
 
-# the login, the database, and the right to connect to it; full servers and those that start are others
+# SQLSTATEs about the login, the database, and the right to connect to it; not of full or starting servers
 _LOGIN_STATES = ("28", "3D000", "42501")
 _STATE = re.compile(r":  ([0-9A-Z]{5})$", re.MULTILINE)
 _SERVER_MESSAGE = ":  "
-"""What libpq writes between the severity and the words of a server, whatever the language."""
+"""What libpq writes between the severity and the message of a server, in any language."""
 _STATES_ALONE = 3  # libpq's PQERRORS_SQLSTATE, since 12
-_NO_PASSWORD = "28P01"  # noqa: S105 - what a server says of a wrong one
+_NO_PASSWORD = "28P01"  # noqa: S105 - the SQLSTATE of a wrong one
 _SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class SettingNames:
-    """How settings are called where they are written: ``place`` is whose they are, ``database`` the key of its name."""
+    """How messages name settings: ``place`` is what they belong to, ``database`` the key of the database's name."""
 
     place: str
     database: str
@@ -38,18 +38,18 @@ SOURCE = SettingNames("`database` of the source", "dbname")
 
 
 def connect(where: str, settings: SettingNames, **keys: Any) -> Any:
-    """A session by psycopg2's arguments. Raises LoginRefused, naming what is to be mended of the ``settings``, where
-    the server lets no such login in; else Unreachable.
+    """Open a connection with psycopg2's arguments. Raises LoginRefused, naming the ``settings`` to correct, if the
+    server refuses the login; else Unreachable.
     """
     try:
         return psycopg2.connect(**keys)
     except psycopg2.OperationalError as error:
-        told = str(error).strip()
+        message = str(error).strip()
     # its lines name host and cause, never the password; the last one is of the address that answered
-    lines = told.splitlines() or [told]
+    lines = message.splitlines() or [message]
     first, last = lines[0], lines[-1]
-    state = _refusal_sqlstate(**keys) if _SERVER_MESSAGE in told or not keys.get("password") else None
-    if state is None and _SERVER_MESSAGE in told:
+    state = _refusal_sqlstate(**keys) if _SERVER_MESSAGE in message or not keys.get("password") else None
+    if state is None and _SERVER_MESSAGE in message:
         mend = "Its own words say what is in the way; run again once it is not."
         raise Unreachable(f"PostgreSQL takes no session now: {last}.", where=where, mend=mend)
     if state is None:
@@ -63,10 +63,10 @@ def connect(where: str, settings: SettingNames, **keys: Any) -> Any:
 
 
 def _refusal_sqlstate(**keys: Any) -> str | None:
-    """The SQLSTATE with which a server refuses such a session for good; None where it does not, or nobody can say.
+    """The SQLSTATE with which a server permanently refuses such a connection; None if it does not, or it is unknown.
 
-    While a session is opened libpq tells none, but in words, which are in the server's language; asked to be brief it
-    tells nothing else. That can be asked only of one that is being opened.
+    While connecting, libpq reports no SQLSTATE but a message, in the server's language. With its error verbosity set to
+    the SQLSTATE the message is nothing else; that can only be set on a connection that is being opened asynchronously.
     """
     keys.pop("connection_factory", None)
     with suppress(psycopg2.Error, OSError, AttributeError), closing(psycopg2.connect(**keys, async_=True)) as session:
@@ -82,8 +82,8 @@ def _refusal_sqlstate(**keys: Any) -> str | None:
 
 
 def _wait(session: Any) -> None:
-    """Until it is open, or for some seconds: libpq's own limit is not for a session that somebody else waits for."""
+    """Wait until the connection is open, or for some seconds: libpq's own limit does not apply to asynchronous ones."""
     until = time.monotonic() + _SECONDS
     while (state := session.poll()) != extensions.POLL_OK and (left := until - time.monotonic()) > 0:
-        reads = state == extensions.POLL_READ
-        select.select([session] if reads else [], [] if reads else [session], [], left)
+        is_reading = state == extensions.POLL_READ
+        select.select([session] if is_reading else [], [] if is_reading else [session], [], left)

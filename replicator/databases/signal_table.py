@@ -1,4 +1,4 @@
-"""A signal as a row of the connector's signal table."""
+"""Sending of signals to a connector, as rows of its signal table."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from replicator.spec import Login
 
 
 def send(login: Login, table: str, row: tuple[str, str, str]) -> None:
-    """Write id, type and data; ``table`` is quoted, its three columns are called as its owner likes.
+    """Insert id, type and data. ``table`` is a quoted name; its three columns may have any names.
 
-    Raises Unreachable; ConfigError where the database does not take the row.
+    Raises Unreachable; ConfigError if the database does not accept the row.
     """
     places = ":1, :2, :3" if login.kind == "oracle" else "%s, %s, %s"
     with closing(connections.connect(login)) as session, closing(session.cursor()) as cursor:
         try:
             cursor.execute(f"INSERT INTO {table} VALUES ({places})", row)  # noqa: S608 - a name, quoted
             session.commit()
-        except Exception as error:  # every client has errors of its own
+        except Exception as error:  # each client has its own exceptions
             reason = str(error.args[-1] if error.args else error).strip().partition("\n")[0].rstrip(".")
             mend = f"It needs three columns (id, type, data), and INSERT for {login.user}: docs/databases.md."
             where = f"{login.host}:{login.port}"

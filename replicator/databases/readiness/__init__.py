@@ -1,5 +1,5 @@
-"""Is a source ready to be captured? Questions to its catalogs, judgements over the answers, each with its mend.
+"""Readiness checks: is a source ready to be captured? Catalog queries, and findings over their results, with fixes.
 
-A kind of database is one module: ``QUESTIONS``, by name, and ``judge``, which asks nothing. Only ``preflight`` reaches
-a server, so that what is said of a database can be shown over answers written down.
+Each kind of database has a module with ``QUERIES`` (or ``queries``), by name, and ``evaluate``, which sends none. Only
+``preflight`` connects to a server, so that findings can be tested over recorded results.
 """

@@ -1,4 +1,4 @@
-"""MariaDB and MySQL: the binlog, the tables, and what the connector's account may."""
+"""Readiness of MariaDB and MySQL: the binlog, the tables, and the privileges of the connector's account."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ _PRIVILEGE_ALIASES = {"BINLOG MONITOR": "REPLICATION CLIENT", "FLUSH_TABLES": "R
 _HARMLESS = frozenset({*_NEEDED, "LOCK TABLES", "USAGE", "SHOW VIEW", "SLAVE MONITOR", "PROCESS"})
 _SHORTEST = 3 * 86_400
 _SOURCE_TYPE_SETTINGS = ("column.propagate.source.type", "datatype.propagate.source.type")
-"""With these the schema block of a column says that it is unsigned."""
+"""Connector settings under which the schema block of a column says that it is unsigned."""
 
 
 def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
-    """Everything that was looked at, what is fine as well."""
+    """The findings of all checks, passed ones included."""
     every = [row["name"] for row in answers["tables"] or ()]
     captured = [name for name in every if _is_captured(connector, name)]
     return [
@@ -93,45 +93,47 @@ def _is_captured(connector: Connector, table: str) -> bool:
     )
 
 
-def _binlog(told: Mapping[str, str], connector: Connector) -> Iterator[Finding]:
-    if told["log_bin"] != "ON":
+def _binlog(variables: Mapping[str, str], connector: Connector) -> Iterator[Finding]:
+    if variables["log_bin"] != "ON":
         fix = "-- my.cnf, then restart the server: log_bin = binlog, server_id = 1, binlog_format = ROW"
         yield Finding("log_bin", MEND, "OFF: the server writes no binlog", fix)
     for name, right in (("binlog_format", "ROW"), ("binlog_row_image", "FULL")):
-        if told[name] == right:
+        if variables[name] == right:
             yield Finding(name, OK, right)
         else:
             fix = f"SET GLOBAL {name} = '{right}'; -- and in my.cnf; sessions that are open keep theirs"
-            yield Finding(name, MEND, f"{told[name]}: changes are missing or incomplete", fix)
-    if told.get("binlog_row_value_options"):
-        said = f"{told['binlog_row_value_options']}: documents come in parts"
+            yield Finding(name, MEND, f"{variables[name]}: changes are missing or incomplete", fix)
+    if variables.get("binlog_row_value_options"):
+        said = f"{variables['binlog_row_value_options']}: documents come in parts"
         yield Finding("binlog_row_value_options", MEND, said, "SET GLOBAL binlog_row_value_options = '';")
-    if str(connector.server_id) == told["server_id"]:
+    if str(connector.server_id) == variables["server_id"]:
         said = f"the connector's server_id {connector.server_id} is the server's own"
         yield Finding("server_id", MEND, said, "Give the connector another `server_id` in the source's file.")
-    if told.get("gtid_mode") == "OFF":
+    if variables.get("gtid_mode") == "OFF":
         fix = "-- step by step: OFF_PERMISSIVE, ON_PERMISSIVE, ON, with enforce_gtid_consistency = ON"
         yield Finding("gtid_mode", ADVICE, "OFF: the connector cannot follow a failover", fix)
-    yield from _retention(told)
+    yield from _retention(variables)
 
 
-def _retention(told: Mapping[str, str]) -> Iterator[Finding]:
-    """How long the binlog stays; 0: for ever."""
-    by_days = float(told.get("expire_logs_days") or 0) * 86_400
-    seconds = float(told.get("binlog_expire_logs_seconds") or 0) or by_days
+def _retention(variables: Mapping[str, str]) -> Iterator[Finding]:
+    """Check how long the binlog is kept; 0 means forever."""
+    by_days = float(variables.get("expire_logs_days") or 0) * 86_400
+    seconds = float(variables.get("binlog_expire_logs_seconds") or 0) or by_days
     if 0 < seconds < _SHORTEST:
         said = f"the binlog is kept for {seconds / 3600:.0f} hours: a connector that is away for longer starts anew"
-        by_seconds = "binlog_expire_logs_seconds" in told  # MySQL before 8 and MariaDB before 10.6 know days alone
+        by_seconds = "binlog_expire_logs_seconds" in variables  # MySQL before 8 and MariaDB before 10.6 have days only
         fix = f"binlog_expire_logs_seconds = {7 * 86_400}" if by_seconds else "expire_logs_days = 7"
         yield Finding("retention", ADVICE, said, f"SET GLOBAL {fix};")
 
 
-def _privileges(told: Rows | None, connector: Connector, databases: list[str]) -> Iterator[Finding]:
-    if not told:
+def _privileges(grants: Rows | None, connector: Connector, databases: list[str]) -> Iterator[Finding]:
+    if not grants:
         yield no_permission("grants", f"SELECT on mysql.*, or there is no account {connector.user}")
         return
-    for grantee in sorted({row["grantee"] for row in told}):
-        own = {(_canonical_privilege(row["privilege"]), str(row["scope"])) for row in told if row["grantee"] == grantee}
+    for grantee in sorted({row["grantee"] for row in grants}):
+        own = {
+            (_canonical_privilege(row["privilege"]), str(row["scope"])) for row in grants if row["grantee"] == grantee
+        }
         everywhere = {privilege for privilege, scope in own if scope == "*"}
         read = [scope for privilege, scope in own if privilege == "SELECT"]
         reads_all = bool(databases) and all(any(_covers(scope, each) for scope in read) for each in databases)
@@ -149,26 +151,26 @@ def _privileges(told: Rows | None, connector: Connector, databases: list[str]) -
             yield Finding("grants", OK, grantee)
 
 
-def _signals(told: Rows, connector: Connector, every: list[str]) -> Iterator[Finding]:
-    """Whether each account of the connector's user may insert into the signal table."""
+def _signals(grants: Rows, connector: Connector, every: list[str]) -> Iterator[Finding]:
+    """Check that each account of the connector's user may insert into the signal table."""
     yield from signal_table.check_exists(connector, every, _quoted(connector.signals))
     for table in (each for each in every if signal_table.is_signal_table(connector, each)):
         database, own = table.partition(".")[0], ("*", table)
-        rows = [row for row in told if row["privilege"] == "INSERT"]
+        rows = [row for row in grants if row["privilege"] == "INSERT"]
         able = {row["grantee"] for row in rows if row["scope"] in own or _covers(str(row["scope"]), database)}
-        for grantee in sorted({row["grantee"] for row in told} - able):
+        for grantee in sorted({row["grantee"] for row in grants} - able):
             yield from signal_table.check_insert(connector, table, _quoted(table), grantee)
 
 
 def _covers(scope: str, database: str) -> bool:
-    """Whether a right for databases holds for this one: it names them by a pattern of LIKE."""
+    """Whether a database privilege, whose scope is a LIKE pattern, covers the database."""
     pieces = re.findall(r"\\.|.", scope, re.DOTALL)
     pattern = "".join({"%": ".*", "_": "."}.get(each) or re.escape(each[-1]) for each in pieces)
     return re.fullmatch(pattern, database, re.DOTALL) is not None
 
 
 def _canonical_privilege(privilege: str) -> str:
-    """As the connector's documentation has it; servers and their versions differ."""
+    """A privilege by its name in the connector's documentation; servers and their versions use others."""
     return _PRIVILEGE_ALIASES.get(privilege, privilege)
 
 
@@ -186,27 +188,27 @@ def _tables(tables: list[Mapping[str, Any]]) -> Iterator[Finding]:
             yield Finding("engine", ADVICE, said, fix, name)
 
 
-def _types(told: Rows, connector: Connector) -> Iterator[Finding]:
-    """Types whose DDL or values Debezium's parser does not know (stack.md 2.5)."""
-    for row in told:
+def _types(rows: Rows, connector: Connector) -> Iterator[Finding]:
+    """Report types whose DDL or values Debezium's parser does not support (stack.md 2.5)."""
+    for row in rows:
         if _is_captured(connector, row["name"]):
             said = f"{row['col']} is {row['type'].upper()}, which the connector fails on"
             fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
             yield Finding("type", MEND, said, fix, row["name"])
 
 
-def _unsigned(told: Rows, connector: Connector) -> Iterator[Finding]:
-    """Numbers that the connector's default sends as signed ones (types.md section 5)."""
+def _unsigned(rows: Rows, connector: Connector) -> Iterator[Finding]:
+    """Report unsigned numbers that the connector sends as signed by default (types.md section 5)."""
     config = connector.config
     if config.get("bigint.unsigned.handling.mode") == "precise" or any(key in config for key in _SOURCE_TYPE_SETTINGS):
         return
-    for row in told:
+    for row in rows:
         if _is_captured(connector, row["name"]):
             yield unsigned_bigint(row["name"], row["col"])
 
 
-def _cascades(told: Rows, captured: list[str]) -> Iterator[Finding]:
-    for row in told:
+def _cascades(rows: Rows, captured: list[str]) -> Iterator[Finding]:
+    for row in rows:
         if row["name"] in captured:
             said = f"its foreign key to {row['parent']} cascades: what the server does to its rows then is in no binlog"
             fix = "Let the application change these rows itself, and declare the foreign key without CASCADE."

@@ -1,4 +1,4 @@
-"""What is found of a source, and which of its tables a connector captures."""
+"""Findings of readiness checks, and the rule for which tables a connector captures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.spec import Connector, Declaration
 
 Rows = Sequence[Mapping[str, Any]]
 QueryResults = Mapping[str, Rows | None]
-"""By question, rows by column; None where the login may not ask."""
+"""Rows by column name, per query; None if the login may not run the query."""
 
 Level = Literal["ok", "advice", "mend"]
 OK: Final = "ok"
@@ -23,8 +23,9 @@ _NOT_LITERAL = re.compile(r"[\\^$*+?()\[\]{}|]")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. ``mend``: capture fails or loses changes until the ``fix``, mostly SQL, is done;
-    ``advice``: it works, and would be safer. ``table`` is '' where it is about all of the server.
+    """The result of one check, in words in ``said``. Level ``mend``: capture fails or loses changes until the ``fix``,
+    mostly SQL, is applied; ``advice``: capture works, and would be safer with it. ``table`` is '' for a finding about
+    the whole server.
     """
 
     what: str
@@ -40,21 +41,21 @@ _KEYLESS = "no primary key: rows cannot be told apart"
 
 
 def no_primary_key(table: str, quoted: str, said: str = _KEYLESS, level: Level = MEND, also: str = "") -> Finding:
-    """Said of a table without a primary key; ``also`` is more of the fix."""
+    """The finding for a table without a primary key; ``also`` is appended to the fix."""
     ways = "or declare `keys`, or `append_only`, in the source's file"
     return Finding(_KEY, level, said, f"ALTER TABLE {quoted} ADD PRIMARY KEY (…); -- {ways}{also}", table)
 
 
 def unsigned_bigint(table: str, column: str) -> Finding:
-    """Said of a BIGINT UNSIGNED, which a connector sends as a signed number by default (types.md section 5)."""
+    """The finding for a BIGINT UNSIGNED, which a connector sends as a signed number by default (types.md section 5)."""
     said = f"{column} is BIGINT UNSIGNED: from 2^63 on it comes as a negative number"
     fix = f"columns: {{{column}: {{type: bigint, unsigned: true}}}} -- of the table, in the source's file"
     return Finding("type", ADVICE, said, fix, table)
 
 
 def apply_declarations(found: Iterable[Finding], declared: Iterable[Declaration]) -> list[Finding]:
-    """What is found, less what the source's file says already: rows that its declared keys, or nothing but their place
-    in the log, tell apart, and numbers that are unsigned.
+    """The findings, with those turned into OK that the source's file already settles: rows identified by declared keys
+    or, if append-only, by their place in the log, and declared unsigned numbers.
     """
     tables = {each.table: each for each in declared}
     return [_declared(each, tables[each.table]) if each.table in tables else each for each in found]
@@ -73,18 +74,20 @@ def _declared(found: Finding, declaration: Declaration) -> Finding:
 
 
 def no_permission(what: str, right: str) -> Finding:
-    """Said of a question that the login may not ask."""
+    """The finding for a query that the login may not run."""
     return Finding(what, ADVICE, f"this login may not look: it lacks {right}")
 
 
 def is_captured(connector: Connector, table: str) -> bool:
-    """Whether the connector captures ``<database or schema>.<table>``, by Debezium's rule: whole names, in any case."""
+    """Whether the connector captures ``<database or schema>.<table>``; as in Debezium patterns match whole names, in
+    any case.
+    """
     within = not connector.tables or any(matches(pattern, table) for pattern in connector.tables)
     return within and not any(matches(pattern, table) for pattern in connector.except_tables)
 
 
 def missing_tables(connector: Connector, present: Sequence[str]) -> list[Finding]:
-    """A finding per table that is named, not described by a pattern, and that there is not."""
+    """One finding per table that the connector lists by name, not by a pattern, and that does not exist."""
     known = {table.casefold() for table in present}
     named = [table for table in connector.tables if not _NOT_LITERAL.search(table)]
     fix = "Correct `tables` of the connector, else `include`, in the source's file."
@@ -94,7 +97,7 @@ def missing_tables(connector: Connector, present: Sequence[str]) -> list[Finding
 
 
 def first_row(rows: Rows | None) -> Mapping[str, Any]:
-    """The first row, an empty one where there is none."""
+    """The first row, or an empty one."""
     return rows[0] if rows else {}
 
 
@@ -104,14 +107,14 @@ def quote_table(table: str) -> str:
 
 
 def format_bytes(count: int) -> str:
-    """Bytes for people."""
+    """A number of bytes in a readable unit."""
     step = 0 if count <= 0 else min((count.bit_length() - 1) // 10, len(_UNITS) - 1)
     return f"{count / 1024**step:.0f} {_UNITS[step]}"
 
 
 def matches(pattern: str, table: str) -> bool:
-    """Whether one of Debezium's regular expressions means a name: all of it, in any case."""
+    """Whether one of Debezium's regular expressions matches a whole name, in any case."""
     try:
         return re.fullmatch(pattern, table, re.IGNORECASE) is not None
-    except re.error:  # Java knows more than Python; names that are none are taken as they stand
+    except re.error:  # Java's syntax allows more than Python's; what does not compile is compared literally
         return pattern.casefold() == table.casefold()

@@ -1,6 +1,6 @@
-"""Oracle, read with LogMiner: archived logs, supplemental logging per database and table, rights.
+"""Readiness of Oracle with LogMiner: archived logs, supplemental logging per database and table, privileges.
 
-It cannot be run here: what is judged is shown over answers written down (tests/unit/readiness).
+Not run against a server in this project's tests: findings are tested over recorded query results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROLES = (
     "SELECT granted_role FROM dba_role_privs START WITH grantee = UPPER(:username) "
     "CONNECT BY NOCYCLE PRIOR granted_role = grantee"
 )
-"""Its own, those that these are in, and so on."""
+"""The roles of the user, transitively."""
 QUERIES: Mapping[str, str] = {
     "database": """
 SELECT log_mode, supplemental_log_data_min AS minimal, supplemental_log_data_all AS whole FROM v$database
@@ -67,7 +67,7 @@ _SMALL_LOG, _LONGEST = 500 << 20, 30
 
 
 def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
-    """Everything that was looked at, what is fine as well."""
+    """The findings of all checks, passed ones included."""
     tables = [row for row in answers["tables"] or () if is_captured(connector, row["name"])]
     return [
         *_logs(answers, connector),
@@ -79,16 +79,16 @@ def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
 
 
 def _logs(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
-    told = first_row(answers["database"])
-    if not told:
+    database = first_row(answers["database"])
+    if not database:
         yield no_permission("logs", "SELECT on V_$DATABASE")
         return
-    if told["log_mode"] == "ARCHIVELOG":
+    if database["log_mode"] == "ARCHIVELOG":
         yield Finding("log_mode", OK, "ARCHIVELOG")
     else:
         fix = "SHUTDOWN IMMEDIATE; STARTUP MOUNT; ALTER DATABASE ARCHIVELOG; ALTER DATABASE OPEN; -- as SYSDBA"
-        yield Finding("log_mode", MEND, f"{told['log_mode']}: redo is overwritten before it is read", fix)
-    if told["minimal"] == "NO":
+        yield Finding("log_mode", MEND, f"{database['log_mode']}: redo is overwritten before it is read", fix)
+    if database["minimal"] == "NO":
         fix = "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA; -- in the root container"
         yield Finding("supplemental logging", MEND, "minimal logging is off: rows cannot be put together", fix)
     smallest = first_row(answers["redo"]).get("smallest")
@@ -102,15 +102,15 @@ def _logs(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
         yield Finding("heartbeat", ADVICE, said, "Set `heartbeat_seconds: 10` in the source's file.")
 
 
-def _rights(told: Rows | None, through: Rows, connector: Connector) -> Iterator[Finding]:
-    """What it lacks of its own and ``through`` roles; too many are told of those that it was granted itself."""
-    if not told:
+def _rights(granted: Rows | None, through: Rows, connector: Connector) -> Iterator[Finding]:
+    """Report privileges that are missing both directly and ``through`` roles, and unneeded ones granted directly."""
+    if not granted:
         yield no_permission("grants", f"SELECT on DBA_SYS_PRIVS, or {connector.user} has none")
         return
-    held = {row["privilege"] for row in told}
+    held = {row["privilege"] for row in granted}
     reached = held | {row["privilege"] for row in through}
     missing = [each for each in _NEEDED if each not in reached] if "DBA" not in reached else []
-    roles = {row["privilege"] for row in told if row.get("is_role")} - {"DBA"}
+    roles = {row["privilege"] for row in granted if row.get("is_role")} - {"DBA"}
     surplus = sorted(held - _HARMLESS - (set() if held.issuperset(_NEEDED) else roles))  # some may be what it needs
     if missing:
         fix = f"GRANT {', '.join(missing)} TO {connector.user}; -- CONTAINER=ALL for a common user"
@@ -136,8 +136,8 @@ def _tables(tables: list[Mapping[str, Any]], answers: QueryResults) -> Iterator[
             yield Finding("table", OK, "all columns are logged", table=name)
 
 
-def _columns(told: Rows, connector: Connector) -> Iterator[Finding]:
-    for row in told:
+def _columns(rows: Rows, connector: Connector) -> Iterator[Finding]:
+    for row in rows:
         name, column = row["name"], row["col"]
         if not is_captured(connector, name):
             continue

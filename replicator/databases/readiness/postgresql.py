@@ -1,4 +1,4 @@
-"""PostgreSQL, 13 or newer: WAL, slots, the publication, and what a role may."""
+"""Readiness of PostgreSQL, 13 or newer: WAL, slots, the publication, and the role's privileges."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LARGE_BACKLOG = 1 << 30
 
 
 def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
-    """Everything that was looked at, what is fine as well."""
+    """The findings of all checks, passed ones included."""
     every = [row["name"] for row in answers["tables"] or ()]
     tables = [row for row in answers["tables"] or () if signal_table.is_streamed(connector, row["name"])]
     return [
@@ -70,18 +70,18 @@ def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
 
 
 def _log(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
-    told = {row["name"]: str(row["setting"]) for row in answers["settings"] or ()}
-    level, slots = told["wal_level"], answers["slots"] or ()
+    settings = {row["name"]: str(row["setting"]) for row in answers["settings"] or ()}
+    level, slots = settings["wal_level"], answers["slots"] or ()
     if level == "logical":
         yield Finding("wal_level", OK, "logical")
     else:
         fix = "ALTER SYSTEM SET wal_level = 'logical'; -- then restart the server; on RDS: rds.logical_replication = 1"
         yield Finding("wal_level", MEND, f"{level}: changes are not decoded", fix)
     missing = connector.slot not in {slot["slot_name"] for slot in slots}
-    if missing and len(slots) >= int(told["max_replication_slots"]):
+    if missing and len(slots) >= int(settings["max_replication_slots"]):
         fix = f"ALTER SYSTEM SET max_replication_slots = {len(slots) + 5}; -- then restart the server"
         yield Finding("max_replication_slots", MEND, f"all {len(slots)} slots are taken", fix)
-    if told["max_slot_wal_keep_size"] == "-1":
+    if settings["max_slot_wal_keep_size"] == "-1":
         fix = "ALTER SYSTEM SET max_slot_wal_keep_size = '50GB'; SELECT pg_reload_conf();"
         said = "no limit: a connector that is away for long fills the server's disk"
         yield Finding("max_slot_wal_keep_size", ADVICE, said, fix)
@@ -120,17 +120,17 @@ def _own_slot(slot: Mapping[str, Any], connector: Connector) -> Finding:
 
 
 def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> Iterator[Finding]:
-    told, name = first_row(answers["publication"]), quoted(connector.publication)
-    if not told:
+    publication, name = first_row(answers["publication"]), quoted(connector.publication)
+    if not publication:
         listed = ", ".join(quoted(row["name"]) for row in tables if not row["unlogged"]) or "<tables>"
         fix = f"CREATE PUBLICATION {name} FOR TABLE {listed};"
         yield Finding("publication", MEND, f"there is no publication {connector.publication}", fix)
         return
-    left_out = [word for column, word in _OPERATIONS.items() if not told[column]]
+    left_out = [word for column, word in _OPERATIONS.items() if not publication[column]]
     if left_out:
         fix = f"ALTER PUBLICATION {name} SET (publish = '{', '.join(_OPERATIONS.values())}');"
         yield Finding("publication", MEND, f"{connector.publication} leaves out {', '.join(left_out)}", fix)
-    if told["puballtables"]:
+    if publication["puballtables"]:
         said = f"{connector.publication} is for all tables: an UPDATE fails in every table that has no key"
         yield Finding("publication", ADVICE, said, "Make one for the captured tables, and drop this one.")
     unsent = list(_unpublished(answers, connector, tables))
@@ -140,12 +140,12 @@ def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> I
 
 
 def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> Iterator[Finding]:
-    """Captured tables whose changes are not published, or come under names that are not captured."""
-    told, name = first_row(answers["publication"]), quoted(connector.publication)
-    every = answers["tables"] if told["puballtables"] else answers["published"]
+    """Report captured tables whose changes are not published, or published under names that are not captured."""
+    publication, name = first_row(answers["publication"]), quoted(connector.publication)
+    every = answers["tables"] if publication["puballtables"] else answers["published"]
     published = {row["name"] for row in every or ()}
     for row in (each for each in tables if not each["unlogged"]):
-        names = per_table.published_names(row, published, by_root=told["pubviaroot"])
+        names = per_table.published_names(row, published, by_root=publication["pubviaroot"])
         lost = [each for each in names if not signal_table.is_streamed(connector, each)]
         if not names:
             said = f"{connector.publication} does not have it: no change is sent"
@@ -154,7 +154,7 @@ def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> I
         elif lost:
             said = f"its changes are sent as those of {', '.join(lost)}, which the connector does not capture"
             root = f"ALTER PUBLICATION {name} SET (publish_via_partition_root = true);"
-            fix = f"Capture {lost[0]}, in the source's file." if told["pubviaroot"] else root
+            fix = f"Capture {lost[0]}, in the source's file." if publication["pubviaroot"] else root
             yield Finding("publication", MEND if lost == names else ADVICE, said, fix, row["name"])
         elif row["name"] not in names:
             said = f"its changes are sent as those of {', '.join(names)}: what a snapshot reads of it stays as it was"
@@ -185,7 +185,9 @@ def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
 
 
 def _grant_fix(name: str, lacking: list[str], role: Mapping[str, Any]) -> str:
-    """Where the cloud keeps superusers to itself (``cloud`` is no NULL), replication is a role that others grant."""
+    """The SQL to grant what is lacking. In a managed service without superusers (``cloud`` is not NULL), REPLICATION
+    is granted as a role.
+    """
     if role["cloud"] is None or "REPLICATION" not in lacking:
         return f"ALTER ROLE {name} {' '.join(lacking)};"
     login = f"ALTER ROLE {name} LOGIN; " if "LOGIN" in lacking else ""

@@ -1,4 +1,4 @@
-"""Tables of PostgreSQL: what identifies a row, what the role sees of them, what never reaches the log."""
+"""Readiness of PostgreSQL's tables: what identifies a row, what the role may read, what never reaches the log."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SELECT n.nspname || '.' || c.relname AS name, c.relpersistence = 'u' AS unlogged
 
 
 def evaluate(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
-    """What is found of one captured table; one line that says so where all is well."""
+    """The findings of one captured table; a single OK if it passes all checks."""
     found = [*_identity(table), *_shape(table, connector), *_rights(table, role, connector)]
     if table["unlogged"]:
         fix = f"ALTER TABLE {quoted(table['name'])} SET LOGGED;"
@@ -66,8 +66,8 @@ def evaluate(table: Mapping[str, Any], role: Mapping[str, Any], connector: Conne
 
 
 def published_names(table: Mapping[str, Any], published: set[str], *, by_root: bool) -> Sequence[str]:
-    """The names under which a publication sends a table's changes: each partition's own, or that of the farthest
-    published table that it is a partition of. None where some are not sent.
+    """The names under which a publication sends a table's changes: each partition's own, or, ``by_root``, that of its
+    topmost published ancestor. Empty if some changes are not sent.
     """
     if by_root:
         return [name for name in (table["name"], *(table["ancestors"] or ())) if name in published][-1:]
@@ -98,7 +98,7 @@ def _identity(table: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _shape(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
-    """What Debezium refuses in a table's columns, and reads of other tables."""
+    """Report columns that Debezium refuses, and inheriting tables whose rows a snapshot would read."""
     name = table["name"]
     if table["alike"]:
         said = f"{', '.join(table['alike'])} differ by case alone: the connector's task fails"
@@ -112,7 +112,7 @@ def _shape(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
 
 
 def exclusion_fix(name: str) -> str:
-    """How a table is not captured: a source has one of the two keys."""
+    """How to exclude a table from capture; a source has one of the two keys."""
     return f"Leave {name} out, in the source's file: of `tables`, or by `except_tables`."
 
 

@@ -1,4 +1,4 @@
-"""The questions of a kind of database, asked of a server. A question that the login may not ask has no answer."""
+"""Execution of readiness queries on a server. A query that the login may not run has no result."""
 
 from __future__ import annotations
 
@@ -23,56 +23,58 @@ _EVALUATORS = {
 
 
 def check(login: Login, connector: Connector) -> list[Finding]:
-    """What is found of the source of a connector, by a login that may look. Raises Unreachable, ConfigError."""
+    """Check the source of a connector, as the given login. Raises Unreachable, ConfigError."""
     return _EVALUATORS[connector.kind](
         run_queries(login, queries(connector), query_parameters(login, connector)), connector
     )
 
 
 def list_tables(login: Login, connector: Connector) -> list[str] | None:
-    """The tables that a login sees at the source of a connector, called as in silver; None where it may not ask. Raises
-    Unreachable, ConfigError.
+    """The tables that a login sees at the source of a connector, named as in silver; None if it may not query them.
+    Raises Unreachable, ConfigError.
     """
-    about = {name: sql for name, sql in queries(connector).items() if name.partition(" ")[0] == "tables"}
-    found = run_queries(login, about, query_parameters(login, connector)).values()
+    by_name = {name: sql for name, sql in queries(connector).items() if name.partition(" ")[0] == "tables"}
+    found = run_queries(login, by_name, query_parameters(login, connector)).values()
     return None if None in found else [str(row["name"]) for rows in found for row in rows or ()]
 
 
 def queries(connector: Connector) -> Mapping[str, str]:
-    """What is asked of the source of a connector, by name."""
+    """The readiness queries for the source of a connector, by name."""
     if connector.kind == "sqlserver":
         return sqlserver.queries(connector)
-    asked = {"oracle": oracle.QUERIES, "postgresql": postgresql.QUERIES}
-    return asked.get(connector.kind, binlog.QUERIES)
+    by_kind = {"oracle": oracle.QUERIES, "postgresql": postgresql.QUERIES}
+    return by_kind.get(connector.kind, binlog.QUERIES)
 
 
 def query_parameters(login: Login, connector: Connector) -> dict[str, str]:
-    """What questions are about: the connector's user, or the login's where only Kafka Connect knows that one."""
+    """The queries' parameters. The user is the connector's, or the login's if only Kafka Connect knows the former."""
     user = login.user if references.is_reference(connector.user) else connector.user
     return {"user": user, "username": user, "publication": connector.publication}
 
 
-def run_queries(login: Login, asked: Mapping[str, str], told: Mapping[str, str]) -> QueryResults:
-    """The answers, by question: rows by column in small letters. Raises Unreachable where the server breaks off."""
+def run_queries(login: Login, statements: Mapping[str, str], parameters: Mapping[str, str]) -> QueryResults:
+    """Run queries and return their rows by query, with column names in lower case. Raises Unreachable if the connection
+    is lost.
+    """
     with closing(connections.connect(login)) as session:
-        return {name: _run(session, login, sql, told) for name, sql in asked.items()}
+        return {name: _run(session, login, sql, parameters) for name, sql in statements.items()}
 
 
-def used_parameters(kind: str, sql: str, told: Mapping[str, str]) -> dict[str, str]:
-    """What a question names of the values: Oracle's client refuses one that it does not name."""
+def used_parameters(kind: str, sql: str, parameters: Mapping[str, str]) -> dict[str, str]:
+    """The parameters that a query names: Oracle's client refuses any others."""
     if kind == "oracle":
-        return {name: value for name, value in told.items() if re.search(rf":{name}\b", sql)}
-    return {name: value for name, value in told.items() if f"%({name})s" in sql}
+        return {name: value for name, value in parameters.items() if re.search(rf":{name}\b", sql)}
+    return {name: value for name, value in parameters.items() if f"%({name})s" in sql}
 
 
-def _run(session: Any, login: Login, sql: str, told: Mapping[str, str]) -> Rows | None:
-    given = used_parameters(login.kind, sql, told)
+def _run(session: Any, login: Login, sql: str, parameters: Mapping[str, str]) -> Rows | None:
+    given = used_parameters(login.kind, sql, parameters)
     with closing(session.cursor()) as cursor:
         try:
             cursor.execute(sql, *([given] if given else []))
             columns = [column[0].lower() for column in cursor.description]
             return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-        except Exception as error:  # every client has errors of its own: whether the server is there is asked
+        except Exception as error:  # each client has its own exceptions: a probe shows whether the server is up
             if not _is_there(session, login):
                 raise Unreachable(f"{login.kind} broke off", where=f"{login.host}:{login.port}") from error
             return None

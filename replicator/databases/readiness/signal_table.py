@@ -1,4 +1,4 @@
-"""The signal table of a connector: incremental snapshots write their watermarks there, and read them in the log."""
+"""Checks of a connector's signal table, where incremental snapshots write watermarks that they read back in the log."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def is_signal_table(connector: Connector, table: str) -> bool:
 
 
 def is_streamed(connector: Connector, table: str) -> bool:
-    """Whether the connector reads a table's changes: one that it captures, or its signal table, which it need not."""
+    """Whether the connector reads a table's changes: a captured table, or its signal table even if not captured."""
     return is_captured(connector, table) or is_signal_table(connector, table)
 
 
 def check_exists(connector: Connector, present: Iterable[str], quoted: str) -> Iterator[Finding]:
-    """Said where a signal table is named, here ``quoted``, and is not among the tables that are there."""
+    """Report a configured signal table (``quoted`` in SQL) that does not exist."""
     if connector.signals and not any(is_signal_table(connector, table) for table in present):
         fix = f"CREATE TABLE {quoted} {_COLUMNS};"
         yield Finding("signals", MEND, f"there is no signal table: {_SILENT}", fix, connector.signals)
 
 
 def check_insert(connector: Connector, table: str, quoted: str, account: str) -> Iterator[Finding]:
-    """Said where the connector's ``account``, as SQL has it, may not insert into its signal table: a connector that is
-    told to write nothing needs no right.
+    """Report that the connector's ``account`` (in SQL) may not insert into its signal table; a connector with
+    ``read.only`` needs no such privilege.
     """
     if connector.config.get("read.only") != "true":
         fix = f"GRANT INSERT ON {quoted} TO {account};"

@@ -1,6 +1,6 @@
-"""SQL Server: the Agent, CDC of databases and tables, capture instances that lag behind their tables, rights.
+"""Readiness of SQL Server: the Agent, CDC of databases and tables, outdated capture instances, privileges.
 
-It cannot be run here: what is judged is shown over answers written down (tests/unit/readiness).
+Not run against a server in this project's tests: findings are tested over recorded query results.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _READERS = frozenset({"db_owner", "db_datareader", "SELECT", "CONTROL"})
 
 
 def queries(connector: Connector) -> dict[str, str]:
-    """By name; those about one database have its name behind theirs."""
+    """The queries by name; those about one database have its name appended."""
     asked = {
         "server": (
             "SELECT CAST(SERVERPROPERTY('EngineEdition') AS int) AS edition, IS_SRVROLEMEMBER('sysadmin', %(user)s) AS "
@@ -72,7 +72,7 @@ def queries(connector: Connector) -> dict[str, str]:
 
 
 def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
-    """Everything that was looked at, what is fine as well."""
+    """The findings of all checks, passed ones included."""
     found, present = list(_server(answers, connector)), list[str]()
     enabled = {row["name"]: row for row in answers["databases"] or ()}
     for database in connector.databases:
@@ -147,7 +147,7 @@ def _tables(
 
 
 def _instances(database: str, table: Mapping[str, Any], own: Rows) -> Iterator[Finding]:
-    """Of two, the older one, which comes first, goes where both capture as many columns."""
+    """Check a table's capture instances. Of two with equally many columns the older one, which comes first, can go."""
     name = table["name"]
     old = max(own, key=lambda row: int(row["uncaptured"]), default=None)
     if old is not None and all(int(row["uncaptured"]) for row in own):
@@ -162,7 +162,7 @@ def _instances(database: str, table: Mapping[str, Any], own: Rows) -> Iterator[F
 
 
 def _add_instance(database: str, table: Mapping[str, Any], own: Rows, old: Mapping[str, Any]) -> str:
-    """Another instance beside ``old``: under a name that is free, and after that one where there are two already."""
+    """The SQL for another instance under a free name; if there already are two, ``old`` is dropped first."""
     taken, base = {row["instance"] for row in own}, table["name"].replace(".", "_")
     free = next(name for number in range(2, len(taken) + 3) if (name := f"{base}_{number}") not in taken)
     enable = _enable_table(database, table, free, old["role"])
@@ -180,11 +180,11 @@ def _disable(database: str, table: str, old: Mapping[str, Any]) -> str:
 
 
 def _rights(database: str, answers: QueryResults, connector: Connector) -> Iterator[Finding]:
-    told = answers.get(f"rights {database}")
-    if told is None:
+    granted = answers.get(f"rights {database}")
+    if granted is None:
         yield no_permission("grants", f"VIEW DEFINITION in {database}")
         return
-    held = {row["held"] for row in told}
+    held = {row["held"] for row in granted}
     if not held & _READERS and not first_row(answers["server"]).get("sysadmin"):
         fix = f"USE {_quoted(database)}; ALTER ROLE db_datareader ADD MEMBER {_quoted(connector.user)};"
         yield Finding("grants", MEND, f"{connector.user} may not read {database} and its changes", fix)
