@@ -33,11 +33,11 @@ public final class Alike implements UDF3 {
         List known = key == null ? null : (List) byTopic.get(topic);
         byte[] text = value == null ? NOTHING : (byte[]) value;
         if (Json.isTooLong(text)) return null;
-        byte[][] told = null;
-        for (int at = 0; known != null && told == null && at < known.size(); at++) {
-            told = ((Template) known.get(at)).told((byte[]) key, text, slots);
+        byte[][] found = null;
+        for (int at = 0; known != null && found == null && at < known.size(); at++) {
+            found = ((Template) known.get(at)).match((byte[]) key, text, slots);
         }
-        return told;
+        return found;
     }
 
     /** Templates by topic; a template's steps are parsed when it is first used. */
@@ -69,18 +69,18 @@ public final class Alike implements UDF3 {
             this.parts = parts;
         }
 
-        byte[][] told(byte[] keyText, byte[] valueText, int slots) {
+        byte[][] match(byte[] keyText, byte[] valueText, int slots) {
             if (value == null) {
                 key = steps(parts[4]);
                 value = steps(parts[5]);
             }
             int[] spans = new int[2 * slots];
             if (!matches(key, keyText, spans, marks) || !matches(value, valueText, spans, marks)) return null;
-            byte[][] told = new byte[slots][];
-            told[0] = number;
-            for (int slot = 1; slot < slots - 1; slot++) told[slot] = cut(valueText, spans, slot, NOTHING, NOTHING);
-            told[slots - 1] = cut(valueText, spans, slots - 1, before, after);
-            return told;
+            byte[][] found = new byte[slots][];
+            found[0] = number;
+            for (int slot = 1; slot < slots - 1; slot++) found[slot] = cut(valueText, spans, slot, NOTHING, NOTHING);
+            found[slots - 1] = cut(valueText, spans, slots - 1, before, after);
+            return found;
         }
     }
 

@@ -28,8 +28,8 @@ public final class Members implements UDF1 {
         byte[] text = (byte[]) json;
         if (text == null || Json.isTooLong(text)) return null;
         if (asked == null) asked = new Asked(spelled);
-        byte[][] told = new byte[asked.names.length][];
-        return asked.object(text, 0, 0, told) == text.length ? told : null;
+        byte[][] found = new byte[asked.names.length][];
+        return asked.object(text, 0, 0, found) == text.length ? found : null;
     }
 
     private static final class Asked {
@@ -45,7 +45,7 @@ public final class Members implements UDF1 {
         }
 
         /** The object in which the path continues at this level; it must be valid and have no wanted member twice. */
-        int object(byte[] text, int at, int level, byte[][] told) {
+        int object(byte[] text, int at, int level, byte[][] found) {
             if (Json.byteAt(text, at) != '{') return Json.NO;
             if (Json.byteAt(text, at + 1) == '}') return level == path.length ? at + 2 : Json.NO;
             boolean[] seen = new boolean[level == path.length ? names.length : 1];
@@ -61,8 +61,8 @@ public final class Members implements UDF1 {
                     expected = member + 1;
                 }
                 if (member == Json.NO) next = Json.any(text, end + 2);
-                else if (level < path.length) next = object(text, end + 2, level + 1, told);
-                else next = value(text, end + 2, member, told);
+                else if (level < path.length) next = object(text, end + 2, level + 1, found);
+                else next = value(text, end + 2, member, found);
             } while (next != Json.NO && Json.byteAt(text, next) == ',');
             boolean isWhole = level == path.length || seen[0];
             return isWhole && next != Json.NO && Json.byteAt(text, next) == '}' ? next + 1 : Json.NO;
@@ -81,13 +81,13 @@ public final class Members implements UDF1 {
             return Json.NO;
         }
 
-        private int value(byte[] text, int at, int member, byte[][] told) {
+        private int value(byte[] text, int at, int member, byte[][] found) {
             int end = Json.literal(text, at, Json.NULL);
             if (end != Json.NO) return end;
             switch (kinds[member]) {
                 case 's':
                     end = Json.string(text, at);
-                    if (end != Json.NO) told[member] = unescaped(text, at + 1, end - 1);
+                    if (end != Json.NO) found[member] = unescaped(text, at + 1, end - 1);
                     return end;
                 case 'b':
                     end = Json.literal(text, at, Json.byteAt(text, at) == 't' ? Json.TRUE : Json.FALSE);
@@ -98,7 +98,7 @@ public final class Members implements UDF1 {
                 case 'd': end = floating(text, at); break;
                 default: throw new IllegalStateException("no kind " + kinds[member]);
             }
-            if (end != Json.NO) told[member] = Arrays.copyOfRange(text, at, end);
+            if (end != Json.NO) found[member] = Arrays.copyOfRange(text, at, end);
             return end;
         }
     }

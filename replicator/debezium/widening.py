@@ -32,8 +32,8 @@ def common_type(left: str, right: str) -> str | None:
     one, other = _digits(_canonical(left)), _digits(_canonical(right))
     if wider is not None or one is None or other is None:
         return wider
-    before, behind = max(one[0], other[0]), max(one[1], other[1])
-    return f"DECIMAL({before + behind},{behind})" if before + behind <= MAX_PRECISION else None
+    whole, scale = max(one[0], other[0]), max(one[1], other[1])
+    return f"DECIMAL({whole + scale},{scale})" if whole + scale <= MAX_PRECISION else None
 
 
 def family_of_type(ddl: str) -> str:
