@@ -1,1 +1,1 @@
-"""How tables are kept: one file per format behind ``TableFormat``."""
+"""Table formats: implementations of ``TableFormat``."""

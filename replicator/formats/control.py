@@ -1,6 +1,4 @@
-"""Control rows and folders on the lake's own file system, through Hadoop's client: local disk and object stores
-alike.
-"""
+"""Control rows and folders on the lake's file system (local disk or object store), through Hadoop's client."""
 
 from __future__ import annotations
 
@@ -29,34 +27,35 @@ _CHECKSUM_ERROR = "org.apache.hadoop.fs.ChecksumException"
 
 
 class JsonControl:
-    """``Control`` as JSON files: one small object per path, written whole.
+    """``Control`` as JSON files: one small object per path, replaced as a whole.
 
-    A new object is written beside its place first, then takes the place of the old one, which is deleted for it. What
-    lies beside a place that is empty is the object, if it is a whole one; else its writer died before it was.
+    A new object is written to a temporary file next to its path; then the old file is deleted and the new one renamed.
+    A complete temporary file without a file at the path is therefore the object; an incomplete one is from a writer
+    that died while writing it.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def get(self, path: str) -> dict[str, Any] | None:
-        """The object, None if the file is missing. Raises NoControlRow for one that is broken."""
+        """The object, None if the file is missing. Raises NoControlRow for a corrupt file."""
         if exists(self._spark, path):
             try:
                 return controlrow.read(path, self._whole(path))
             except Py4JJavaError as error:
                 if not is_absent(error):
                     raise
-                return self.get(path)  # it was about to be replaced
+                return self.get(path)  # it was just being replaced
         found = self._read_temp(path)
-        # between the two looks it may have been moved to its place
+        # it may have been renamed between the two reads
         return self.get(path) if found is None and exists(self._spark, path) else found
 
     def put(self, path: str, value: Mapping[str, Any]) -> None:
-        """Write the file beside its place, then move it there: a crash leaves the old object or the whole new one."""
+        """Write a temporary file, then rename it: a crash leaves the old object or the complete new one."""
         files, place, jvm = file_system(self._spark, path)
         beside = jvm.org.apache.hadoop.fs.Path(f"{path}{_TEMP_SUFFIX}")
         if not exists(self._spark, path) and self._read_temp(path) is not None:
-            files.rename(beside, place)  # else the only copy would be written over
+            files.rename(beside, place)  # otherwise the only copy would be overwritten
         stream = files.create(beside, True)
         try:
             failpoints.hit("control.row_begun")
@@ -68,7 +67,7 @@ class JsonControl:
         files.rename(beside, place)
 
     def under(self, folder: str) -> tuple[str, ...]:
-        """From the names of the files."""
+        """The names of the objects directly below a folder."""
         files, place, _ = file_system(self._spark, folder)
         if not exists(self._spark, folder):
             return ()
@@ -81,14 +80,14 @@ class JsonControl:
         return tuple(sorted(name.removesuffix(_SUFFIX) for name in whole))
 
     def remove(self, path: str) -> None:
-        """Delete the file, and before it what lies beside its place."""
+        """Delete the file, and before it a temporary one."""
         files, place, jvm = file_system(self._spark, path)
         files.delete(jvm.org.apache.hadoop.fs.Path(f"{path}{_TEMP_SUFFIX}"), False)
         files.delete(place, False)
 
     def _whole(self, path: str, looks: int = _LOOKS) -> str:
-        """The text of a file; of one that is being replaced once its checksum is that of the new one, too: on a local
-        disk Hadoop moves them one after the other.
+        """The text of a file. If it does not match its checksum, retry: on a local disk Hadoop renames the two one
+        after the other.
         """
         try:
             return read_text(self._spark, path)
@@ -101,7 +100,7 @@ class JsonControl:
         return self._whole(path, looks - 1)
 
     def _read_temp(self, path: str) -> dict[str, Any] | None:
-        """The object of a writer that died between delete and rename in :meth:`put`; None where it died earlier."""
+        """The object of a writer that died between delete and rename in :meth:`put`; None if it died earlier."""
         beside = f"{path}{_TEMP_SUFFIX}"
         if not exists(self._spark, beside):
             return None
@@ -111,14 +110,14 @@ class JsonControl:
             return None
         except Py4JJavaError as error:
             if is_absent(error):
-                return self.get(path)  # it was moved to its place
+                return self.get(path)  # it was renamed
             if _is_checksum_error(error):
                 return None
             raise
 
 
 def _is_checksum_error(error: Py4JJavaError) -> bool:
-    """Whether a file is not what its checksum says."""
+    """Whether a file did not match its checksum."""
     return str(error.java_exception.getClass().getName()) == _CHECKSUM_ERROR
 
 
@@ -134,16 +133,16 @@ class MemoryControl:
         return None if text is None else dict(json.loads(text))
 
     def put(self, path: str, value: Mapping[str, Any]) -> None:
-        """Keep the object."""
+        """Store the object."""
         self._objects[path] = json.dumps(value)
 
     def under(self, folder: str) -> tuple[str, ...]:
-        """From the paths."""
+        """The names of the objects directly below a folder."""
         names = [path.removeprefix(f"{folder}/") for path in self._objects if path.startswith(f"{folder}/")]
         return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if "/" not in name))
 
     def remove(self, path: str) -> None:
-        """Drop the object."""
+        """Delete the object."""
         self._objects.pop(path, None)
 
 
@@ -159,7 +158,7 @@ def list_folders(spark: SparkSession, folder: str) -> tuple[str, ...]:
 
 
 def exists(spark: SparkSession, path: str) -> bool:
-    """Whether a file or folder is there. Raises Unreachable, ConfigError."""
+    """Whether a file or folder exists. Raises Unreachable, ConfigError."""
     files, place, _ = file_system(spark, path)
     try:
         return bool(files.exists(place))
@@ -168,8 +167,8 @@ def exists(spark: SparkSession, path: str) -> bool:
 
 
 def has_file_matching(spark: SparkSession, folder: str, pattern: re.Pattern[str]) -> bool:
-    """Whether some file's name directly below the folder is of the pattern: asked of a store by one listing, which ends
-    with the first. Raises Unreachable, ConfigError.
+    """Whether the name of some file directly below the folder matches the pattern. An object store is listed once, up
+    to the first match. Raises Unreachable, ConfigError.
     """
     files, place, _ = file_system(spark, folder)
     local = _local_path(files, place)
@@ -188,14 +187,14 @@ def has_file_matching(spark: SparkSession, folder: str, pattern: re.Pattern[str]
 
 
 def list_files(spark: SparkSession, folder: str) -> list[tuple[str, int]]:
-    """Paths below a folder of the files there at any depth, and when each was changed, in epoch milliseconds. Raises
+    """The files below a folder at any depth: relative path and modification time in epoch milliseconds. Raises
     Unreachable.
     """
     return [(path, changed) for path, _, changed in _list_recursive(spark, folder)]
 
 
 def remove(spark: SparkSession, folder: str) -> None:
-    """Delete a folder with all that is in it; nothing happens if it is not there. Raises Unreachable, ConfigError."""
+    """Delete a folder and its contents; does nothing if it does not exist. Raises Unreachable, ConfigError."""
     files, place, _ = file_system(spark, folder)
     try:
         files.delete(place, True)
@@ -204,7 +203,7 @@ def remove(spark: SparkSession, folder: str) -> None:
 
 
 def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
-    """How many files lie below a folder at any depth, and their bytes; hidden files and folders, and those whose names
+    """The number of files below a folder at any depth, and their bytes; hidden files and folders, and those whose names
     begin with ``_``, do not count. Raises Unreachable, ConfigError.
     """
     found = _list_recursive(spark, folder)
@@ -213,7 +212,7 @@ def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
 
 
 def _list_recursive(spark: SparkSession, folder: str) -> list[tuple[str, int, int]]:
-    """Path below the folder, bytes and time of change of each file in it."""
+    """Relative path, bytes and modification time of each file below the folder."""
     files, place, jvm = file_system(spark, folder)
     local = _local_path(files, place)
     if local is not None:
@@ -228,14 +227,14 @@ def _list_recursive(spark: SparkSession, folder: str) -> list[tuple[str, int, in
 
 
 def _local_path(files: Any, place: Any) -> str | None:
-    """The path of a folder on this machine's disk; None where it is elsewhere, or not there."""
+    """The path of a folder on the local disk; None if it is elsewhere, or does not exist."""
     root = unquote(gateway.uri(files.makeQualified(place)))
     return local if root.startswith(_LOCAL) and os.path.isdir(local := root.removeprefix(_LOCAL)) else None
 
 
 def _list_local(folder: str) -> Iterator[tuple[str, int, int]]:
-    """The same of a local folder, for each of whose files Hadoop would start a program that tells its mode. Its own
-    checksums are no files, and a file that goes meanwhile is none.
+    """The same for a local folder, without Hadoop, which would start a process per file to read its mode. Hadoop's
+    checksum files and files that disappear meanwhile are left out.
     """
     for where, _, found in os.walk(folder, followlinks=True):
         for name in found:
@@ -243,5 +242,5 @@ def _list_local(folder: str) -> Iterator[tuple[str, int, int]]:
                 continue
             path = os.path.join(where, name)
             with suppress(FileNotFoundError):
-                told = os.stat(path)
-                yield os.path.relpath(path, folder), told.st_size, told.st_mtime_ns // 1_000_000
+                status = os.stat(path)
+                yield os.path.relpath(path, folder), status.st_size, status.st_mtime_ns // 1_000_000

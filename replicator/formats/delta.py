@@ -1,7 +1,8 @@
-"""Tables in Delta. Progress is the ``txn`` action of the commit that holds the rows (app id = the input's id).
+"""``TableFormat`` on Delta Lake. Progress is the ``txn`` action of the commit that holds the rows (app id = the
+input's id).
 
-Silver has deletion vectors; gold has none, unless a model asks for them, and no column mapping, so that Athena reads
-it. Both keep a change data feed from creation (architecture section 4).
+Silver uses deletion vectors. Gold uses none unless a model asks for them, and no column mapping, so that Athena can
+read it. Both have the change data feed enabled from creation (architecture section 4).
 """
 
 from __future__ import annotations
@@ -47,13 +48,15 @@ from replicator.transforms.comparison.comparable import is_different
 class DeltaFormat:
     """``TableFormat`` on Delta. One writer per table; on object stores one driver per lake (stack.md 1.2)."""
 
-    def __init__(self, ways: MergeThresholds = DEFAULT_THRESHOLDS, *, fence: Fence = UNFENCED) -> None:
+    def __init__(self, thresholds: MergeThresholds = DEFAULT_THRESHOLDS, *, fence: Fence = UNFENCED) -> None:
         self._logs: dict[str, Log] = {}
-        self._turns = TableLocks()
-        self._ways, self._fence = ways, fence
+        self._table_locks = TableLocks()
+        self._thresholds, self._fence = thresholds, fence
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
-        """All rows, deleted ones included, at a version or now; of small tables without Delta's planning."""
+        """All rows, deleted ones included, at a version or the newest; small tables are read without Delta's
+        planning.
+        """
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
             raise TableMissing.of(table)
@@ -70,14 +73,14 @@ class DeltaFormat:
         return None if snapshot is None else int(snapshot.version())
 
     def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
-        """By the times of the log's files, of versions whose files are kept."""
+        """By the modification times of the log's files, among versions whose files are still retained."""
         if self.version(spark, table) is None:
             raise TableMissing.of(table)
         return delta_time_travel.resolve_version(spark, table, when)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
-        """Sub-folders of encoded names whose log has a commit: a writer that died within its first one leaves a log
-        without.
+        """Sub-folders with encoded names whose log has a commit: a writer that died during its first commit leaves an
+        empty log.
         """
         children = filter(names.is_encoded, control.list_folders(spark, folder))
         return tuple(child for child in children if delta_log.has_commits(spark, f"{folder}/{child}"))
@@ -88,11 +91,11 @@ class DeltaFormat:
         return None if snapshot is None else str(snapshot.metadata().id())
 
     def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:
-        """The id that Delta gave to the transaction, or the time that another writer noted, from the commit's file."""
+        """The transaction id from the commit's file, or its time where another writer recorded no id."""
         return self._log(table).commit_id(spark, version)
 
     def kept(self, spark: SparkSession, table: Table) -> TableDetail:
-        """From the log, which also tells readers where the files are."""
+        """Protocol and partition columns, from the log."""
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
             raise TableMissing.of(table)
@@ -101,12 +104,12 @@ class DeltaFormat:
         )
 
     def size(self, spark: SparkSession, table: Table) -> int:
-        """Bytes of the newest version, as the log adds up."""
+        """Bytes of the newest version, summed from the log."""
         state = self._log(table).state(spark)
         return 0 if state is None else state.size
 
     def count(self, spark: SparkSession, table: Table) -> int:
-        """By the log, where it tells of each file."""
+        """From the log if it has a row count for every file, otherwise by reading the table."""
         snapshot = self._snapshot(spark, table)
         files = None if snapshot is None else self._log(table).live_files(spark, snapshot)
         if files is None or not all(file.has_row_count for file in files):
@@ -114,7 +117,7 @@ class DeltaFormat:
         return sum(file.rows - file.marked for file in files)
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """From the files of those commits, or Delta's change data feed; None where a new schema broke that, too."""
+        """From the files of those commits, or from Delta's change data feed; None if a schema change broke that too."""
         return delta_cdf.changed_keys(spark, table, self._log(table), after, upto)
 
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
@@ -128,37 +131,37 @@ class DeltaFormat:
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:
-        """The files of those commits; None also where some were written together with others and are removed."""
+        """From the files of those commits; None also if some were compacted and their originals removed."""
         return delta_appends.added(spark, table, self._log(table), after, upto)
 
     def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """From the change feed's files of a single commit: those of several may have a key more than once."""
+        """From the change feed files of a single commit: those of several commits may hold a key more than once."""
         return delta_cdf.changed_rows(spark, table, self._log(table), after, upto)
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
-        """Add rows; with a progress that the table has already, do nothing."""
+        """Add rows; do nothing if the table has this progress already."""
         spark = rows.sparkSession
-        snapshot = self._snapshot(spark, table) if progress is None else self._told(spark, table)
+        snapshot = self._snapshot(spark, table) if progress is None else self._writable_snapshot(spark, table)
         if snapshot is not None and progress is not None and self._is_applied(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         return self._insert(rows, table, progress, WITH_FEED)
 
     @with_table_lock
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
-        """A merge by the rule of ``transforms/merge.py``; the first batch of a table is a plain write."""
+        """Merge by the rule of ``transforms/merge.py``; the first batch of a table is a plain write."""
         spark = changes.sparkSession
-        snapshot: Any = self._told(spark, table)
+        snapshot: Any = self._writable_snapshot(spark, table)
         if snapshot is None:
             applied = self._insert(delta_write.sort_by_key(changes, table), table, progress, WITH_VECTORS)
-            self._described(spark, table, dict(table.properties))
+            self._with_properties(spark, table, dict(table.properties))
             return applied
         if table.properties:
-            snapshot = self._described(spark, table, dict(table.properties))
+            snapshot = self._with_properties(spark, table, dict(table.properties))
         if self._is_applied(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         stored = delta_files.schema(snapshot).names
         inserts = {column: SIDES.of_change(column) for column in stored}
-        if table.complete:  # the newest change wins whole (debezium.md M6)
+        if table.complete:  # the newest change wins as a whole (debezium.md M6)
             condition, updates = merge.is_newer(SIDES), inserts
         else:
             condition, updates = merge.has_effect(SIDES), merge.merged_columns(stored, table.keys, SIDES)
@@ -166,9 +169,11 @@ class DeltaFormat:
 
     @with_table_lock
     def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:
-        """Write exactly this difference, or what it has that differs; an empty one commits the progress alone."""
+        """Write exactly this difference; with ``repeats`` only the rows that differ from the stored ones. An empty
+        difference commits the progress alone.
+        """
         spark = difference.sparkSession
-        snapshot = self._told(spark, table)
+        snapshot = self._writable_snapshot(spark, table)
         upserts = difference.where(F.col("_op") == "upsert").drop("_op")
         if snapshot is None:
             return self._insert(delta_write.sort_by_key(upserts, table), table, progress, _gold(table))
@@ -177,7 +182,7 @@ class DeltaFormat:
         if difference.isEmpty():
             return self._insert(upserts.limit(0), table, progress, WITH_FEED)
         if table.deletion_vectors not in (None, delta_properties.has_vectors(snapshot)):
-            snapshot = self._described(spark, table, _gold(table))
+            snapshot = self._with_properties(spark, table, _gold(table))
         values = {column: SIDES.of_change(column) for column in upserts.columns}
         is_delete = SIDES.of_change("_op") == "delete"
         is_update = ~is_delete
@@ -188,20 +193,20 @@ class DeltaFormat:
 
     @with_table_lock
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
-        """An overwrite of rows, columns and partitions."""
+        """Overwrite rows, columns and partitioning."""
         spark = rows.sparkSession
-        snapshot = self._told(spark, table)
+        snapshot = self._writable_snapshot(spark, table)
         if snapshot is None:
             return self._insert(rows, table, progress, _gold(table))
         if self._is_applied(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         before = int(self._with_features(spark, table, rows.schema, snapshot).version())
-        self._logs.pop(table.location, None)  # it remembers the partitions
+        self._logs.pop(table.location, None)  # it caches the partition columns
         return delta_write.overwrite(rows, table, before, progress, self._fence)
 
     @with_table_lock
     def drop(self, spark: SparkSession, table: Table) -> None:
-        """The folder, and what is remembered of its log."""
+        """Delete the folder and the cached state of its log."""
         control.remove(spark, table.location)
         self._logs.pop(table.location, None)
         jvm = gateway.of(spark)
@@ -210,8 +215,8 @@ class DeltaFormat:
 
     @with_table_lock
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
-        """Add columns by ALTER TABLE; widen and move by rewriting the table in one commit, since this line of Delta
-        cannot widen decimals in place.
+        """Add columns by ALTER TABLE; widen and move columns by rewriting the table in one commit, since the supported
+        Delta versions cannot widen decimals in place.
         """
         rows = self.read(spark, table)
         wanted = apply_evolution(rows, evolution)
@@ -222,35 +227,39 @@ class DeltaFormat:
             delta_evolve.add(spark, table, rows.columns, evolution, self._fence)
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
-        """The ``txn`` action of this input, as the rows have it: it goes back with them (RESTORE)."""
+        """The ``txn`` action of this input, as of the rows: a RESTORE takes it back with them."""
         state = self._log(table).state(spark)
         version = None if state is None else state.transactions.get(input)
         return None if version is None else Progress(input, version)
 
     def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:
-        """The ``txn`` actions of all."""
+        """The ``txn`` actions of all inputs."""
         state = self._log(table).state(spark)
         return {} if state is None else dict(state.transactions)
 
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
-        """OPTIMIZE, then VACUUM, each where it may have something to do; then the log forgets the same versions."""
+        """Run OPTIMIZE, then VACUUM, each only if it may have something to do; then clean the same versions from the
+        log.
+        """
         log = self._log(table)
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
         in_order = delta_properties.is_ordered_by_key(snapshot)
-        with self._turns.of(table):
+        with self._table_locks.of(table):
             delta_maintenance.compact(spark, table.location, log.state(spark), self._fence, in_order=in_order)
         failpoints.hit("delta.optimized")
         self._fence.check()
-        with self._turns.of(table):
+        with self._table_locks.of(table):
             state = log.state(spark)
         delta_maintenance.clean(spark, table.location, snapshot, state, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 
     def _read_small(self, spark: SparkSession, table: Table, snapshot: Any) -> DataFrame | None:
-        """All rows of few files, which Delta need not look for; None where there are more, or where nobody knows."""
+        """All rows of a table of few files, without Delta's file listing; None if there are more, or the log does not
+        tell.
+        """
         log = self._log(table)
         plain = log.plain_files(spark, snapshot)
         if plain is not None:
@@ -261,19 +270,19 @@ class DeltaFormat:
             return None
         return delta_deletion_vectors.read(spark, snapshot, marked)
 
-    def _described(self, spark: SparkSession, table: Table, properties: Mapping[str, str]) -> Any | None:
-        """The newest version, which has these properties."""
+    def _with_properties(self, spark: SparkSession, table: Table, properties: Mapping[str, str]) -> Any | None:
+        """Set the properties that are missing; return the newest snapshot."""
         delta_properties.set_missing(spark, table, properties, self._log(table), self._fence)
         return self._snapshot(spark, table)
 
     def _with_features(self, spark: SparkSession, table: Table, wanted: StructType, snapshot: Any) -> Any:
-        """This newest version of a table, or the one behind it, which may have these columns."""
+        """Enable the table features that these columns need; return the newest snapshot."""
         is_other = delta_properties.enable_features(spark, table, wanted, snapshot, self._fence)
         return self._snapshot(spark, table) if is_other else snapshot
 
-    def _told(self, spark: SparkSession, table: Table) -> Any | None:
-        """The newest version, to be written behind: where a RESTORE took the table back, Delta is told how far that is,
-        else it would pass over what comes again.
+    def _writable_snapshot(self, spark: SparkSession, table: Table) -> Any | None:
+        """The newest snapshot, ready to write on. After a RESTORE the restored progress is committed first, otherwise
+        Delta would skip the batches that are applied again.
         """
         log, snapshot = self._log(table), self._snapshot(spark, table)
         state = None if snapshot is None else log.at(spark, snapshot)
@@ -293,7 +302,7 @@ class DeltaFormat:
 
     def _merge(self, table: Table, snapshot: Any, merging: MergeSpec, progress: Progress) -> Applied:
         return delta_merge_strategies.merge(
-            table, self._log(table), snapshot, merging, progress, self._ways, self._fence
+            table, self._log(table), snapshot, merging, progress, self._thresholds, self._fence
         )
 
     def _log(self, table: Table) -> Log:
@@ -304,5 +313,5 @@ class DeltaFormat:
 
 
 def _gold(table: Table) -> Mapping[str, str]:
-    """The properties of a table whose rows are put there."""
+    """The properties of a gold table, as created by ``put`` and ``replace``."""
     return WITH_VECTORS if table.deletion_vectors else WITH_FEED

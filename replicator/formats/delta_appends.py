@@ -1,4 +1,6 @@
-"""What commits of a Delta table appended, and since when nothing was taken out of it: for tables that grow only."""
+"""Appends to a Delta table: what its commits added, and since which version nothing was removed. For append-only
+tables.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from replicator.spec import Arrival, Table
 
 
 def arrivals(spark: SparkSession, log: Log, after: int, upto: int) -> list[Arrival] | None:
-    """The files that commits of (after, upto] appended; None when some of these have left the log."""
+    """The files that commits of (after, upto] appended; None if some of these commits are no longer in the log."""
     commits = log.commits(spark, after, upto)
     if commits is None:
         return None
@@ -23,8 +25,8 @@ def arrivals(spark: SparkSession, log: Log, after: int, upto: int) -> list[Arriv
 
 
 def whole_from(spark: SparkSession, log: Log, after: int, upto: int) -> int:
-    """The last version of (after, upto] that removed files, ``after`` where none did; ``upto`` where some have left the
-    log. Whether upkeep has deleted the files is not looked at.
+    """The last version of (after, upto] that removed files, ``after`` if none did; ``upto`` if some commits are no
+    longer in the log. Does not check whether maintenance has deleted the files.
     """
     commits = log.commits(spark, after, upto)
     if commits is None:
@@ -35,9 +37,8 @@ def whole_from(spark: SparkSession, log: Log, after: int, upto: int) -> int:
 def added(
     spark: SparkSession, table: Table, log: Log, after: Mapping[tuple[str, ...], int], upto: int
 ) -> DataFrame | None:
-    """The rows of those files, of each partition after its own version, read as they are: appended tables have no
-    deletion vectors. None where some commits have left the log, or files were written together with others and are
-    removed.
+    """The appended rows of each partition after its own version. Files are read directly: appended tables have no
+    deletion vectors. None if some commits are no longer in the log, or some files were compacted and removed.
     """
     commits = log.commits(spark, min(after.values()), upto)
     if commits is None:

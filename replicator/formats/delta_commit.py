@@ -1,9 +1,8 @@
-"""Commits through Delta's own transaction: files and progress at once.
+"""Commits of files and progress together, through Delta's own transaction.
 
-A writer's ``txnAppId`` does the same, but first has Delta add up the whole log for the progress so far, by a Spark job
-that costs four times what a small append does (docs/decisions/0009). Our callers know the progress
-(``delta_state.State``). Delta still finds a writer that came between: the transaction is told that it read this
-progress.
+The writer option ``txnAppId`` does the same, but makes Delta replay the whole log for the progress so far, in a Spark
+job that costs four times as much as a small append (docs/decisions/0009). Our callers know the progress
+(``delta_state.State``). Delta still detects a concurrent writer: the transaction declares that it read this progress.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Progress
 
 _SOURCE_ROWS = "operationNumSourceRows"
-"""Without it Delta 4 makes no MERGE; rows of a batch that change nothing are not counted."""
+"""Delta 4 commits no MERGE without this metric; rows of a batch that change nothing are not counted."""
 
 
 def append(rows: DataFrame, snapshot: Any, progress: Progress, fence: Fence = UNFENCED) -> None:
-    """Add rows of the columns of the table at this snapshot."""
+    """Append rows that have the columns of the table at this snapshot."""
     spark = rows.sparkSession
     with begin(spark, snapshot, progress) as transaction:
         files = list(gateway.iterate(transaction.writeFiles(rows._jdf)))  # noqa: SLF001
@@ -43,9 +42,9 @@ def rewrite(
     metrics: Mapping[str, int],
     fence: Fence = UNFENCED,
 ) -> int:
-    """Put ``images`` (see ``delta_merge.images``) in the place of the files ``replaced``, Delta's ``AddFile`` actions
-    of this snapshot. History has it as a MERGE with these metrics; where they count nothing, only the progress moves.
-    The new version.
+    """Replace the files ``replaced`` (Delta's ``AddFile`` actions of this snapshot) with ``images`` (see
+    ``delta_merge.images``), and return the new version. The table's history shows a MERGE with these metrics; if all of
+    them are zero, only the progress is committed.
     """
     spark = images.sparkSession
     with begin(spark, snapshot, progress) as transaction:
@@ -64,19 +63,19 @@ def commit_merge(
     metrics: Mapping[str, int],
     fence: Fence = UNFENCED,
 ) -> int:
-    """Commit what a merge has written, over all that the table holds: whoever else has changed it is found. History has
-    a MERGE with these metrics. The new version.
+    """Commit the actions of a merge and return the new version. The transaction reads the whole table, so any
+    concurrent change conflicts. The table's history shows a MERGE with these metrics.
     """
     transaction.readWholeTable()
     failpoints.hit("delta.rewrite_written")
-    told = {**metrics, _SOURCE_ROWS: sum(metrics.values())}
-    transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, told))  # noqa: SLF001
+    reported = {**metrics, _SOURCE_ROWS: sum(metrics.values())}
+    transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, reported))  # noqa: SLF001
     with delta_fencing.fenced_commit(spark, fence, _location(transaction)):
         return _commit(spark, transaction, actions, progress, _merge_operation(spark))
 
 
 def commit_progress(spark: SparkSession, snapshot: Any, progress: Mapping[str, int], fence: Fence = UNFENCED) -> None:
-    """Commit how far these inputs are, at least one, and nothing else."""
+    """Commit only the progress of these inputs, at least one."""
     *others, last = (Progress(name, version) for name, version in progress.items())
     with begin(spark, snapshot, last) as transaction:
         transaction.readWholeTable()
@@ -88,7 +87,7 @@ def commit_progress(spark: SparkSession, snapshot: Any, progress: Mapping[str, i
 
 @contextmanager
 def begin(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[Any]:
-    """A transaction over this snapshot that has read the progress of its input; its jobs run in this session."""
+    """Start a transaction over this snapshot that has read the progress of its input; its jobs run in this session."""
     jvm = gateway.of(spark)
     sessions, before = jvm.SparkSession, jvm.SparkSession.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
@@ -114,7 +113,7 @@ def _set_transaction(spark: SparkSession, progress: Progress) -> Any:
 
 
 def _location(of: Any) -> str:
-    """Where the table of a snapshot or transaction lies."""
+    """The location of the table of a snapshot or transaction."""
     return str(of.deltaLog().dataPath().toString())
 
 
@@ -122,8 +121,8 @@ def _append_operation(spark: SparkSession) -> Any:
     jvm = gateway.of(spark)
     nothing = jvm.scala.Option.apply(None)
     write = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Write")
-    unsaid = [nothing] * sparkline.of(spark.version).write_options
-    return write(jvm.org.apache.spark.sql.SaveMode.Append, *unsaid)
+    unset = [nothing] * sparkline.of(spark.version).write_options
+    return write(jvm.org.apache.spark.sql.SaveMode.Append, *unset)
 
 
 def _merge_operation(spark: SparkSession) -> Any:
@@ -135,11 +134,11 @@ def _merge_operation(spark: SparkSession) -> Any:
 
 def _metrics(spark: SparkSession, counts: Mapping[str, int]) -> Any:
     jvm = gateway.of(spark)
-    made = {}
+    metrics = {}
     for name, count in counts.items():
-        made[name] = jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(
+        metrics[name] = jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(
             spark._jsparkSession.sparkContext(),  # noqa: SLF001
             name,
         )
-        made[name].set(count)
-    return jvm.PythonUtils.toScalaMap(made)
+        metrics[name].set(count)
+    return jvm.PythonUtils.toScalaMap(metrics)

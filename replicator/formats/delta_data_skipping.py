@@ -1,8 +1,8 @@
-"""Which files of a Delta table a batch has to do with: those that may hold one of its keys, told by the least and the
-greatest value that the log has of each column of each file (performance.md A2, A3), and small ones that it takes along.
+"""Data skipping: which files of a Delta table a batch has to read. These are the files that may hold one of its keys,
+by the minimum and maximum of each column in the log (performance.md A2, A3), and small files to compact on the way.
 
-A range of keys in the condition of a MERGE is one for the whole batch, or a few; here every key is compared, and none
-of them is in a plan or in the log. A file of which the log does not tell enough may hold any key.
+The condition of a MERGE can only have one key range for the whole batch, or a few; here every key is compared, and no
+key appears in a plan or in the log. A file without sufficient statistics may hold any key.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from replicator.formats.delta_state import AddedFile
 from replicator.transforms import spans
 
 MAX_BROADCAST_KEYS = 200_000
-"""The keys of a larger batch are not sent to every task."""
+"""Batches with more keys than this do not broadcast them."""
 
 _MAX_COMPARED_KEYS = 100_000
-"""Of a batch of more keys not each is compared, but where they are."""
+"""Batches with more keys than this compare key ranges instead of each key."""
 
 _SMALL_BYTES, _SMALL_FILES = 1 << 20, 16
-"""So many files of up to so many bytes become one with the next batch, which has to read most of them anyway."""
+"""Once there are ``_SMALL_FILES`` files of up to ``_SMALL_BYTES``, the next batch rewrites them into its own file; it
+has to read most of them anyway.
+"""
 
 _TIGHT, _LOOSE = (re.compile(rf'"tightBounds"\s*:\s*{word}') for word in ("true", "false"))
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
@@ -38,15 +40,15 @@ _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 
 @dataclass(frozen=True)
 class BatchKeys:
-    """The values of the compared ``columns`` of every key of a batch, sorted; columns of which the log rounds values,
-    or tells them in another order than theirs, are not among them.
+    """The values of the compared ``columns`` of every key of a batch, sorted. Columns whose statistics in the log are
+    rounded or ordered differently are left out.
     """
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
 
     def may_be_in(self, stats: str) -> bool:
-        """Whether a file with these statistics (JSON, '' where there are none) may hold one of the keys."""
+        """Whether a file with these statistics (JSON, '' if there are none) may hold one of the keys."""
         least, greatest = _bounds(stats)
         bounds = [(least.get(column), greatest.get(column)) for column in self.columns]
         known = [(at, low, high) for at, (low, high) in enumerate(bounds) if low is not None and high is not None]
@@ -61,33 +63,33 @@ class BatchKeys:
 def candidate_files(
     files: Sequence[AddedFile], stored: StructType, keys: Sequence[str], changes: DataFrame, count: int
 ) -> Sequence[AddedFile]:
-    """The files that may hold a key of the changes, of which there are so many."""
+    """The files that may hold a key of the changes; ``count`` is their number of rows."""
     columns = comparable_columns(keys, stored, changes.schema)
     if not columns:
         return files
     if count > _MAX_COMPARED_KEYS:
-        lie = key_spans.find([(changes, columns)])[0]
-        return [file for file in files if spans.overlaps(lie, *_bounds(file.stats))]
+        ranges = key_spans.find([(changes, columns)])[0]
+        return [file for file in files if spans.overlaps(ranges, *_bounds(file.stats))]
     rows = changes.select(*map(names.quote_spark, columns)).collect()
     sought = BatchKeys(columns, sorted(map(tuple, rows)))
     return [file for file in files if sought.may_be_in(file.stats)]
 
 
 def _bounds(stats: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The least and the greatest value of columns, as far as they are told."""
-    told: Mapping[str, Any] = json.loads(stats, parse_float=Decimal) if stats else {}
-    return told.get("minValues") or {}, told.get("maxValues") or {}
+    """The minimum and maximum by column, as far as the statistics have them."""
+    parsed: Mapping[str, Any] = json.loads(stats, parse_float=Decimal) if stats else {}
+    return parsed.get("minValues") or {}, parsed.get("maxValues") or {}
 
 
 def small_files(files: Sequence[AddedFile]) -> Sequence[AddedFile]:
-    """The small files that become one with the rows of the next batch; none while they are few."""
+    """The small files to rewrite together with the next batch; none while they are few."""
     small = [file for file in files if file.size <= _SMALL_BYTES]
     return small if len(small) >= _SMALL_FILES else ()
 
 
 def loosen_bounds(stats: str) -> str:
-    """Statistics (JSON) of a file of which some rows are gone: no bound needs to be a row's value. The text of all else
-    stays as it is. Quotes within texts are escaped, so that only the name itself is found.
+    """Set ``tightBounds`` to false in the statistics (JSON) of a file with deleted rows: a bound need not be the value
+    of a live row. All other text stays as it is. Quotes inside strings are escaped, so only the field itself matches.
     """
     if _TIGHT.search(stats):
         return _TIGHT.sub('"tightBounds":false', stats)
@@ -95,10 +97,10 @@ def loosen_bounds(stats: str) -> str:
 
 
 def comparable_columns(keys: Sequence[str], stored: StructType, changed: StructType) -> tuple[str, ...]:
-    """The columns of a key that can be compared with statistics: whole numbers, decimals and texts on both sides.
+    """The key columns that can be compared with statistics: integers, decimals and strings on both sides.
 
-    Texts are cut off in the log, but upwards where they are the greatest, and both Python and Spark order them by their
-    code points. Of instants the log knows milliseconds only.
+    The log truncates strings, but rounds a maximum up, and both Python and Spark order them by code point. Timestamps
+    have only milliseconds in the log.
     """
     return tuple(key for key in keys if _kind(stored[key].dataType) == _kind(changed[key].dataType) is not None)
 

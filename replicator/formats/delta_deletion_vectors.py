@@ -1,11 +1,11 @@
-"""Changes of a table's rows without writing its files anew: what a row was is marked in a deletion vector, what it has
-become is in a new file, in one commit of Delta's own transaction (performance.md A1, A2, A4; decision 0044).
+"""Merge by deletion vectors: old rows are marked as deleted, new versions of them go to a new file, in one commit of
+Delta's own transaction (performance.md A1, A2, A4; decision 0044). No file is rewritten.
 
 Delta's MERGE reads the table three times (which files, their rows, the marks) and shuffles the rows of every file that
-it touches. Here the files that may hold a key are known from the log, and they are read once, beside a broadcast of the
-keys; where no file may hold one, nothing is read. Both leave the same rows, change feed and counts.
+it touches. Here the log tells which files may hold a key, and they are read once, joined with a broadcast of the keys;
+if no file may hold one, nothing is read. Both leave the same rows, change feed and counts.
 
-Each batch adds a file. When there are some small ones, a batch takes all of their rows into its own.
+Each batch adds a file. Once there are several small files, a batch rewrites all of their rows into its own.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from replicator.spec import Progress
 from replicator.transforms import merge
 
 _ONE_FILE_ROWS = 100_000
-"""Up to so many changed rows are one new file, however many tasks have found them."""
+"""Up to this many changed rows are written as one file, however many tasks produced them."""
 
 _INTERPRETED_ROWS = 100_000
-"""More than these are read by compiled code, however small the batch (decision 0009)."""
+"""More rows than this are read with code generation, however small the batch (decision 0009)."""
 
 _COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 _ROW_LOCATION = "__place"
-"""Beside a stored row: the file that it is in, and which of its rows it is."""
+"""The column with a stored row's file and its row index in that file."""
 
 _STATS = 5
-"""Which part of Delta's action for a file its statistics are."""
+"""The position of the statistics among the fields of Delta's ``AddFile`` action."""
 
 RESERVED_COLUMNS = frozenset({_ROW_LOCATION, "_metadata"})
-"""Names under which places are read: a table with such a column of its own is not for this module."""
+"""Column names that this module uses for row locations: it cannot merge into a table with such a column of its own."""
 
 _ROW_LOCATION_TYPE = StructType().add("file", StringType()).add("row", LongType())
 
@@ -58,7 +58,7 @@ class Target:
 def execute(
     target: Target, merging: MergeSpec, progress: Progress, fence: Fence = UNFENCED
 ) -> tuple[int, dict[str, int]]:
-    """The version that the changes have made, and its metrics as those of a MERGE."""
+    """Merge the changes; return the new version and its metrics, named as those of a MERGE."""
     with gateway.checkpoint_and_count(merging.changes, {"all": F.lit(True)}) as (changes, counts):
         count, taken = counts["all"], delta_data_skipping.small_files(target.files)
         columns = delta_files.schema(target.snapshot)
@@ -71,8 +71,8 @@ def execute(
             if taken:
                 nowhere = F.lit(None).cast(_ROW_LOCATION_TYPE)
                 stored = stored.unionByName(_rows(spark, target.snapshot, taken, nowhere))
-            told = delta_merge.resolve_actions(stored, merging, beside=(_ROW_LOCATION,))
-            with gateway.checkpoint_and_count(told, delta_merge.action_counts()) as (settled, metrics):
+            resolved = delta_merge.resolve_actions(stored, merging, beside=(_ROW_LOCATION,))
+            with gateway.checkpoint_and_count(resolved, delta_merge.action_counts()) as (settled, metrics):
                 done: list[Any] = []
                 if any(metrics.values()):
                     done += [file.action.remove() for file in taken]
@@ -82,7 +82,7 @@ def execute(
 
 
 def _session_for(spark: SparkSession, files: Sequence[AddedFile]) -> SparkSession:
-    """The session of a small batch interprets its plans; a table's files are many rows more."""
+    """A session to read the files: that of a small batch interprets its plans, and many rows need code generation."""
     if sum(file.rows for file in files) <= _INTERPRETED_ROWS:
         return spark
     session = gateway.clone_session(spark)
@@ -94,7 +94,7 @@ def _session_for(spark: SparkSession, files: Sequence[AddedFile]) -> SparkSessio
 def _read_matched(
     spark: SparkSession, snapshot: Any, files: Sequence[AddedFile], merging: MergeSpec, count: int
 ) -> DataFrame:
-    """The stored rows whose keys are among the changes', each with its place."""
+    """The stored rows whose keys are among the changes', each with its location."""
     columns = delta_files.schema(snapshot)
     if not files:
         return gateway.create_frame(
@@ -108,14 +108,14 @@ def _read_matched(
 
 
 def read(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile]) -> DataFrame:
-    """The rows of files without those that are marked."""
+    """The rows of files, without those that are marked as deleted."""
     jvm = gateway.of(spark)
     found = snapshot.deltaLog().createDataFrame(snapshot, _actions(jvm, files), False, jvm.scala.Option.apply(None))
     return gateway.from_plan(found.queryExecution().analyzed(), spark)
 
 
 def _rows(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile], place: Column) -> DataFrame:
-    """The same, each with its place."""
+    """The same, each with its location."""
     columns = delta_files.schema(snapshot).names
     return read(spark, snapshot, files).select(*map(names.quote_spark, columns), place.alias(_ROW_LOCATION))
 
@@ -123,7 +123,7 @@ def _rows(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile], place:
 def _mark_deleted(
     transaction: Any, settled: DataFrame, files: Sequence[AddedFile], metrics: Mapping[str, int]
 ) -> list[Any]:
-    """Delta's actions that hide the rows which are updated or deleted; a file without any other row goes."""
+    """Delta's actions that hide the rows that are updated or deleted; a file with no other rows is removed."""
     if metrics[delta_merge.METRICS["update"]] + metrics[delta_merge.METRICS["delete"]] == 0:
         return []
     jvm = gateway.of(settled.sparkSession)
@@ -158,17 +158,17 @@ def _to_actions(touched: Any) -> tuple[Any, ...]:
 
 
 def _with_loose_bounds(file: Any) -> Any:
-    """Delta's action for a file whose least and greatest values may be of rows that are gone. Delta's own way to say so
-    reads decimals as doubles, so that bounds become narrower than what they bound.
+    """Delta's action for a file with its minimum and maximum marked as loose: they may be of deleted rows. Delta's own
+    method for this reads decimals as doubles, which can make the bounds narrower than the values.
     """
-    told = [file.productElement(at) for at in range(file.productArity())]
-    told[_STATS] = delta_data_skipping.loosen_bounds(str(file.stats()))
-    return file.copy(*told)
+    fields = [file.productElement(at) for at in range(file.productArity())]
+    fields[_STATS] = delta_data_skipping.loosen_bounds(str(file.stats()))
+    return file.copy(*fields)
 
 
 def _write_files(transaction: Any, settled: DataFrame, metrics: Mapping[str, int], *, only_new: bool) -> list[Any]:
-    """Delta's actions for the files with the rows as they have become, and with those of the change feed. Rows that are
-    only inserted, into a file that has ``only_new`` ones, are their own feed.
+    """Write the new rows and the change feed; return Delta's actions for the files. If all rows are inserts, and the
+    file holds ``only_new`` rows, it serves as its own feed.
     """
     count = sum(metrics.values())
     changed = settled.where((F.col("action") != "keep") | F.col(_ROW_LOCATION).isNull())

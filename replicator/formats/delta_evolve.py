@@ -1,4 +1,4 @@
-"""A Delta table gets the columns that an evolution gives it."""
+"""Schema evolution of a Delta table."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from replicator.transforms.columns.reshape import TRAILING_COLUMNS
 
 
 def changes_types(rows: DataFrame, wanted: DataFrame) -> bool:
-    """Whether some column of a table has another type in its rows as they are wanted."""
+    """Whether the evolved rows have another type for some column of the table."""
     kinds = dict(wanted.dtypes)
     return any(kind != kinds[column] for column, kind in rows.dtypes)
 
 
 def rewrite(wanted: DataFrame, table: Table, parts: Sequence[str], fence: Fence) -> None:
-    """All rows anew in one commit, parted as before."""
+    """Rewrite all rows in one commit, partitioned as before."""
     wanted = wanted if parts else delta_write.sort_by_key(wanted, table)
     writer = wanted.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     with delta_fencing.fenced_commit(wanted.sparkSession, fence, table.location):
@@ -28,7 +28,7 @@ def rewrite(wanted: DataFrame, table: Table, parts: Sequence[str], fence: Fence)
 
 
 def add(spark: SparkSession, table: Table, columns: Sequence[str], evolution: Evolution, fence: Fence) -> None:
-    """The new ones by a commit each, behind the table's own ``columns``; those that are there already stay."""
+    """Add the new columns, one commit each, after the table's own ``columns``; existing ones are left as they are."""
     last = [column for column in columns if column not in TRAILING_COLUMNS][-1]
     for column, kind in evolution.added:
         if column not in columns:

@@ -1,5 +1,5 @@
-"""The last look at the lease before a commit of Delta's, the token that the commit carries, and what Delta says where
-another writer was quicker (reliability.md F-W2).
+"""Fencing of Delta commits: the last lease check before a commit, the token that the commit carries, and the
+translation of Delta's conflict errors (reliability.md F-W2).
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 @contextmanager
 def fenced_commit(spark: SparkSession, fence: Fence, location: str) -> Iterator[None]:
-    """Commits to the table there inside the block carry the fence's token. Raises LeaseLost, and StaleWriter where
-    another writer has committed since what this commit is built on: above all the same progress.
+    """Have commits to the table at ``location`` inside the block carry the fence's token. Raises LeaseLost, and
+    StaleWriter if another writer has committed since the version that this commit builds on, the same progress above
+    all.
     """
     fence.check()
     try:
@@ -49,7 +50,7 @@ def fenced_commit(spark: SparkSession, fence: Fence, location: str) -> Iterator[
 
 @contextmanager
 def _with_user_metadata(spark: SparkSession, token: Token | None) -> Iterator[None]:
-    """``userMetadata`` says which lake and which token of it; without a token what the user has set."""
+    """Set ``userMetadata`` to the lake and its token; without a token leave what the user has set."""
     if token is None:
         yield
         return

@@ -1,7 +1,7 @@
-"""Data files of a Delta table read as what they are: rows.
+"""Direct reads of a Delta table's data files, without Delta's planning.
 
-Delta plans a Spark job for every table that a query reads, to find the files that it needs. For small tables that costs
-more than the query (docs/decisions/0009); which files there are is known from the log.
+Delta runs a Spark job for every table that a query reads, to find the files that it needs. For small tables that costs
+more than the query (docs/decisions/0009), and the log tells which files there are.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from replicator import names
 from replicator.jvm import gateway
 
 MAX_DIRECT_FILES = 32
-"""Beyond so many files Delta knows better which of them a query needs, and Spark lists them by a job."""
+"""With more files than this, Delta's data skipping pays off, and Spark would list the files in a job."""
 
 _PLAIN_FEATURES = {"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""Reader features that leave a file without deletion vector what it is: the rows, under the columns' names."""
+"""Reader features under which a file without a deletion vector still holds the rows as they are, under the columns'
+names.
+"""
 
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
 def read(spark: SparkSession, location: str, files: Sequence[str], schema: StructType) -> DataFrame:
-    """Rows of files by their paths as they are: no character of a path is a pattern."""
+    """The rows of files by their literal paths: glob characters are escaped."""
     paths = [_PATTERN.sub(r"\\\g<0>", file) for file in files]
     return spark.read.schema(schema).option("basePath", location).parquet(*paths)
 
 
 def read_table(spark: SparkSession, location: str, snapshot: Any, files: Sequence[str], *, parted: bool) -> DataFrame:
-    """The rows of files that alone are the table. Spark puts the columns of partitions behind all others, without what
-    is noted about them, such as their place in the key.
+    """The rows of all files of a table. Spark puts partition columns last and drops their metadata, such as their
+    position in the key; both are restored.
     """
     columns = schema(snapshot)
     rows = read(spark, location, files, columns)
@@ -48,12 +50,12 @@ def read_table(spark: SparkSession, location: str, snapshot: Any, files: Sequenc
 
 
 def schema(snapshot: Any) -> StructType:
-    """The columns with what is noted about them, from Delta's snapshot object."""
+    """The columns with their metadata, from Delta's snapshot object."""
     return _parsed(snapshot.schema().json())
 
 
 def is_plain_parquet(snapshot: Any) -> bool:
-    """Whether the table's protocol leaves files without deletion vectors what they look like."""
+    """Whether the table's protocol lets files without deletion vectors be read as plain Parquet."""
     protocol = snapshot.protocol()
     if int(protocol.minReaderVersion()) == 1:
         return True
@@ -61,11 +63,11 @@ def is_plain_parquet(snapshot: Any) -> bool:
 
 
 def features(snapshot: Any) -> set[str]:
-    """The reader features that the table's protocol names; those that came with a version are not named."""
-    told = snapshot.protocol().readerFeatures()
-    return {str(name) for name in gateway.iterate(told.get())} if told.isDefined() else set()
+    """The reader features that the table's protocol lists; those implied by a protocol version are not listed."""
+    listed = snapshot.protocol().readerFeatures()
+    return {str(name) for name in gateway.iterate(listed.get())} if listed.isDefined() else set()
 
 
 @cache
-def _parsed(told: str) -> StructType:
-    return StructType.fromJson(json.loads(told))
+def _parsed(text: str) -> StructType:
+    return StructType.fromJson(json.loads(text))

@@ -1,4 +1,4 @@
-"""Delta's transaction log, read by the driver alone, without a Spark job."""
+"""Delta's transaction log, read by the driver without a Spark job."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from replicator.jvm import gateway, sparkline
 from replicator.jvm.hadoop import is_absent
 
 _FEW_COMMITS = 10
-"""So many the driver reads itself; of more Delta's own job tells sooner what they add up to."""
+"""Up to this many commits the driver reads itself; for more, Delta's own Spark job is faster."""
 
 _COMMIT = re.compile(r"[0-9]{20}[.](json|checkpoint[.].*)")
-"""The name of a commit, or of what commits before it add up to."""
+"""The file name of a commit or of a checkpoint."""
 
 
 class Log:
@@ -46,7 +46,7 @@ class Log:
         return snapshot if snapshot.version() >= 0 else None
 
     def partition_by(self, spark: SparkSession) -> tuple[str, ...]:
-        """The columns that part the table; asked for once, and again after a commit that tells of the table itself."""
+        """The partition columns; cached until a commit changes the table's metadata."""
         known = self._partition_by
         if known is None:
             known = self._partition_by = partition_columns(self.snapshot(spark))
@@ -55,14 +55,14 @@ class Log:
     def state(self, spark: SparkSession) -> State | None:
         """The newest state, None if there is no table.
 
-        Delta's snapshot answers with a Spark job, most of a second for the smallest table; so the state is carried on
-        from commit to commit, and Delta is asked only where that cannot be done.
+        Delta's snapshot needs a Spark job, most of a second for the smallest table; so the state is updated commit by
+        commit, and computed from the snapshot only where that is not possible.
         """
         snapshot = self.snapshot(spark)
         return None if snapshot is None else self.at(spark, snapshot)
 
     def at(self, spark: SparkSession, snapshot: Any) -> State:
-        """The state at a snapshot that is the newest one, or was a moment ago. Raises TornCommit."""
+        """The state at a snapshot that is, or recently was, the newest one. Raises TornCommit."""
         with delta_torn_commits.translate_errors(spark, self._location):
             return self._at(spark, snapshot)
 
@@ -77,9 +77,10 @@ class Log:
         return found
 
     def commit_id(self, spark: SparkSession, version: int) -> str | None:
-        """What tells a commit from any other of its number; None where it has left the log, or says nothing of itself.
+        """An id that tells a commit from any other with its number; None if it is no longer in the log, or has no
+        ``commitInfo``.
 
-        It stands in the first line of the commit's file, which is read once; ids of a few versions are kept.
+        The commit's file is read up to that action, once; the ids of a few versions are cached.
         """
         found = self._ids.get(version)
         if found is None:
@@ -89,8 +90,8 @@ class Log:
         return found
 
     def plain_files(self, spark: SparkSession, snapshot: Any) -> tuple[AddedFile, ...] | None:
-        """The live files of the newest snapshot where they alone are the table: few, without deletion vectors, and of
-        no feature that says otherwise what is in them. None where Delta must read it.
+        """The live files of the newest snapshot if they can be read as plain Parquet: few, without deletion vectors,
+        and no reader feature that changes their contents. None if Delta must read the table.
         """
         files = self.live_files(spark, snapshot)
         if not files or len(files) > delta_files.MAX_DIRECT_FILES or any(file.has_vector for file in files):
@@ -98,8 +99,8 @@ class Log:
         return files
 
     def live_files(self, spark: SparkSession, snapshot: Any) -> tuple[AddedFile, ...] | None:
-        """The live files of the newest snapshot where they and their deletion vectors are the table: no feature says
-        otherwise what is in them. None where that is not so, or where they are too many to be known.
+        """The live files of the newest snapshot if they and their deletion vectors are all that determines the rows.
+        None if a reader feature changes their contents, or they are too many to be tracked.
         """
         files = self.at(spark, snapshot).files
         return tuple(files.values()) if files is not None and delta_files.is_plain_parquet(snapshot) else None
@@ -120,12 +121,12 @@ class Log:
         return delta_restore.progress_at(spark, self._log(spark), self._location, commit.restores, known.transactions)
 
     def _asked(self, spark: SparkSession, snapshot: Any, identity: str) -> State:
-        """What Delta's snapshot says, by Spark jobs, and what it does not say of a RESTORE."""
-        version, told = (
+        """The state from Delta's snapshot, by Spark jobs, corrected for a RESTORE, which the snapshot ignores."""
+        version, pairs = (
             int(snapshot.version()),
             (gateway.to_tuple(each) for each in gateway.iterate(snapshot.transactions())),
         )
-        transactions = {str(app): int(done) for app, done in told}
+        transactions = {str(app): int(done) for app, done in pairs}
         back = delta_restore.progress(spark, self._log(spark), self._location, version, transactions)
         files = None
         if int(snapshot.numOfFiles()) <= MAX_TRACKED_FILES:
@@ -135,9 +136,9 @@ class Log:
         return found if back is None else replace(found, transactions=back, is_restored=True)
 
     def commits(self, spark: SparkSession, after: int, upto: int) -> list[Commit] | None:
-        """The commits of (after, upto] in order; None when some of them have left the log.
+        """The commits of (after, upto] in order; None if some of them are no longer in the log.
 
-        What is not after ``after`` is forgotten: callers move forward.
+        Commits up to ``after`` are dropped from the cache: callers move forward.
         """
         known = {version: commit for version, commit in self._known.items() if version > after}
         missing = [version for version in range(after + 1, upto + 1) if version not in known]
@@ -155,24 +156,24 @@ class Log:
             yield self._commit(spark, version, actions)
 
     def _commit(self, spark: SparkSession, version: int, actions: Any) -> Commit:
-        told = _group_actions(actions)
-        if told["Metadata"]:
+        grouped = _group_actions(actions)
+        if grouped["Metadata"]:
             self._partition_by = None
-        files = tuple(self._file(spark, version, action) for action in told["AddFile"])
-        removed = {self._absolute(spark, action.path()): _size(action) for action in told["RemoveFile"]}
-        images = tuple(self._absolute(spark, action.path()) for action in told["AddCDCFile"])
-        changes_rows = any(action.dataChange() for action in told["RemoveFile"])
+        files = tuple(self._file(spark, version, action) for action in grouped["AddFile"])
+        removed = {self._absolute(spark, action.path()): _size(action) for action in grouped["RemoveFile"]}
+        images = tuple(self._absolute(spark, action.path()) for action in grouped["AddCDCFile"])
+        changes_rows = any(action.dataChange() for action in grouped["RemoveFile"])
         appended = None if changes_rows else tuple(file.path for file in files if file.is_new)
         return Commit(
             version,
             files,
             frozenset(removed),
             images or appended,
-            _metrics(told["CommitInfo"]),
-            {str(action.appId()): int(action.version()) for action in told["SetTransaction"]},
+            _metrics(grouped["CommitInfo"]),
+            {str(action.appId()): int(action.version()) for action in grouped["SetTransaction"]},
             _growth(files, removed.values()),
-            replaces=bool(told["Metadata"]) and changes_rows,
-            restores=next((_restored_version(info) for info in told["CommitInfo"]), None),
+            replaces=bool(grouped["Metadata"]) and changes_rows,
+            restores=next((_restored_version(info) for info in grouped["CommitInfo"]), None),
         )
 
     def _file(self, spark: SparkSession, version: int, action: Any) -> AddedFile:
@@ -190,27 +191,27 @@ class Log:
 
 
 def has_commits(spark: SparkSession, location: str) -> bool:
-    """Whether a table's log has a commit, by the names in it: one listing, which asks no more of a store than the
-    question whether the log is there.
+    """Whether a table's log has a commit, by its file names: one listing, no dearer on an object store than asking
+    whether the log exists.
     """
     return control.has_file_matching(spark, f"{location}/_delta_log", _COMMIT)
 
 
 def empty_options(spark: SparkSession) -> list[Any]:
-    """The options that methods of Delta's log take on some lines of Spark, left empty."""
+    """The extra options, left empty, that methods of Delta's log take with some Spark versions."""
     return [gateway.of(spark).scala.Option.apply(None)] * sparkline.of(spark.version).log_options
 
 
 def iter_commits(spark: SparkSession, log: Any, *bounds: int) -> Iterator[tuple[int, Any]]:
-    """Version and actions of each commit from the first of the bounds on, to the second if there is one."""
+    """Version and actions of each commit from the first bound on, up to the second if given."""
     for each in gateway.iterate(log.getChanges(*bounds, *empty_options(spark), True)):
         version, actions = gateway.to_tuple(each)
         yield int(version), actions
 
 
 def _read_commit_id(log: Any, path: Any, version: int) -> str | None:
-    """The id, or time, in the ``commitInfo`` of a commit; ``path`` is Hadoop's class. None where the file, or that
-    action, is not there.
+    """The id, or time, in the ``commitInfo`` of a commit; ``path`` is Hadoop's class. None if the file or that action
+    is missing.
     """
     try:
         lines = log.store().readAsIterator(path(log.logPath(), f"{version:020}.json"), log.newDeltaHadoopConf())
@@ -234,15 +235,15 @@ def partition_columns(snapshot: Any) -> tuple[str, ...]:
 
 
 def _restored_version(info: Any) -> int | None:
-    """The version to which a commit took the table back."""
+    """The version that a commit restored; None if it is not a RESTORE."""
     if str(info.operation()) != restores.OPERATION:
         return None
-    told = (gateway.to_tuple(each) for each in gateway.iterate(info.operationParameters()))
-    return restores.restored_version({str(name): text for name, text in told})
+    pairs = (gateway.to_tuple(each) for each in gateway.iterate(info.operationParameters()))
+    return restores.restored_version({str(name): text for name, text in pairs})
 
 
 def _group_actions(actions: Any) -> Mapping[str, Sequence[Any]]:
-    """The actions of a commit by the name of their class; none of a kind that it lacks."""
+    """The actions of a commit by class name; empty for a class that does not occur."""
     found: defaultdict[str, list[Any]] = defaultdict(list)
     for action in gateway.iterate(actions):
         found[action.getClass().getSimpleName()].append(action)
@@ -250,18 +251,18 @@ def _group_actions(actions: Any) -> Mapping[str, Sequence[Any]]:
 
 
 def _size(removed: Any) -> int | None:
-    """Bytes of a file that was removed, where its action tells them."""
+    """Bytes of a removed file, None if its action does not have them."""
     return int(removed.size().get()) if removed.size().isDefined() else None
 
 
 def _growth(files: Iterable[AddedFile], removed: Iterable[int | None]) -> int | None:
-    """By how many bytes a table grew; None where nobody says how large a removed file was."""
+    """By how many bytes the table grew; None if the size of a removed file is unknown."""
     gone = [*removed]
     return None if None in gone else sum(file.size for file in files) - sum(size or 0 for size in gone)
 
 
 def _metrics(infos: Sequence[Any]) -> dict[str, int]:
-    """What the operation counted, as far as it is whole numbers."""
+    """The operation's metrics that are integers."""
     counted = [info.operationMetrics().get() for info in infos if info.operationMetrics().isDefined()]
-    told = (gateway.to_tuple(each) for metrics in counted for each in gateway.iterate(metrics))
-    return {str(name): int(text) for name, text in told if str(text).isdigit()}
+    pairs = (gateway.to_tuple(each) for metrics in counted for each in gateway.iterate(metrics))
+    return {str(name): int(text) for name, text in pairs if str(text).isdigit()}

@@ -1,9 +1,10 @@
-"""Upkeep of a Delta table: its small files written together, and those removed that no kept version needs.
+"""Maintenance of a Delta table: compaction of small files, and removal of files that no retained version needs.
 
-Delta finds out by a dozen Spark jobs that a table needs neither. Of most tables the log and a listing tell it before.
+Delta takes a dozen Spark jobs to find out that a table needs neither. For most tables the log and a listing tell it
+first.
 
-Tables of silver and gold lie in the order of their keys: a batch of recent ones finds them in few files (0044, 0050).
-Delta puts files together by their sizes: all of a table in one would be in no order, and read whole by every batch.
+Silver and gold tables are clustered by key, so that a batch of recent keys finds them in few files (0044, 0050). Delta
+compacts files by size only: a table compacted into one file would lose that order, and every batch would read it all.
 """
 
 from __future__ import annotations
@@ -24,43 +25,46 @@ from replicator.jvm import gateway
 from replicator.protocols import Fence
 
 Files = Sequence[tuple[str, int]]
-"""Paths below a table's location, with when each was changed, in epoch milliseconds (``control.list_files``)."""
+"""Relative paths below a table's location and their modification times in epoch milliseconds
+(``control.list_files``).
+"""
 
 _LOG = "_delta_log/"
 
 _VACUUM_CONF = {
-    # Delta refuses to remove what is younger than a week: readers that it does not know of may be at it. Here the user
-    # has said how long versions are read
+    # Delta refuses to remove files younger than a week, since unknown readers may use them. Here the user configures
+    # how long versions are read
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    # elsewhere than on S3 Delta commits a version before it and another behind, in which whoever follows the table
-    # would look for changes
+    # except on S3, Delta commits a version before and after a VACUUM, in which readers of the table would look for
+    # changes
     "spark.databricks.delta.vacuum.logging.enabled": "false",
 }
 
 
 _SMALL_BYTES, _SMALL_ROWS = 16 << 20, 250_000
-"""A file of a table in order is small up to so many bytes, and to what so many rows take: of narrow ones four million
-are 64 MiB, and a batch would read, or write, all of them for one.
+"""A file of a table clustered by key is small up to this many bytes, and up to what this many rows take: four million
+narrow rows are 64 MiB, and a batch would read or write all of them for one.
 """
 
 _COMPACTED_FACTOR = 4
-"""Small ones become files of up to so many times that, which is about what the table began with."""
+"""Small files are compacted into files of up to this multiple of the limit, about the size of the first batch's files.
+"""
 
 _OPTIMIZE = "spark.databricks.delta.optimize"
 _PURGE_CONF = {f"{_OPTIMIZE}.maxFileSize": "1"}
-"""A file whose marked rows are taken out stays one with its range of keys."""
+"""A file whose marked rows are purged stays a file of its own, with its key range."""
 
 _LOG_KEPT = "delta.logRetentionDuration"
 _MARGIN = 600_000
-"""Milliseconds that no clock is wrong by, nor a call takes."""
+"""A safety margin in milliseconds for clock skew and the duration of a call."""
 
 _MARKED_SHARE = 0.05
-"""More of a table's rows than this may not be marked as gone (performance.md A4)."""
+"""The largest share of a table's rows that may be marked as deleted (performance.md A4)."""
 
 
 def needs_optimize(state: State | None) -> bool:
-    """Whether OPTIMIZE may find something to do: two files in a partition, a file with a deletion vector, or so many
-    files that they are not known.
+    """Whether OPTIMIZE may find something to do: two files in a partition, a file with a deletion vector, or too many
+    files to be tracked.
     """
     if state is None or state.files is None:
         return True
@@ -69,7 +73,7 @@ def needs_optimize(state: State | None) -> bool:
 
 
 def has_small_files(state: State | None) -> bool:
-    """Whether a table in order has small files to put together, or so many files that they are not known."""
+    """Whether a table clustered by key has small files to compact, or too many files to be tracked."""
     if state is None or state.files is None:
         return True
     most = _small_file_bytes(state)
@@ -78,7 +82,7 @@ def has_small_files(state: State | None) -> bool:
 
 
 def _small_file_bytes(state: State | None) -> int:
-    """Bytes below which a file of the table is small, by what its rows take on the average, where that is known."""
+    """Bytes below which a file of the table is small, by the average size of its rows if that is known."""
     files = () if state is None or state.files is None else state.files.values()
     rows = sum(file.rows for file in files)
     return min(_SMALL_BYTES, sum(file.size for file in files) * _SMALL_ROWS // rows) if rows else _SMALL_BYTES
@@ -93,7 +97,7 @@ def _small_file_conf(most: int) -> Mapping[str, str]:
 
 
 def needs_purge(state: State | None) -> bool:
-    """Whether too many rows of a table are marked as gone, or its files are not known."""
+    """Whether too many rows of a table are marked as deleted, or its files are not tracked."""
     if state is None or state.files is None:
         return True
     marked = sum(file.marked for file in state.files.values())
@@ -101,8 +105,8 @@ def needs_purge(state: State | None) -> bool:
 
 
 def needs_vacuum(files: Files, location: str, state: State | None, keep_hours: int) -> bool:
-    """Whether VACUUM may find something to remove: a file that is older than this and no live one. A younger one stays,
-    whatever it is.
+    """Whether VACUUM may find something to remove: a file older than ``keep_hours`` that is not live. Younger files
+    always stay.
     """
     if state is None or state.files is None:
         return True
@@ -112,7 +116,7 @@ def needs_vacuum(files: Files, location: str, state: State | None, keep_hours: i
 
 
 def compact(spark: SparkSession, location: str, state: State | None, fence: Fence, *, in_order: bool) -> None:
-    """Put small files together, and take marked rows out of files, where a table in this state may have any."""
+    """Compact small files and purge marked rows, if a table in this state may have any."""
     if in_order:
         with delta_fencing.fenced_commit(spark, fence, location):
             optimize_in_order(spark, location, state)
@@ -122,7 +126,7 @@ def compact(spark: SparkSession, location: str, state: State | None, fence: Fenc
 
 
 def clean(spark: SparkSession, location: str, snapshot: Any, state: State | None, keep_hours: int) -> None:
-    """Remove what no version younger than this needs, files and log."""
+    """Remove files and log entries that no version younger than ``keep_hours`` needs."""
     files = control.list_files(spark, location)
     if needs_vacuum(files, location, state, keep_hours):
         vacuum(spark, location, keep_hours)
@@ -130,12 +134,12 @@ def clean(spark: SparkSession, location: str, snapshot: Any, state: State | None
 
 
 def optimize(spark: SparkSession, location: str) -> None:
-    """Small files of each partition become few; a table without any stays as it is, without a commit."""
+    """Compact the small files of each partition; commits nothing if there are none."""
     DeltaTable.forPath(spark, location).optimize().executeCompaction()
 
 
 def optimize_in_order(spark: SparkSession, location: str, state: State | None) -> None:
-    """The same of a table whose files hold a range of keys each, where this state of it has something to do."""
+    """Compact small files and purge marked rows of a table clustered by key, each only if this state needs it."""
     if has_small_files(state):
         with _with_conf(spark, _small_file_conf(_small_file_bytes(state))):
             optimize(spark, location)
@@ -145,16 +149,16 @@ def optimize_in_order(spark: SparkSession, location: str, state: State | None) -
 
 
 def vacuum(spark: SparkSession, location: str, keep_hours: int) -> None:
-    """Remove files that only versions need which are older than this. Delta prints a sentence on it, which would stand
-    in the midst of what the command prints.
+    """Remove files that only versions older than ``keep_hours`` need. The line that Delta prints about it is
+    suppressed: it would mix with the command's own output.
     """
     with _with_conf(spark, _VACUUM_CONF), _silence_console(spark):
         DeltaTable.forPath(spark, location).vacuum(keep_hours)
 
 
 def clean_log(spark: SparkSession, files: Files, snapshot: Any, keep_hours: int) -> None:
-    """Remove what only versions need which are older than this from the log as well, unless the table says itself how
-    long its log is kept. Else Delta keeps it for 30 days, a file and its checksum for each commit, and lists it often.
+    """Remove log entries that only versions older than ``keep_hours`` need, unless the table sets its own log
+    retention. Otherwise Delta keeps them for 30 days, a file and its checksum per commit, and lists them often.
     """
     metadata, log = snapshot.metadata(), snapshot.deltaLog()
     if metadata.configuration().contains(_LOG_KEPT) or not log.enableExpiredLogCleanup(metadata):
@@ -168,8 +172,8 @@ def clean_log(spark: SparkSession, files: Files, snapshot: Any, keep_hours: int)
 
 
 def _first_needed(files: Files, before: int) -> int | None:
-    """When the checkpoint was written that the oldest version not older than ``before`` is made of: of the log nothing
-    older is needed. None where there is nothing older.
+    """The write time of the checkpoint from which the oldest version not older than ``before`` is built: nothing older
+    in the log is needed. None if there is nothing older.
     """
     log = [(path.removeprefix(_LOG), changed) for path, changed in files if path.startswith(_LOG)]
     bases = [changed for name, changed in log if changed <= before and time_travel.CHECKPOINT.fullmatch(name)]
@@ -187,7 +191,7 @@ def _some_long(spark: SparkSession, number: int) -> Any:
 
 @contextmanager
 def _silence_console(spark: SparkSession) -> Iterator[None]:
-    """What this thread prints in the JVM meanwhile goes nowhere."""
+    """Discard what this thread prints in the JVM inside the block."""
     jvm = gateway.of(spark)
     console = getattr(getattr(jvm.scala, "Console$"), "MODULE$")
     before = console.out()

@@ -1,6 +1,6 @@
-"""What a batch does to the rows of a table, for each of the ways to do it: Delta's MERGE, a small table written anew
-(docs/decisions/0009), and a large one marked and added to (``delta_marks``). All leave the same rows, change feed and
-metrics.
+"""The effect of a batch on the rows of a Delta table, shared by all merge strategies: Delta's MERGE, the rewrite of a
+small table (docs/decisions/0009), the rewrite of touched files (``delta_rewrite``) and deletion vectors
+(``delta_deletion_vectors``). All leave the same rows, change feed and metrics.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from replicator.transforms import merge
 SIDES = merge.Sides()
 
 METRICS = {"insert": "numTargetRowsInserted", "update": "numTargetRowsUpdated", "delete": "numTargetRowsDeleted"}
-"""What is done to a row, by the name under which Delta's history counts it."""
+"""The actions on a row and the metric under which Delta's history counts each."""
 
 _KEEP, _INSERT, _UPDATE, _DELETE = "keep", *METRICS
 
 
 @dataclass(frozen=True)
 class MergeSpec:
-    """``changes``, one row per key, and what becomes of each over ``SIDES``: rows that are there are deleted, else
-    updated, else left as they are; others are inserted or passed over. ``updates`` and ``inserts`` are values by
-    column; a column without an update keeps what it has.
+    """``changes``, one row per key, and the conditions and values to merge them by, over ``SIDES``. A stored row is
+    deleted, else updated, else kept; a new one is inserted or skipped. ``updates`` and ``inserts`` are values by
+    column; a column without an update keeps its value.
     """
 
     changes: DataFrame
@@ -42,7 +42,7 @@ class MergeSpec:
 
 
 def statement(target: DeltaTable, merging: MergeSpec) -> DeltaMergeBuilder:
-    """Delta's MERGE."""
+    """Build Delta's MERGE."""
     updates: dict[str, Column | str] = {names.quote_spark(c): value for c, value in merging.updates.items()}
     inserts: dict[str, Column | str] = {names.quote_spark(c): value for c, value in merging.inserts.items()}
     return (
@@ -55,8 +55,8 @@ def statement(target: DeltaTable, merging: MergeSpec) -> DeltaMergeBuilder:
 
 
 def resolve_actions(stored: DataFrame, merging: MergeSpec, beside: Sequence[str] = ()) -> DataFrame:
-    """One row per key: what is done to it (``action``), the row before (``old``) and after (``new``), and columns that
-    ``stored`` has ``beside`` the table's.
+    """One row per key: its ``action``, the row before (``old``) and after (``new``), and the columns ``beside`` that
+    ``stored`` has in addition to the table's.
     """
     key, columns = merging.keys[0], [each for each in stored.schema if each.name not in beside]
     is_new, is_untouched = SIDES.of_stored(key).isNull(), SIDES.of_change(key).isNull()
@@ -77,17 +77,17 @@ def resolve_actions(stored: DataFrame, merging: MergeSpec, beside: Sequence[str]
     both = stored.alias(SIDES.stored).join(
         merging.changes.alias(SIDES.change), merge.same_key(merging.keys, SIDES), how="full"
     )
-    told = both.select(action.alias("action"), old.alias("old"), new.alias("new"), *map(SIDES.of_stored, beside))
-    return told.where(F.col("action").isNotNull())
+    resolved = both.select(action.alias("action"), old.alias("old"), new.alias("new"), *map(SIDES.of_stored, beside))
+    return resolved.where(F.col("action").isNotNull())
 
 
 def action_counts() -> dict[str, Column]:
-    """What is counted of settled rows, by the names of METRICS."""
+    """The conditions to count resolved rows by, named as in METRICS."""
     return {metric: F.col("action") == action for action, metric in METRICS.items()}
 
 
 def images(settled_rows: DataFrame) -> DataFrame:
-    """The table's rows as they are to be, and with a ``_change_type`` the rows of its change feed."""
+    """The table's new rows, and the rows of its change feed, which have a ``_change_type``."""
     old, new, action = F.col("old"), F.col("new"), F.col("action")
 
     def image(row: Column, kind: str | None) -> Column:

@@ -1,6 +1,6 @@
-"""By which way a merge goes: all of a small table is written anew; rows of a larger one are marked and added
-(``delta_deletion_vectors``), where it has deletion vectors, else the files that they are in are written anew
-(``delta_rewrite``); the rest is left to Delta's MERGE.
+"""The choice of a merge strategy. A small table is rewritten as a whole. A larger one is merged by deletion vectors
+(``delta_deletion_vectors``) if it has them, otherwise by rewriting the touched files (``delta_rewrite``). Everything
+else is left to Delta's MERGE.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True)
 class MergeThresholds:
-    """Up to ``rewritten_bytes`` a table is written anew: it gets no deletion vectors, which cost every reader. Of one
-    that may have them rows are marked beyond ``rewritten_rows`` all the same, which take some bytes each where they are
-    narrow: to join and to write all of them costs more than to find a batch's (decision 0044).
+    """Table sizes up to which each strategy is used.
 
-    Rows of a table of up to ``marked_files`` are marked, or its files written anew, by ourselves; of one with more
+    A table of up to ``rewritten_bytes`` is rewritten: it then has no deletion vectors, which cost every reader. A table
+    that may have them is not rewritten beyond ``rewritten_rows``, however few bytes its narrow rows take: joining and
+    writing all of them costs more than finding those of a batch (decision 0044).
+
+    For a table of up to ``marked_files`` files, the rows are marked or their files rewritten here; for one with more,
     Delta itself must find them.
     """
 
@@ -51,7 +53,7 @@ class MergeThresholds:
 
 
 DEFAULT_THRESHOLDS = MergeThresholds()
-"""As measured."""
+"""The thresholds from our measurements."""
 
 
 def merge(
@@ -60,21 +62,21 @@ def merge(
     snapshot: Any,
     merging: MergeSpec,
     progress: Progress,
-    ways: MergeThresholds,
+    thresholds: MergeThresholds,
     fence: Fence,
 ) -> Applied:
-    """What ``delta_merge`` says, to the newest snapshot, in one commit with the progress in it."""
+    """Merge into the newest snapshot, in one commit with the progress."""
     spark = merging.changes.sparkSession
     validation.refuse_partition_keys(merging.changes, merging.keys, log.partition_by(spark), table.name)
-    if (files := _files_of_small_table(spark, log, snapshot, ways)) is not None:
+    if (files := _files_of_small_table(spark, log, snapshot, thresholds)) is not None:
         parted = bool(log.partition_by(spark))
         stored = delta_files.read_table(spark, table.location, snapshot, [file.path for file in files], parted=parted)
         version, metrics = _rewrite(stored, files, snapshot, merging, progress, fence)
-    elif (files := _files_for_deletion_vectors(spark, log, snapshot, ways.marked_files)) is not None:
+    elif (files := _files_for_deletion_vectors(spark, log, snapshot, thresholds.marked_files)) is not None:
         version, metrics = delta_deletion_vectors.execute(
             delta_deletion_vectors.Target(snapshot, files), merging, progress, fence
         )
-    elif (files := _files_for_rewrite(spark, log, snapshot, ways.marked_files)) is not None:
+    elif (files := _files_for_rewrite(spark, log, snapshot, thresholds.marked_files)) is not None:
         target = delta_rewrite.Target(table.location, snapshot, files)
         version, metrics = delta_rewrite.execute(target, merging, progress, fence)
     else:
@@ -94,7 +96,7 @@ def _rewrite(
     fence: Fence,
 ) -> tuple[int, dict[str, int]]:
     if stored.sparkSession.conf.get(_SHUFFLE_PARTITIONS) == "1":
-        stored = stored.coalesce(1)  # read where they are joined, instead of sent there
+        stored = stored.coalesce(1)  # join them where they are read, without a shuffle
     with gateway.checkpoint_and_count(delta_merge.resolve_actions(stored, merging), delta_merge.action_counts()) as (
         settled,
         metrics,
@@ -105,25 +107,25 @@ def _rewrite(
 
 
 def _files_of_small_table(
-    spark: SparkSession, log: Log, snapshot: Any, ways: MergeThresholds
+    spark: SparkSession, log: Log, snapshot: Any, thresholds: MergeThresholds
 ) -> Sequence[AddedFile] | None:
-    """The files of a table that is small enough to be written anew, and whose change feed can be. Rows that nobody has
-    counted cannot be marked either.
+    """The files of a table that is small enough to be rewritten and whose change feed can be written; otherwise None.
+    Rows without a count in the log cannot be marked either, so they are taken as few.
     """
     if not _can_write_feed(spark, log, snapshot):
         return None
     files = log.plain_files(spark, snapshot)
-    if files is None or sum(file.size for file in files) > ways.rewritten_bytes:
+    if files is None or sum(file.size for file in files) > thresholds.rewritten_bytes:
         return None
     return (
         None
-        if delta_properties.has_vectors(snapshot) and sum(file.rows for file in files) > ways.rewritten_rows
+        if delta_properties.has_vectors(snapshot) and sum(file.rows for file in files) > thresholds.rewritten_rows
         else files
     )
 
 
 def _files_for_deletion_vectors(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:
-    """The files of a table whose rows can be marked one by one: Delta must know how many a file has."""
+    """The files of a table whose rows can be marked as deleted: the log has the row count of each. Otherwise None."""
     if not _can_write_feed(spark, log, snapshot) or not delta_properties.has_vectors(snapshot):
         return None
     files = log.live_files(spark, snapshot)
@@ -134,7 +136,7 @@ def _files_for_deletion_vectors(spark: SparkSession, log: Log, snapshot: Any, mo
 
 
 def _files_for_rewrite(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:
-    """The files of a table without deletion vectors, any of which can be written anew."""
+    """The files of a table without deletion vectors, any of which can be rewritten; otherwise None."""
     if not _can_write_feed(spark, log, snapshot) or delta_properties.has_vectors(snapshot):
         return None
     files = log.live_files(spark, snapshot)
@@ -144,7 +146,7 @@ def _files_for_rewrite(spark: SparkSession, log: Log, snapshot: Any, most: int) 
 
 
 def _can_write_feed(spark: SparkSession, log: Log, snapshot: Any) -> bool:
-    """Whether a table keeps a change feed that can be written beside its rows."""
+    """Whether a table has a change feed that can be written together with its rows."""
     return not log.partition_by(spark) and delta_properties.has_feed(snapshot)
 
 

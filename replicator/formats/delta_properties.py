@@ -23,18 +23,18 @@ WITH_VECTORS = {_FEED: "true", _VECTORS: "true"}
 
 
 def has_vectors(snapshot: Any) -> bool:
-    """Whether rows of the table may be marked as gone: silver's, and those of models that ask for it."""
+    """Whether the table has deletion vectors enabled: silver's, and those of models that ask for it."""
     return _property(snapshot, _VECTORS) == "true"
 
 
 def has_feed(snapshot: Any) -> bool:
-    """Whether the table keeps a change data feed."""
+    """Whether the table has the change data feed enabled."""
     return _property(snapshot, _FEED) == "true"
 
 
 def is_ordered_by_key(snapshot: Any) -> bool:
-    """Whether files of the table hold a range of keys each: silver's and gold's, or it is as good as that for those who
-    read it. Bronze's are by topic.
+    """Whether the table is clustered by key, as silver and gold are, or is read as if it were. Bronze is partitioned by
+    topic.
     """
     return has_vectors(snapshot) or not partition_columns(snapshot)
 
@@ -42,7 +42,7 @@ def is_ordered_by_key(snapshot: Any) -> bool:
 def set_missing(
     spark: SparkSession, table: Table, properties: Mapping[str, str], log: Log, fence: Fence = UNFENCED
 ) -> None:
-    """Set those properties that the table lacks: a writer's options can name none but Delta's own."""
+    """Set those properties that the table lacks: a writer's options accept only Delta's own."""
     snapshot = log.snapshot(spark) if properties else None
     if snapshot is None:
         return
@@ -54,8 +54,8 @@ def set_missing(
 def enable_features(
     spark: SparkSession, table: Table, wanted: StructType, snapshot: Any, fence: Fence = UNFENCED
 ) -> bool:
-    """Let the table have these columns; whether that took a commit: the first time without a zone is a feature of its
-    protocol, which Delta gives to a new table by itself, and to one that is there when it is told to.
+    """Enable the protocol features that these columns need; return whether that took a commit. TIMESTAMP_NTZ is a
+    feature that Delta enables by itself on a new table, but on an existing one only on request.
     """
     if not validation.has_timestamp_ntz(wanted) or _TIMESTAMP_NTZ in delta_files.features(snapshot):
         return False
@@ -64,9 +64,9 @@ def enable_features(
 
 
 def _set(spark: SparkSession, table: Table, properties: Mapping[str, str], fence: Fence) -> None:
-    told = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    assignments = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
     with delta_fencing.fenced_commit(spark, fence, table.location):
-        spark.sql(f"ALTER TABLE delta.{names.quote_spark(table.location)} SET TBLPROPERTIES ({told})")
+        spark.sql(f"ALTER TABLE delta.{names.quote_spark(table.location)} SET TBLPROPERTIES ({assignments})")
 
 
 def _property(snapshot: Any, name: str) -> str | None:

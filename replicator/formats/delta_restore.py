@@ -1,8 +1,8 @@
-"""How far the rows of a table are that a RESTORE took back to an older version.
+"""The progress of a table after a RESTORE to an older version.
 
-Delta's own snapshot does not say: it keeps the ``txn`` actions of what the rows had got to before. As behind an older
-copy of the table, its progress goes back with its rows here; the next commit that tells progress tells it of all inputs
-(``delta_commit.tell``), so that whoever asks Delta gets the same answer from then on.
+Delta's own snapshot keeps the ``txn`` actions from before the RESTORE. Here the progress goes back with the rows, as if
+the table had been replaced by an older copy; before the next write the restored progress of all inputs is committed
+(``delta_commit.commit_progress``), so that Delta gives the same answer from then on.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from replicator.jvm.hadoop import is_absent
 def progress(
     spark: SparkSession, log: Any, location: str, upto: int, transactions: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """How far each of these inputs is by the rows of version ``upto``, where a RESTORE took them back and no commit has
-    told progress since; else None. Commits are looked at from the newest on, mostly one.
+    """The progress of each of these inputs as of the rows of version ``upto``, if a RESTORE took them back and no
+    commit has recorded progress since; otherwise None. Commits are read from the newest backwards, usually only one.
     """
     if not transactions:
         return None
@@ -34,8 +34,9 @@ def progress(
 def progress_at(
     spark: SparkSession, log: Any, location: str, restored: int, transactions: Mapping[str, int]
 ) -> dict[str, int]:
-    """How far each of these inputs is by the rows of the version that was ``restored``; ``restores.UNKNOWN_VERSION``:
-    they have nothing of it, or nobody knows what, and it is read from its beginning.
+    """The progress of each of these inputs as of the rows of the version that was ``restored``;
+    ``restores.UNKNOWN_VERSION`` if the rows have nothing of the input, or that is unknown: it is then read from its
+    beginning.
     """
     there = {} if restored == restores.UNKNOWN_VERSION else _transactions_at(spark, location, restored)
     there = progress(spark, log, location, restored, there) or there
@@ -43,18 +44,18 @@ def progress_at(
 
 
 def _transactions_at(spark: SparkSession, location: str, number: int) -> dict[str, int]:
-    """What Delta says of a version; nothing where its log does not reach back to it any more."""
+    """The progress in Delta's snapshot of a version; empty if the log no longer reaches back to it."""
     try:
         rows = spark.read.format("delta").option("versionAsOf", number).load(location)
         snapshot = rows._jdf.queryExecution().analyzed().collectLeaves().head().relation().location().getSnapshot()  # noqa: SLF001
-        told = (gateway.to_tuple(each) for each in gateway.iterate(snapshot.transactions()))
-        return {str(app): int(done) for app, done in told}
+        recorded = (gateway.to_tuple(each) for each in gateway.iterate(snapshot.transactions()))
+        return {str(app): int(done) for app, done in recorded}
     except FAILURES:
         return {}
 
 
 def _read_commit(spark: SparkSession, log: Any, number: int) -> list[str] | None:
-    """The actions of a commit; None where it has left the log."""
+    """The actions of a commit as JSON lines; None if it is no longer in the log."""
     path = gateway.of(spark).org.apache.hadoop.fs.Path(log.logPath(), f"{number:020}.json")
     try:
         return str(log.store().read(path, log.newDeltaHadoopConf()).mkString("\n")).split("\n")

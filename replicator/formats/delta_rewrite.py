@@ -1,10 +1,10 @@
-"""Changes of a table that keeps no deletion vectors: the files that hold a row of the changed keys are written anew, in
-one commit of Delta's own transaction (decision 0050).
+"""Merge by rewriting files, for tables without deletion vectors: the files that hold a row of the changed keys are
+rewritten in one commit of Delta's own transaction (decision 0050).
 
 Delta's MERGE shuffles all rows of those files, because the changes are the outer side of its join. Here the changes are
-sent to the rows: the rows with one of the keys are looked up first, in the files that may hold one by the log, and say
-what is done and which files there are to write. A row stays at its place among the others of its file, which goes on to
-hold a range of keys; new rows are a file of their own. Small files become one with it where they are many.
+broadcast: the stored rows of the changed keys are looked up first, in the files that may hold one by the log, and
+determine the actions and the files to rewrite. Rows keep their order within a file, which therefore still holds a key
+range; new rows go to a file of their own, together with the small files once there are many.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from replicator.transforms import merge
 
 _INSERTED = delta_merge.METRICS["insert"]
 _FILE, _ACTION = "__file", "__done"
-"""Beside a stored row: the name of its file, and what is done to it."""
+"""The columns with the name of a stored row's file, and with the action on it."""
 
 RESERVED_COLUMNS = frozenset({_FILE, _ACTION, "_metadata"})
-"""A table with such a column of its own is not for this module."""
+"""This module cannot merge into a table with such a column of its own."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The newest version of a table: where it is, Delta's snapshot and all live files, none with a deletion vector."""
+    """The newest version of a table: its location, Delta's snapshot and all live files, none with a deletion vector."""
 
     location: str
     snapshot: Any
@@ -46,14 +46,14 @@ class Target:
 
     @property
     def columns(self) -> StructType:
-        """Of the table."""
+        """The table's columns."""
         return delta_files.schema(self.snapshot)
 
 
 def execute(
     target: Target, merging: MergeSpec, progress: Progress, fence: Fence = UNFENCED
 ) -> tuple[int, dict[str, int]]:
-    """The version that the changes have made, and its metrics as those of a MERGE."""
+    """Merge the changes; return the new version and its metrics, named as those of a MERGE."""
     with gateway.checkpoint_and_count(merging.changes, {"all": F.lit(True)}) as (changes, counts):
         merging, is_near = replace(merging, changes=changes), counts["all"] <= delta_data_skipping.MAX_BROADCAST_KEYS
         files = target.files
@@ -67,14 +67,14 @@ def execute(
             apart = [file for file in _touched_files(files, settled, metrics) if file not in small]
             if apart or small or metrics[_INSERTED] < sum(metrics.values()):
                 images = _images(target, apart, small, settled, merging.keys, is_near=is_near)
-            else:  # new rows alone are their own feed
+            else:  # a file of inserted rows only serves as its own feed
                 images = settled.where(F.col("action") == "insert").select("new.*").coalesce(1)
             gone = [file.action for file in (*apart, *small)]
             return delta_commit.rewrite(images, gone, target.snapshot, progress, metrics, fence), metrics
 
 
 def _read_matched(target: Target, merging: MergeSpec, files: Sequence[AddedFile], *, is_near: bool) -> DataFrame:
-    """The stored rows whose keys are among the changes', each with the name of its file."""
+    """The stored rows whose keys are among the changes', each with its file's name."""
     spark = merging.changes.sparkSession
     if not files:
         return gateway.create_frame(spark, (), StructType([*target.columns, StructField(_FILE, StringType())]))
@@ -85,7 +85,7 @@ def _read_matched(target: Target, merging: MergeSpec, files: Sequence[AddedFile]
 
 
 def _touched_files(files: Sequence[AddedFile], settled: DataFrame, metrics: Mapping[str, int]) -> Sequence[AddedFile]:
-    """The files of which a row is updated or deleted."""
+    """The files with a row that is updated or deleted."""
     if metrics[_INSERTED] == sum(metrics.values()):
         return ()
     rows = settled.where(F.col("action").isin("update", "delete")).select(_FILE).distinct().collect()
@@ -102,8 +102,8 @@ def _images(
     *,
     is_near: bool,
 ) -> DataFrame:
-    """The rows of those files as they are to be, with the new ones in the file of the small ones, and the rows of the
-    change feed, which ``_change_type`` tells (see ``delta_merge.images``).
+    """The new rows of those files, with inserted rows and those of small files in one file, and the rows of the change
+    feed, which have a ``_change_type`` (see ``delta_merge.images``).
     """
     spark, changed = settled.sparkSession, settled.where(F.col("action") != "keep")
     feed = delta_merge.images(changed).where(F.col("_change_type").isNotNull())
@@ -117,7 +117,7 @@ def _images(
 
 
 def _apply_actions(rows: DataFrame, done: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Rows at their places, as they are to be."""
+    """Apply updates and deletes to the rows of files, keeping their order."""
     action, old, new = (F.col(f"{_ACTION}.{part}") for part in ("action", "old", "new"))
     is_same = reduce(operator.and_, [F.col(names.quote_spark(key)) == old.getField(key) for key in keys])
     found = rows.join(done, is_same, "left").where(action.isNull() | (action == "update"))

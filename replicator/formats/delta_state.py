@@ -1,4 +1,4 @@
-"""What Delta's log says, as values: a data file, a commit, and what commits add up to."""
+"""The contents of Delta's log as values: a data file, a commit, and the state after a commit."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import cached_property
 from typing import Any
 
 MAX_TRACKED_FILES = 256
-"""Of a table with more files the driver does not keep account."""
+"""The driver does not track the files of a table with more than this."""
 
 
 @dataclass(frozen=True)
 class AddedFile:
     """A data file of one commit: absolute path, partition values, bytes, and Delta's own ``action``.
 
-    Where ``is_new`` is false its rows were in other files before (OPTIMIZE).
+    If ``is_new`` is false, its rows were in other files before (OPTIMIZE).
     """
 
     version: int
@@ -28,40 +28,40 @@ class AddedFile:
 
     @property
     def name(self) -> str:
-        """What its path ends in."""
+        """The last part of its path."""
         return self.path.rpartition("/")[2]
 
     @property
     def has_vector(self) -> bool:
-        """Whether a deletion vector hides rows of it."""
+        """Whether it has a deletion vector."""
         return self.action.deletionVector() is not None
 
     @cached_property
     def stats(self) -> str:
-        """What the log tells of its rows, as JSON; '' for nothing."""
+        """Its statistics in the log, as JSON; '' if there are none."""
         return str(self.action.stats() or "")
 
     @property
     def has_row_count(self) -> bool:
-        """Whether the log tells how many rows it has."""
+        """Whether the log has its row count."""
         return '"numRecords"' in self.stats
 
     @cached_property
     def rows(self) -> int:
-        """How many rows it has, hidden ones included; 0 where the log does not tell."""
+        """Its row count, deleted rows included; 0 if the log does not have it."""
         return int(json.loads(self.stats or "{}").get("numRecords", 0))
 
     @property
     def marked(self) -> int:
-        """How many of them a deletion vector hides."""
+        """How many of its rows the deletion vector marks as deleted."""
         return int(self.action.deletionVector().cardinality()) if self.has_vector else 0
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit: its files, paths that it ``removed``, paths whose rows are what it ``changed``, its operation's
-    metrics (only whole numbers), the ``txn`` actions by app id, by how many bytes the table grew, whether it
-    ``replaces`` rows under other columns, and the version that it ``restores``. None where the log alone does not say.
+    """One commit: its files, the paths that it ``removed``, the paths of files whose rows are what it ``changed``, its
+    operation's metrics (integers only), the ``txn`` versions by app id, the ``growth`` of the table in bytes, whether
+    it ``replaces`` rows under other columns, and the version that it ``restores``. None if the log alone does not tell.
     """
 
     version: int
@@ -77,9 +77,9 @@ class Commit:
 
 @dataclass(frozen=True)
 class State:
-    """What the log of the table ``identity`` adds up to at ``version``: live bytes, the ``txn`` per app id, and the
-    live files by path; None where they are many. ``is_restored``: Delta itself says otherwise how far the inputs are,
-    since a RESTORE took the rows back and no commit has told their progress yet.
+    """The state of the table ``identity`` at ``version``: live bytes, the ``txn`` version per app id, and the live
+    files by path (None if there are too many). ``is_restored``: a RESTORE took the rows back and no commit has recorded
+    progress since, so that Delta's own ``txn`` versions are out of date.
     """
 
     identity: str
@@ -90,8 +90,8 @@ class State:
     is_restored: bool = False
 
     def after(self, commit: Commit, back: Mapping[str, int] | None = None) -> State | None:
-        """The state that a commit makes of this one, which took the progress ``back`` to this; None if it cannot be
-        told.
+        """The state after a commit, which took the progress ``back`` to this if it is a RESTORE; None if it cannot be
+        determined.
         """
         if commit.growth is None:
             return None

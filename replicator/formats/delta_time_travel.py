@@ -1,4 +1,4 @@
-"""Older versions of a Delta table: which one is meant, and whether a VACUUM has left its files."""
+"""Time travel on a Delta table: which version is meant, and whether its files have survived VACUUM."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ _IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
 @dataclass(frozen=True)
 class FileChanges:
-    """What one commit did to the files of a table: names that it ``added`` and ``removed``, deletion vectors among
-    them.
-    """
+    """The file names that one commit ``added`` and ``removed``, deletion vectors included."""
 
     version: int
     added: frozenset[str]
@@ -30,8 +28,8 @@ class FileChanges:
 
 
 def resolve_version(spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
-    """The version that is meant, with all its files. Raises VersionMissing, and ConfigError for a time where Delta was
-    told to keep times elsewhere than by its log's files.
+    """The version meant by a number or a time, all of whose files exist. Raises VersionMissing, and ConfigError for a
+    time if the table uses in-commit timestamps instead of the modification times of its log's files.
     """
     log = _log(spark, table)
     if isinstance(when, datetime) and _has_in_commit_timestamps(log):
@@ -52,8 +50,8 @@ def resolve_version(spark: SparkSession, table: Table, when: int | datetime) -> 
 
 
 def readable_versions(commits: Iterable[FileChanges], there: frozenset[str], newest: int) -> set[int]:
-    """The versions before each of these commits, and the newest, of which no file is lacking among those that are
-    ``there``. The commits are consecutive and end with the newest, which lacks none.
+    """The versions with all files among those that are ``there``: of the versions before each commit, and the newest.
+    The commits are consecutive and end with the newest version, which is complete.
     """
     lacking: frozenset[str] = frozenset()
     found = {newest}
@@ -75,7 +73,7 @@ def _read_file_changes(spark: SparkSession, log: Any, first: int) -> Iterator[Fi
 
 
 def _files(log: Any, action: Any) -> Sequence[str]:
-    """Names of a data file and of the file with its deletion vector. A name is no other's, whatever the folder."""
+    """Names of a data file and of its deletion vector's file. Names are unique across folders."""
     data = str(action.toPath().getName())
     vector = action.deletionVector()
     if vector is None or not vector.isOnDisk():
@@ -84,8 +82,8 @@ def _files(log: Any, action: Any) -> Sequence[str]:
 
 
 def _has_in_commit_timestamps(log: Any) -> bool:
-    told = log.unsafeVolatileSnapshot().metadata().configuration().get(_IN_COMMIT_TIMESTAMPS)
-    return bool(told.isDefined()) and str(told.get()) == "true"
+    setting = log.unsafeVolatileSnapshot().metadata().configuration().get(_IN_COMMIT_TIMESTAMPS)
+    return bool(setting.isDefined()) and str(setting.get()) == "true"
 
 
 def _log(spark: SparkSession, table: Table) -> Any:

@@ -1,4 +1,4 @@
-"""A commit of a Delta table's log that was cut off: Delta's own words name neither the file nor its table."""
+"""Torn commits in a Delta log: files cut off by a crash. Delta's own error names neither the file nor its table."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from replicator.jvm.failures import FAILURES
 
 
 class TornCommit(PySparkException):
-    """Said in place of Spark's own error, so that whoever goes on behind that does so behind this one."""
+    """Replaces Spark's own error, and is a PySparkException so that its handlers catch this one too."""
 
 
 @contextmanager
 def translate_errors(spark: SparkSession, location: str) -> Iterator[None]:
-    """Say which file of the log of the table there is no JSON, where Spark fails at one. Raises TornCommit."""
+    """Translate an error of Spark's at a torn commit into one that names the file. Raises TornCommit."""
     try:
         yield
     except FAILURES as error:
@@ -32,7 +32,7 @@ def translate_errors(spark: SparkSession, location: str) -> Iterator[None]:
 
 
 def _torn(spark: SparkSession, location: str) -> str | None:
-    """The newest commit that is no JSON."""
+    """The path of the newest commit that is not valid JSON, if any."""
     folder = f"{location}/_delta_log"
 
     def text(name: str) -> str:

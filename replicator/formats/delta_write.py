@@ -1,4 +1,4 @@
-"""Rows written into a Delta table: each function one commit, with the progress in it, told as what it did."""
+"""Writes to a Delta table: each function makes one commit with the progress in it, and returns what it applied."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _LOCAL_TIME = "timestampNtz"
 
 
 def sort_by_key(rows: DataFrame, table: Table) -> DataFrame:
-    """Rows in the order of the key, if the table has one: a file then holds a range of keys, and a batch of recent ones
-    finds them in few files (performance.md A3).
+    """Sort rows by key, if the table has one: each file then holds a key range, and a batch of recent keys finds them
+    in few files (performance.md A3).
     """
     keys = [names.quote_spark(key) for key in table.keys if key in rows.columns]
     return rows.repartitionByRange(*keys).sortWithinPartitions(*keys) if keys else rows
@@ -42,7 +42,7 @@ def insert(
     properties: Mapping[str, str],
     fence: Fence = UNFENCED,
 ) -> Applied:
-    """Add rows, making a table that is not there with these properties. Raises TableStopped where it cannot be."""
+    """Append rows, creating a missing table with these properties. Raises TableStopped if it cannot be created."""
     spark = rows.sparkSession
     snapshot = log.snapshot(spark)
     before = None if snapshot is None else int(snapshot.version())
@@ -64,7 +64,7 @@ def insert(
 
 
 def overwrite(rows: DataFrame, table: Table, before: int, progress: Progress, fence: Fence = UNFENCED) -> Applied:
-    """All rows, columns and partitions of a table anew, behind the version ``before``."""
+    """Overwrite rows, columns and partitioning of a table whose newest version is ``before``."""
     spark = rows.sparkSession
     validation.refuse_partition_keys(rows, table.keys, table.partition_by, table.name)
     options = {"overwriteSchema": "true", "txnAppId": progress.input, "txnVersion": str(progress.version)}
@@ -76,7 +76,7 @@ def overwrite(rows: DataFrame, table: Table, before: int, progress: Progress, fe
 
 
 def _refuse_new_table(rows: DataFrame, table: Table) -> None:
-    """Raise TableStopped where no table can be made of these rows, or not there."""
+    """Raise TableStopped if no table can be created of these rows, or not at this location."""
     if control.exists(rows.sparkSession, f"{table.location}/.hoodie"):
         raise TableStopped(
             "a table in Hudi lies there, and it is to be one in Delta",
@@ -89,8 +89,8 @@ def _refuse_new_table(rows: DataFrame, table: Table) -> None:
 
 
 def read_commit(spark: SparkSession, table: Table, log: Log, before: int | None) -> tuple[int, dict[str, int]]:
-    """The version and metrics of the commit just made. Delta skips a write it takes for a repetition: that must never
-    pass for success (reliability.md section 3, 6).
+    """The version and metrics of the commit just made. Delta skips a write that it takes for a repetition, which must
+    not count as success (reliability.md section 3, 6): raises StaleWriter if there is no version after ``before``.
     """
     snapshot = log.snapshot(spark)
     version = None if snapshot is None else int(snapshot.version())

@@ -1,4 +1,4 @@
-"""Tables and control rows that are written under a lease only (reliability.md F-W1, F-W2)."""
+"""Fencing: tables and control rows that can be written only while a lease is held (reliability.md F-W1, F-W2)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class FencedFormat:
-    """``TableFormat`` of another one: writing raises LeaseLost, before any work, where the lease is gone. A format that
-    is given the same fence asks it once more right before it commits.
+    """A ``TableFormat`` around another one: writes raise LeaseLost, before any work, if the lease is lost. A format
+    constructed with the same fence checks it once more right before it commits.
     """
 
     def __init__(self, inner: TableFormat, fence: Fence) -> None:
@@ -126,7 +126,7 @@ class FencedFormat:
 
 
 class FencedControl:
-    """``Control`` of another one: writing raises LeaseLost where the lease is gone."""
+    """A ``Control`` around another one: writes raise LeaseLost if the lease is lost."""
 
     def __init__(self, inner: Control, fence: Fence) -> None:
         self._inner = inner

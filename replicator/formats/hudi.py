@@ -1,8 +1,9 @@
-"""Tables in Hudi. Progress stands in the metadata of the commit that holds the rows (``hudi_timeline.Note``).
+"""``TableFormat`` on Hudi. Progress is in the metadata of the commit that holds the rows
+(``hudi_timeline.CommitMetadata``).
 
-What a row becomes is decided by ``transforms/merge.py`` before Hudi sees it, as for every format: rows arrive joined,
-and Hudi keeps what was committed last (``hudi_order``). Its index is global where the key does not hold the partition,
-so that a row whose partition changes moves instead of being there twice.
+As for every format, ``transforms/merge.py`` decides what a row becomes: rows arrive merged, and Hudi keeps the one that
+was committed last (``hudi_ordering``). Its index is global where the key does not contain the partition columns, so
+that a row whose partition changes is moved instead of duplicated.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from replicator.transforms.columns.reshape import apply_evolution
 
 
 class HudiFormat:
-    """``TableFormat`` on Hudi, copy on write or merge on read as a new table says. One writer per table."""
+    """``TableFormat`` on Hudi, copy on write or merge on read as declared for a new table. One writer per table."""
 
     def __init__(self, *, fence: Fence = UNFENCED) -> None:
         self._timelines: dict[str, Timeline] = {}
-        self._turns = TableLocks()
+        self._table_locks = TableLocks()
         self._fence = fence
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
-        """All rows, deleted ones included, at a version or now; without Hudi's own columns."""
+        """All rows, deleted ones included, at a version or the newest; without Hudi's own columns."""
         timeline = self._timeline(spark, table)
         if not timeline.ours:
             raise TableMissing.of(table)
@@ -52,7 +53,7 @@ class HudiFormat:
         return commits[-1].note.version if commits else None
 
     def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
-        """By when commits were completed, of those whose files are kept."""
+        """By the completion times of commits whose files are still retained."""
         timeline = self._timeline(spark, table)
         if not timeline.ours:
             raise TableMissing.of(table)
@@ -61,44 +62,44 @@ class HudiFormat:
         return time_travel.select(table, kept, when, why)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
-        """Sub-folders of encoded names with a table of Hudi's that has a commit: a writer that died within its first
-        one leaves none.
+        """Sub-folders with encoded names whose timeline has a completed commit: a writer that died during its first
+        commit leaves none.
         """
         children = filter(names.is_encoded, control.list_folders(spark, folder))
         return tuple(child for child in children if Timeline(f"{folder}/{child}").is_begun(spark))
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:
-        """A random id, made when the table was."""
+        """A random id, assigned when the table is created."""
         commits = self._commits(spark, table)
         return commits[-1].note.identity if commits else None
 
     def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:
-        """The instant that Hudi names the commit by."""
+        """The instant by which Hudi names the commit."""
         commit = self._timeline(spark, table).at(version)
         return None if commit is None else commit.begun
 
     def kept(self, spark: SparkSession, table: Table) -> TableDetail:
-        """From Hudi's properties of the table, and its own list of partitions."""
+        """From Hudi's table properties and its list of partitions."""
         timeline = self._timeline(spark, table)
         if not timeline.ours:
             raise TableMissing.of(table)
         return timeline.kept(spark, merge_on_read=timeline.ours[-1].note.kind == hudi_options.MERGE_ON_READ)
 
     def size(self, spark: SparkSession, table: Table) -> int:
-        """Bytes that the commits on the timeline wrote: of a table that is rewritten often more than it holds."""
+        """Bytes that the commits on the timeline wrote: more than the table holds if it is rewritten often."""
         return sum(sum(commit.wrote.values()) for commit in self._commits(spark, table))
 
     def count(self, spark: SparkSession, table: Table) -> int:
-        """By reading it: the timeline has what was written, not what there is."""
+        """By reading the table: the timeline has what was written, not what is there."""
         return self.read(spark, table).count()
 
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
-        """From what the commits say that they wrote."""
+        """From the write statistics of the commits."""
         fresh = self._timeline(spark, table).between(after, upto)
         return None if fresh is None else hudi_incremental.arrivals(fresh)
 
     def append_only_since(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:  # noqa: ARG002
-        """Never known: each commit writes files anew."""
+        """Never known: each commit rewrites files."""
         return upto
 
     def added(
@@ -110,8 +111,8 @@ class HudiFormat:
         return None if fresh is None else hudi_incremental.added(spark, table, timeline, fresh, after)
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """By Hudi's incremental query; keys that are gone are those that only the older version has. None where that
-        version is gone, or all rows were written anew in between.
+        """By Hudi's incremental query; deleted keys are those that only the older version has. None if that version is
+        no longer readable, or all rows were rewritten in between.
         """
         timeline = self._timeline(spark, table)
         fresh = timeline.between(after, upto)
@@ -127,12 +128,12 @@ class HudiFormat:
         return changed.distinct()
 
     def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:  # noqa: ARG002
-        """Not told: files have the rows that did not change as well."""
+        """Not known: the files also hold rows that did not change."""
         return None
 
     @with_table_lock
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
-        """Add rows; with a progress that the table has already, do nothing."""
+        """Add rows; do nothing if the table has this progress already."""
         spark = rows.sparkSession
         commits = self._commits(spark, table)
         if progress is not None and _is_applied(commits, progress):
@@ -145,7 +146,7 @@ class HudiFormat:
 
     @with_table_lock
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
-        """The changed rows, joined with those at rest by the rule of ``transforms/merge.py``, in one upsert."""
+        """Merge the changes with the stored rows by the rule of ``transforms/merge.py``, and upsert the result."""
         spark = changes.sparkSession
         commits = self._commits(spark, table)
         if not commits:
@@ -158,7 +159,7 @@ class HudiFormat:
             return self._put(joined, table, progress, commits)
 
     @with_table_lock
-    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:  # noqa: ARG002 - they are written once more
+    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:  # noqa: ARG002 - repeated rows are written again
         """Write exactly this difference; an empty one commits the progress alone."""
         spark = difference.sparkSession
         commits = self._commits(spark, table)
@@ -176,7 +177,7 @@ class HudiFormat:
 
     @with_table_lock
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
-        """All rows in one commit; Hudi notes the key and the partitions of a table once and for all."""
+        """Overwrite all rows in one commit; Hudi fixes a table's key and partition columns at creation."""
         spark = rows.sparkSession
         commits = self._commits(spark, table)
         if not commits:
@@ -197,13 +198,13 @@ class HudiFormat:
 
     @with_table_lock
     def drop(self, spark: SparkSession, table: Table) -> None:
-        """The folder, and what is remembered of its timeline."""
+        """Delete the folder and the cached timeline."""
         control.remove(spark, table.location)
         self._timelines.pop(table.location, None)
 
     @with_table_lock
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
-        """All rows anew in one commit."""
+        """Rewrite all rows in one commit."""
         commits = self._commits(spark, table)
         rows = self.read(spark, table)
         wanted = apply_evolution(rows, evolution)
@@ -211,31 +212,31 @@ class HudiFormat:
             self._write(wanted, table, hudi_options.OVERWRITE, None, commits)
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
-        """What the newest commit says about this input."""
+        """The progress of this input in the newest commit."""
         commits = self._commits(spark, table)
         version = commits[-1].note.progress.get(input) if commits else None
         return None if version is None else Progress(input, version)
 
     def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:
-        """What the newest commit says about all."""
+        """The progress of all inputs in the newest commit."""
         commits = self._commits(spark, table)
         return dict(commits[-1].note.progress) if commits else {}
 
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
-        """Compaction and clustering as Hudi plans them, then cleaning: the files of the last ``RETAINED_COMMITS``
+        """Run compaction and clustering as Hudi plans them, then cleaning: the files of the last ``RETAINED_COMMITS``
         commits stay, however old they are.
         """
         commits = self._commits(spark, table)
         if not commits:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
-        with self._turns.of(table):
+        with self._table_locks.of(table):
             self._fence.check()
             hudi_maintenance.run(spark, table.location, commits[-1].note.kind)
         return Maintained(*before, *control.usage(spark, table.location))
 
     def _timeline(self, spark: SparkSession, table: Table) -> Timeline:
-        """As it is now."""
+        """The table's timeline, refreshed."""
         timeline = self._timelines.setdefault(table.location, Timeline(table.location))
         timeline.commits(spark)
         return timeline
@@ -248,7 +249,7 @@ class HudiFormat:
         return self.read(spark, table).join(keys, list(table.keys), how="left_semi")
 
     def _put(self, rows: DataFrame, table: Table, progress: Progress, commits: Sequence[Commit]) -> Applied:
-        """Rows with their ``_action``: ``insert``, ``update``, ``delete``; NULL: nothing."""
+        """Write rows by their ``_action``: ``insert``, ``update``, ``delete`` or NULL for none."""
         with gateway.local_checkpoint(rows.where(F.col("_action").isNotNull())) as kept:
             counts = {row["_action"]: row["count"] for row in kept.groupBy("_action").count().collect()}
             deleted = counts.get("delete", 0)

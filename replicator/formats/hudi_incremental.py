@@ -1,6 +1,6 @@
-"""What commits of a Hudi table wrote: by what they say of themselves, and by Hudi's incremental query.
+"""What commits of a Hudi table wrote: from their metadata, and by Hudi's incremental query.
 
-``fresh`` are commits of the timeline that follow one another.
+``fresh`` are consecutive commits of the timeline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from replicator.spec import Arrival, Table
 
 
 def arrivals(fresh: Sequence[Commit]) -> list[Arrival]:
-    """How much came to which partition."""
+    """The bytes written by partition and version."""
     return [Arrival(part, each.note.version, size) for each in fresh for part, size in each.wrote.items()]
 
 
@@ -28,7 +28,7 @@ def added(
     fresh: Sequence[Commit],
     after: Mapping[tuple[str, ...], int],
 ) -> DataFrame:
-    """Their rows in these partitions, of each behind its own version."""
+    """The rows written to these partitions, in each after its own version."""
     rows = read_commits(spark, table, timeline, fresh)
     wanted = F.lit(False)
     for part, version in after.items():
@@ -41,7 +41,7 @@ def added(
 
 
 def read_commits(spark: SparkSession, table: Table, timeline: Timeline, fresh: Sequence[Commit]) -> DataFrame:
-    """Their rows, with Hudi's columns."""
+    """The rows written by these commits, with Hudi's own columns."""
     if not fresh:
         return spark.read.format("hudi").load(table.location).limit(0)
     begin, end = timeline.span(fresh[0], fresh[-1])

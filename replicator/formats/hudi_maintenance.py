@@ -1,4 +1,4 @@
-"""Upkeep of a Hudi table by Hudi's own services: compaction of logs, clustering of small files, cleaning."""
+"""Maintenance of a Hudi table by Hudi's own services: compaction of logs, clustering of small files, cleaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replicator.jvm import gateway
 
 
 def run(spark: SparkSession, location: str, kind: str) -> None:
-    """Go on with what a killed process left, then do what is worth doing, each in a commit of its own."""
+    """Finish what a killed process left, then compact or cluster, and clean; each is a commit of its own."""
     if kind == hudi_options.MERGE_ON_READ:
         _call(spark, "run_compaction", location, "run")
         _call(spark, "run_compaction", location, "scheduleAndExecute")
@@ -28,13 +28,13 @@ def run(spark: SparkSession, location: str, kind: str) -> None:
 
 
 def _call(spark: SparkSession, procedure: str, location: str, operation: str) -> None:
-    told = ",".join(f"{key}={value}" for key, value in hudi_options.maintenance().items())
+    options = ",".join(f"{key}={value}" for key, value in hudi_options.maintenance().items())
     place = location.replace("\\", "\\\\").replace("'", "\\'")
-    spark.sql(f"CALL {procedure}(op => '{operation}', path => '{place}', options => '{told}')").collect()
+    spark.sql(f"CALL {procedure}(op => '{operation}', path => '{place}', options => '{options}')").collect()
 
 
 def _client(spark: SparkSession, location: str) -> Any:
-    """Hudi's writer for a table, which has no procedure for cleaning one by its path."""
+    """Hudi's write client for a table: there is no SQL procedure that cleans a table by its path."""
     jvm: Any = gateway.of(spark)
     options = jvm.PythonUtils.toScalaMap(hudi_options.maintenance())
     clients, nothing = jvm.org.apache.hudi.HoodieCLIUtils, jvm.scala.Option.apply(None)

@@ -1,4 +1,4 @@
-"""How Hudi is told to write a table: its options, from what the table is."""
+"""Hudi's read, write and maintenance options for a table."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ _ALWAYS = {
     "hoodie.datasource.write.partitionpath.urlencode": "true",
     "hoodie.datasource.write.commitmeta.key.prefix": "replicator.",
     "hoodie.table.timeline.timezone": "UTC",
-    # the newest that Athena, EMR and readers of Hudi 0.x know; a writer of 1.x would make the tables its own
+    # the newest that Athena, EMR and readers of Hudi 0.x support; a writer of 1.x would upgrade the tables
     "hoodie.write.table.version": "6",
     "hoodie.write.auto.upgrade": "false",
-    # below several partition columns versions of Hudi wrote keys as `name:value`, or as `value`: here always the latter
+    # with several partition columns, Hudi versions differ in writing keys as `name:value` or as `value`: always the
+    # latter here
     "hoodie.write.complex.keygen.validation.enable": "false",
     "hoodie.write.complex.keygen.new.encoding": "true",
     "hoodie.embed.timeline.server": "false",
-    # folders are listed: Hudi 1.2 leaves a file open, on S3 a connection, with each look into its metadata table (0094)
+    # list folders instead: Hudi 1.2 leaks a file, on S3 a connection, with each read of its metadata table (0094)
     "hoodie.metadata.enable": "false",
-    # what a dead write left is looked for in the folders: no list of files leaves it out, where its markers are gone
+    # find the files of a dead write by listing folders: its markers may be gone
     "hoodie.rollback.using.markers": "false",
     "hoodie.upsert.shuffle.parallelism": "2",
     "hoodie.insert.shuffle.parallelism": "2",
@@ -29,29 +30,29 @@ _ALWAYS = {
     "hoodie.simple.index.parallelism": "2",
     "hoodie.global.simple.index.parallelism": "2",
     "hoodie.parquet.small.file.limit": str(128 << 20),
-    # nobody clusters a table while it is written, see `turns`: a plan that is there was left by a process that died
+    # a table is never clustered while it is written (`table_locks`): a pending plan was left by a process that died
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
     "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
-    # a version that may still be read keeps its files, and its place on the timeline
+    # a version that may still be read keeps its files and its commit on the timeline
     "hoodie.clean.commits.retained": str(RETAINED_COMMITS),
     "hoodie.keep.min.commits": str(RETAINED_COMMITS + 2),
     "hoodie.keep.max.commits": str(RETAINED_COMMITS + 12),
-    # a table that once had rows deleted has a column for it, which no other write brings
+    # a table that ever had rows deleted has a column for it, which other writes lack
     "hoodie.write.set.null.for.missing.columns": "true",
 }
 _OVERWRITE_OPTIONS = {
-    # Hudi would read old rows by the new columns, and refuses types that do not let it: here none are left to read
+    # Hudi would check that old rows can be read by the new columns; after an overwrite there are none
     "hoodie.internal.write.schema.canonicalize": "false",
     "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
     "hoodie.avro.schema.validate": "false",
 }
 
 READ = {"hoodie.datasource.read.file.index.listing.mode": "eager"}
-"""Spark finds the partitions that a query needs: Hudi, which else does, fails beside one of NULL, and by decimals."""
+"""Partition pruning by Spark: Hudi's own, the default, fails if there is a NULL partition, and on decimals."""
 
 
 def maintenance() -> dict[str, str]:
-    """The options of compaction, clustering and cleaning: each whenever there is something to do."""
+    """The options of compaction, clustering and cleaning: run each whenever there is something to do."""
     return {
         **_ALWAYS,
         "hoodie.compact.inline.max.delta.commits": "1",

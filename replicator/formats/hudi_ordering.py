@@ -1,7 +1,8 @@
-"""Which of two rows of one key Hudi keeps: the one that was committed last, since rows arrive joined (decision 0016).
+"""Record ordering in Hudi: of two rows of one key the last committed one is kept, since rows arrive merged (decision
+0016).
 
-A table may have been made with `_seq` as Hudi's ordering field: then Hudi passes over a row that goes to a lower place,
-and says nothing, although a rebuild or the table of a twin has decided so.
+A table may have been created with ``_seq`` as Hudi's ordering field: Hudi would then silently ignore a row with a lower
+``_seq``, although a rebuild or the table of a twin has decided so.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ _BY_COMMIT = {
     "hoodie.record.merge.strategy.id": "ce9acb64-bde0-424c-9b91-f6ebba25356d",
     "hoodie.compaction.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
 }
-"""What Hudi notes of a table without an ordering field."""
+"""Hudi's table properties without an ordering field."""
 
 _ORDERING_FIELDS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 
 
 def order_by_commit(spark: SparkSession, client: Any) -> None:
-    """Take the ordering field from a table that has one: its logs are then merged in the order of their commits, too.
-    ``client`` is Hudi's for the table. A death between the two changes leaves the field, and the next write goes on.
+    """Remove the ordering field from a table that has one, so that its logs, too, are merged in commit order.
+    ``client`` is Hudi's meta client of the table. A crash between the two updates leaves the field, and the next write
+    repeats them.
     """
     noted = client.getTableConfig().getProps()
     if not any(noted.containsKey(name) for name in _ORDERING_FIELDS):

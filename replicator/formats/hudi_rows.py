@@ -1,6 +1,6 @@
-"""Rows on their way into a Hudi table and out of it: its columns in their order, joined with what is at rest.
+"""Rows to and from a Hudi table: conversion to its schema, and the actions of a merge with its stored rows.
 
-``_action`` says what becomes of a row: ``insert``, ``update``, ``delete``; NULL: nothing.
+``_action`` is what is done with a row: ``insert``, ``update``, ``delete`` or NULL for nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from replicator.transforms import merge
 
 
 def to_table_schema(rows: DataFrame, commit: Commit, *more: Column) -> DataFrame:
-    """The columns that the commit names, in their order and types, with what is noted about them: Hudi keeps whole
-    numbers below 32 bits in 32.
+    """Select the columns of the commit's schema, in its order, types and metadata: Hudi stores integers of less than
+    32 bits as 32 bits.
     """
     return rows.select(
         *[
@@ -29,8 +29,8 @@ def to_table_schema(rows: DataFrame, commit: Commit, *more: Column) -> DataFrame
 
 
 def difference_actions(stored: DataFrame, difference: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """A difference with its ``_action`` on the rows at rest. A row that goes is the stored one: Hudi asks a delete for
-    its partition.
+    """A difference with its ``_action`` on the stored rows. A deleted row has the stored values: Hudi needs its
+    partition.
     """
     sides = merge.Sides()
     there = stored.withColumn("_there", F.lit(True)).alias(sides.stored)
@@ -45,7 +45,7 @@ def difference_actions(stored: DataFrame, difference: DataFrame, keys: Sequence[
 
 
 def merge_actions(stored: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Changes joined with the rows at rest, one row per key that changes, with its ``_action``."""
+    """Changes merged with the stored rows, one row per changed key, with its ``_action``."""
     sides = merge.Sides()
     both = changes.alias(sides.change).join(stored.alias(sides.stored), merge.same_key(keys, sides), how="left")
     is_new = sides.of_stored("_seq").isNull()

@@ -1,8 +1,8 @@
-"""Hudi's timeline as values: what each commit of ours was, read by the driver alone, without a Spark job.
+"""Hudi's timeline as values: the commits of this writer, read by the driver without a Spark job.
 
-Hudi names commits by instants. Ours have a number besides, which rises by one, in the commit's own metadata with
-everything that must be true together with the rows: progress, columns, the table's identity. Each commit repeats all of
-it, so the newest one tells the table's state although Hudi archives and cleans older ones.
+Hudi names commits by instants. Our commits also have a consecutive version number, in the commit's own metadata,
+together with everything that must be atomic with the rows: progress, columns, the table's identity. Each commit repeats
+all of it, so the newest one has the table's state although Hudi archives and cleans older ones.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from replicator.jvm import gateway
 from replicator.spec import Progress, TableDetail
 
 METADATA_KEY = "replicator.commit"
-"""Of the metadata of a commit of ours."""
+"""The key of our metadata in a commit."""
 
 TOKEN_KEY = "replicator.token"  # noqa: S105 - of a lease
-"""There as well: the token of the writer that made it (decision 0026)."""
+"""The key of the writer's token in a commit (decision 0026)."""
 
 _COMPLETED = re.compile(r"[0-9]+[.](commit|deltacommit|replacecommit)|timeline")
-"""The name of the file that completes a commit, in tables of version 6; a later version, which a table becomes when
-somebody else writes it, has a folder for them.
+"""The name of the file that completes a commit in tables of version 6; a later version, to which another writer may
+upgrade a table, has a folder for them.
 """
 
 _COMPLETION_TIMES = 8
-"""The first version of a table that Hudi asks by the times at which commits were completed."""
+"""The first table version whose incremental queries use the completion times of commits."""
 
 _TABLE_SERVICES = ("COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA")
-"""What Hudi calls commits that change no row."""
+"""Hudi's operation types that change no row."""
 
 _NULLS = ("nullable", "containsNull", "valueContainsNull")
-"""What Spark's JSON of a schema says of NULL."""
+"""The nullability attributes in Spark's JSON of a schema."""
 
 RETAINED_COMMITS = 24
-"""So many commits back, of any kind, a version can be read; cleaning keeps their files."""
+"""How many commits, of any kind, cleaning retains: their versions can be read."""
 
 
 @dataclass(frozen=True)
 class CommitMetadata:
-    """What a commit says of itself: the table's ``identity``, ``kind`` (COPY_ON_WRITE, MERGE_ON_READ), ``keys`` and
-    partition columns, which stay; the number of the ``version``, the ``progress`` by input, the ``columns`` as Spark's
-    JSON of a schema, how many rows it ``deleted``, and whether it wrote all of them anew.
+    """Our metadata of a commit. Constant per table: its ``identity``, ``kind`` (COPY_ON_WRITE, MERGE_ON_READ), ``keys``
+    and partition columns. Per commit: the ``version`` number, the ``progress`` by input, the ``columns`` as Spark's
+    JSON of a schema, how many rows it ``deleted``, and whether all rows were ``rewritten``.
     """
 
     identity: str
@@ -67,15 +67,15 @@ class CommitMetadata:
 
     @property
     def schema(self) -> StructType:
-        """The columns with what is noted about them. Whatever is nested may be NULL: that it could not be in the rows
-        of one commit says nothing of later ones, and Spark casts no such value away.
+        """The columns with their metadata. All nested fields are nullable: that one was not in the rows of one commit
+        does not bind later ones, and Spark does not cast a nullable value to a non-nullable type.
         """
         return StructType.fromJson(_with_nullable(json.loads(self.columns)))
 
     def following(
         self, rows: StructType, progress: Progress | None, *, deleted: int, rewritten: bool
     ) -> CommitMetadata:
-        """What the next commit says, which writes rows of these columns and has come to this progress, if to any."""
+        """The metadata of the next commit, with these columns and this progress, if any."""
         return replace(
             self,
             version=self.version + 1,
@@ -86,14 +86,14 @@ class CommitMetadata:
         )
 
     def text(self) -> str:
-        """For the commit's metadata."""
+        """The JSON to store in the commit."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A completed commit of ours: its ``note``, when it was ``begun`` and ``done`` by Hudi's clock, of which the first
-    names it, and what it ``wrote``: bytes by partition (the values of its columns).
+    """A completed commit of ours: its metadata (``note``), the instants when it was ``begun`` (which is its name) and
+    ``done`` by Hudi's clock, and the bytes that it ``wrote`` by partition values.
     """
 
     note: CommitMetadata
@@ -103,14 +103,14 @@ class Commit:
 
 
 class ForeignCommit(Enum):
-    """A commit that is not ours: upkeep, which changes no row, or a write of somebody else's."""
+    """A commit that is not ours: maintenance, which changes no row, or a write by another writer."""
 
     UPKEEP = 1
     WRITE = 2
 
 
 class Timeline:
-    """The timeline of the table at one location. Commits never change, so those read once are kept."""
+    """The timeline of the table at one location. Commits never change, so those read once are cached."""
 
     def __init__(self, location: str) -> None:
         self._location = location
@@ -119,30 +119,30 @@ class Timeline:
 
     @property
     def retained(self) -> Sequence[Commit]:
-        """Those of what :meth:`commits` found last whose files are all there: the last ``RETAINED_COMMITS``, or fewer
-        where somebody else has cleaned the table.
+        """The commits of ours, as of the last :meth:`commits`, whose files all exist: among the last
+        ``RETAINED_COMMITS`` of the timeline, or fewer if another writer has cleaned the table.
         """
         last = list(self._known.items())[-RETAINED_COMMITS:]
         return [each for begun, each in last if isinstance(each, Commit) and begun >= self._cleaned]
 
     @property
     def ours(self) -> list[Commit]:
-        """Commits of ours that :meth:`commits` found last, the oldest first."""
+        """The commits of ours as of the last :meth:`commits`, oldest first."""
         return [each for each in self._known.values() if isinstance(each, Commit)]
 
     @property
     def readable(self) -> Sequence[Commit]:
-        """Those whose versions can be read: whose files are all there, and the newest in any case."""
+        """The commits whose versions can be read: those with all files, and always the newest."""
         kept, newest = [*self.retained], self.ours[-1:]
         return kept if kept[-1:] == newest else [*kept, *newest]
 
     def at(self, version: int) -> Commit | None:
-        """The one of these that made this version."""
+        """The readable commit of this version, None if there is none."""
         return next((each for each in self.readable if each.note.version == version), None)
 
     def between(self, after: int, upto: int) -> list[Commit] | None:
-        """The commits of the versions (after, upto]; None where files of theirs are gone, or somebody else wrote rows
-        in between: what was deleted so, nobody tells.
+        """The commits of the versions (after, upto]; None if some of their files are gone, or another writer wrote rows
+        in between: what that deleted is unknown.
         """
         found = [each for each in self.retained if after < each.note.version <= upto]
         if len(found) != upto - after:
@@ -160,16 +160,16 @@ class Timeline:
         return found
 
     def span(self, first: Commit, last: Commit) -> tuple[str, str]:
-        """The times of Hudi's clock behind which ``first`` is the first commit of ours, and up to which is ``last``."""
+        """The instants that bound an incremental query: exclusive, before ``first``; inclusive, at ``last``."""
         before = [each for each in self.ours if each.begun < first.begun]
         if self._by_completion:
             return before[-1].done if before else "000", last.done
         return before[-1].begun if before else "000", last.begun
 
     def refuse(self) -> None:
-        """Raise TableStopped where no commit of ours should come behind those that :meth:`commits` saw last: somebody
-        else has written the table; or by this machine's clock, which Hudi names commits by, the newest one is still to
-        come, so that one of ours would stand before it and nobody would see it.
+        """Raise TableStopped if we must not commit after what :meth:`commits` saw last: all commits are another
+        writer's; or the newest commit is ahead of this machine's clock, by which Hudi names commits, so that ours would
+        be ordered before it and never be seen.
         """
         if self._known and not self.ours:
             raise TableStopped(
@@ -186,18 +186,20 @@ class Timeline:
             )
 
     def is_begun(self, spark: SparkSession) -> bool:
-        """Whether it has a completed commit, by the names of its files."""
+        """Whether the table has a completed commit, by the file names of its timeline."""
         return control.has_file_matching(spark, f"{self._location}/.hoodie", _COMPLETED)
 
     def exists(self, spark: SparkSession) -> bool:
-        """Whether there is a table of Hudi's. Where a writer died while it wrote anew what is noted of the table, the
-        copy that it had made of that is there, which Hudi reads as well.
+        """Whether there is a Hudi table. If a writer died while replacing the table's properties file, only its backup
+        exists, which Hudi reads as well.
         """
         noted = f"{self._location}/.hoodie/hoodie.properties"
         return any(control.exists(spark, place) for place in (noted, f"{noted}.backup"))
 
     def commits(self, spark: SparkSession) -> Sequence[Commit]:
-        """Commits of ours that Hudi has not archived, the oldest first; none if there is no table."""
+        """Refresh the timeline; return the commits of ours that Hudi has not archived, oldest first, empty if there is
+        no table.
+        """
         if not self.exists(spark):
             self._known = {}
             return ()
@@ -217,12 +219,12 @@ class Timeline:
         hudi_ordering.order_by_commit(spark, self._client(spark))
 
     def kept(self, spark: SparkSession, *, merge_on_read: bool) -> TableDetail:
-        """How the table lies there, with the paths of its partitions, sorted."""
+        """The table's version, type and partition columns, and the sorted paths of its partitions."""
         client, hudi = self._client(spark), gateway.of(spark).org.apache.hudi.common
         properties = client.getTableConfig()
-        version, told = int(properties.getTableVersion().versionCode()), properties.getPartitionFields()
-        columns = tuple(map(str, told.get())) if told.isPresent() else ()
-        if not columns:  # Hudi names the table's own folder, then
+        version, fields = int(properties.getTableVersion().versionCode()), properties.getPartitionFields()
+        columns = tuple(map(str, fields.get())) if fields.isPresent() else ()
+        if not columns:  # Hudi would list the table's own folder as a partition
             return TableDetail("hudi", version, merge_on_read)
         context = hudi.engine.HoodieLocalEngineContext(client.getStorageConf())
         options = hudi.config.HoodieMetadataConfig.newBuilder().enable(True).build()
@@ -230,13 +232,13 @@ class Timeline:
         return TableDetail("hudi", version, merge_on_read, columns, tuple(sorted(map(str, paths))))
 
     def _load_cleaning(self, client: Any) -> None:
-        """From which commit on the newest cleaning has left all files."""
+        """Load the first commit whose files the newest cleaning retained."""
         newest = client.getActiveTimeline().getCleanerTimeline().filterCompletedInstants().lastInstant()
         if not newest.isPresent() or self._clean == (begun := str(newest.get().requestedTime())):
             return
-        told = client.getActiveTimeline().readCleanMetadata(newest.get())
+        cleaning = client.getActiveTimeline().readCleanMetadata(newest.get())
         self._clean = begun
-        self._cleaned = str(told.getEarliestCommitToRetain() or told.getLastCompletedCommitTimestamp() or "")
+        self._cleaned = str(cleaning.getEarliestCommitToRetain() or cleaning.getLastCompletedCommitTimestamp() or "")
 
     def _client(self, spark: SparkSession) -> Any:
         jvm = gateway.of(spark)
@@ -248,44 +250,44 @@ class Timeline:
 
 def _read_commit(timeline: Any, instant: Any) -> Commit | ForeignCommit:
     metadata = timeline.readCommitMetadata(instant)
-    told = metadata.getMetadata(METADATA_KEY)
-    if told is None:
+    text = metadata.getMetadata(METADATA_KEY)
+    if text is None:
         return ForeignCommit.UPKEEP if str(metadata.getOperationType()) in _TABLE_SERVICES else ForeignCommit.WRITE
     wrote: dict[tuple[str, ...], int] = {}
     for path, written in dict(metadata.getPartitionToWriteStats()).items():
         size = sum(int(each.getTotalWriteBytes()) for each in written)
         wrote[_values(str(path))] = size
     return Commit(
-        _parse_metadata(json.loads(told)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote
+        _parse_metadata(json.loads(text)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote
     )
 
 
 def parse_instant(spark: SparkSession, text: str) -> datetime:
-    """A time by Hudi's clock, which it writes in a zone that it alone knows."""
+    """Parse an instant by Hudi's own generator, which knows the time zone that it is written in."""
     times = gateway.of(spark).org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator
     milliseconds = int(times.parseDateFromInstantTime(text).getTime())
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
 
 
 def _parse_utc_instant(instant: str) -> datetime:
-    """When a commit of this name began, which is in UTC as ``hudi_options`` has it, to the millisecond."""
+    """Parse an instant, to the millisecond; ``hudi_options`` sets UTC."""
     return datetime.strptime(f"{instant or '1970010100'}0000000"[:17], "%Y%m%d%H%M%S%f").replace(tzinfo=timezone.utc)
 
 
-def _with_nullable(told: Any) -> Any:
-    """A schema's JSON, in which fields, elements and values may be NULL."""
-    if isinstance(told, list):
-        return [_with_nullable(each) for each in told]
-    if not isinstance(told, dict):
-        return told
-    return {k: v if k == "metadata" else True if k in _NULLS else _with_nullable(v) for k, v in told.items()}
+def _with_nullable(json_: Any) -> Any:
+    """A schema's JSON with all fields, elements and values nullable."""
+    if isinstance(json_, list):
+        return [_with_nullable(each) for each in json_]
+    if not isinstance(json_, dict):
+        return json_
+    return {k: v if k == "metadata" else True if k in _NULLS else _with_nullable(v) for k, v in json_.items()}
 
 
-def _parse_metadata(told: dict[str, Any]) -> CommitMetadata:
-    lists = {name: tuple(value) for name, value in told.items() if isinstance(value, list)}
-    return CommitMetadata(**(told | lists))
+def _parse_metadata(found: dict[str, Any]) -> CommitMetadata:
+    lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
+    return CommitMetadata(**(found | lists))
 
 
 def _values(path: str) -> tuple[str, ...]:
-    """Of ``customer_id=ALFKI/order_id=10643``."""
+    """The values of a partition path such as ``customer_id=ALFKI/order_id=10643``."""
     return tuple(unquote(part.partition("=")[2]) for part in path.split("/") if part)

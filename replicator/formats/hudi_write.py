@@ -1,4 +1,4 @@
-"""Rows written into a Hudi table: one commit, which notes the progress and the writer's token beside its metadata."""
+"""Writes to a Hudi table: one commit, with our metadata (the progress included) and the writer's token in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from replicator.protocols import Fence
 from replicator.spec import Progress, Table
 
 IS_DELETED = "_hoodie_is_deleted"
-"""The column by which Hudi is told which rows to delete."""
+"""Hudi's column that marks rows to delete."""
 
 
 def write(
@@ -31,8 +31,8 @@ def write(
     *,
     deleted: int = 0,
 ) -> CommitMetadata:
-    """One commit behind those that were seen, and what it notes. Raises StaleWriter when another writer came between,
-    TableStopped where the table is not ours or cannot keep the rows.
+    """Commit rows after the ``commits`` that the caller saw, and return the commit's metadata. Raises StaleWriter if
+    another writer came between, TableStopped if the table is not ours or cannot store the rows.
     """
     spark = rows.sparkSession
     last = commits[-1].note if commits else _new_table_metadata(table)
@@ -52,7 +52,7 @@ def write(
 
 
 def _commit(rows: DataFrame, location: str, options: Mapping[str, str], fence: Fence) -> None:
-    """What Hudi is told in these options, and the token of the writer."""
+    """Write with these options and the writer's token."""
     failpoints.hit("hudi.commit_noted")
     token = {} if fence.token is None else {TOKEN_KEY: json.dumps(asdict(fence.token))}
     fence.check()
@@ -61,13 +61,13 @@ def _commit(rows: DataFrame, location: str, options: Mapping[str, str], fence: F
 
 
 def _new_table_metadata(table: Table) -> CommitMetadata:
-    """What the commits of a new table all say of it."""
+    """The metadata before the first commit of a new table."""
     kind = hudi_options.MERGE_ON_READ if table.merge_on_read else hudi_options.COPY_ON_WRITE
     return CommitMetadata(str(uuid4()), kind, table.keys, table.partition_by, -1, {}, "")
 
 
 def _refuse_rows(rows: DataFrame, note: CommitMetadata, table: str) -> None:
-    """Raise TableStopped where a table in Hudi cannot keep these rows."""
+    """Raise TableStopped if a Hudi table cannot store these rows."""
     validation.refuse_hudi_columns(rows.schema, note.partition_by, table)
     validation.refuse_hudi_keys(rows, note.keys, table)
     validation.refuse_partition_keys(rows, note.keys, note.partition_by, table)

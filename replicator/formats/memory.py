@@ -1,4 +1,4 @@
-"""Tables in memory: a ``TableFormat`` for tests and for trying things, held to the same contract as the others."""
+"""In-memory tables: a ``TableFormat`` for tests and experiments, held to the same contract as the others."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from replicator.transforms.comparison.comparable import comparable
 
 @dataclass
 class _Stored:
-    """All versions of one table; version n is ``versions[n]``. Those before ``begins`` had other columns, or upkeep has
-    let them go.
+    """All versions of one table; version n is ``versions[n]``. Those before ``begins`` cannot be read: they had other
+    columns, or maintenance has expired them.
     """
 
     identity: str
@@ -37,14 +37,14 @@ class _Stored:
 
 
 class MemoryFormat:
-    """``TableFormat`` in a dict, by location. Everything is lost with the object."""
+    """``TableFormat`` over a dict keyed by location. Everything is lost with the object."""
 
     def __init__(self, *, fence: Fence = UNFENCED) -> None:
         self._tables: dict[str, _Stored] = {}
         self._fence = fence
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
-        """All rows, deleted ones included, at a version or now."""
+        """All rows, deleted ones included, at a version or the newest."""
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing.of(table)
@@ -58,7 +58,7 @@ class MemoryFormat:
         return None if stored is None else len(stored.versions) - 1
 
     def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:  # noqa: ARG002
-        """By this process's clock."""
+        """The version at a time by this process's clock."""
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing.of(table)
@@ -70,19 +70,19 @@ class MemoryFormat:
         return tuple(sorted(place for place in inside if "/" not in place))
 
     def kept(self, spark: SparkSession, table: Table) -> TableDetail:  # noqa: ARG002
-        """With the columns that it was made with."""
+        """Partitioned as the table was created."""
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing.of(table)
         return TableDetail("memory", partition_by=stored.partition_by)
 
     def size(self, spark: SparkSession, table: Table) -> int:  # noqa: ARG002
-        """A hundred bytes a row."""
+        """An estimate in bytes: a hundred per row."""
         stored = self._tables.get(table.location)
         return 0 if stored is None else 100 * len(stored.versions[-1])
 
     def count(self, spark: SparkSession, table: Table) -> int:  # noqa: ARG002
-        """Of the newest version."""
+        """The rows of the newest version."""
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing.of(table)
@@ -93,13 +93,13 @@ class MemoryFormat:
         return [Arrival(partition, version, 100) for _, partition, version in self._appended(table, after, upto)]
 
     def append_only_since(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:  # noqa: ARG002
-        """From where versions are kept."""
+        """The oldest readable version, or ``after`` if that is later."""
         return min(max(after, self._tables[table.location].begins), upto)
 
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:
-        """Rows behind those of the versions before."""
+        """The rows that each version appended to the one before."""
         appended = self._appended(table, min(after.values()), upto)
         rows = [row for row, partition, version in appended if version > after.get(partition, upto)]
         return gateway.create_frame(spark, rows, self._tables[table.location].schema)
@@ -111,18 +111,18 @@ class MemoryFormat:
                 yield row, tuple(str(row[column]) for column in table.partition_by), version
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:  # noqa: ARG002
-        """A random id, made when the table was."""
+        """A random id, assigned when the table is created."""
         stored = self._tables.get(table.location)
         return None if stored is None else stored.identity
 
     def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:  # noqa: ARG002
-        """When it was made."""
+        """The version's commit time as text."""
         stored = self._tables.get(table.location)
         known = () if stored is None else stored.moments[version : version + 1]
         return next((str(each.at) for each in known), None)
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """Keys of the rows that are in one version and not, or not the same, in the other."""
+        """Keys of the rows that are only in one of the two versions, or differ between them."""
         if after < self._tables[table.location].begins:
             return None
         old, new = self.read(spark, table, after), self.read(spark, table, upto)
@@ -133,12 +133,12 @@ class MemoryFormat:
         return one.exceptAll(other).union(other.exceptAll(one)).select(*map(names.quote_spark, table.keys)).distinct()
 
     def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """By :meth:`changed_keys`."""
+        """The rows at ``upto`` of :meth:`changed_keys`."""
         keys = self.changed_keys(spark, table, after, upto)
         return None if keys is None else self.read(spark, table, upto).join(keys, list(table.keys), "left_semi")
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
-        """Add rows; with a progress that the table has already, do nothing."""
+        """Add rows; do nothing if the table has this progress already."""
         stored = self._open(rows, table)
         if self._is_applied(stored, progress):
             return Applied(0, 0, 0, len(stored.versions) - 1)
@@ -147,7 +147,7 @@ class MemoryFormat:
         return Applied(len(added), 0, 0, len(stored.versions) - 1)
 
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
-        """Join changes into the rows by ``transforms/merge.py``."""
+        """Merge changes into the rows by the rule of ``transforms/merge.py``."""
         if table.location not in self._tables:
             return self.append(changes, table, progress)
         stored = self._tables[table.location]
@@ -156,8 +156,8 @@ class MemoryFormat:
         joined = merge.merge_rows(self.read(changes.sparkSession, table), changes, table.keys)
         return self._replace(stored, joined.collect(), table, progress)
 
-    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:  # noqa: ARG002 - it compares all rows
-        """Write what the difference has that differs."""
+    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:  # noqa: ARG002 - all rows are compared
+        """Apply the difference; rows equal to the stored ones change nothing."""
         rows = difference.where(F.col("_op") == "upsert").drop("_op")
         if table.location not in self._tables:
             return self.append(rows, table, progress)
@@ -170,7 +170,7 @@ class MemoryFormat:
         return self._replace(stored, result.select(*columns).collect(), table, progress)
 
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
-        """The rows with their schema; versions before are not kept."""
+        """Replace rows and schema; earlier versions become unreadable."""
         if table.location not in self._tables:
             return self.append(rows, table, progress)
         stored = self._tables[table.location]
@@ -183,7 +183,7 @@ class MemoryFormat:
         return Applied(len(found), 0, 0, stored.begins)
 
     def drop(self, spark: SparkSession, table: Table) -> None:  # noqa: ARG002
-        """Forget it."""
+        """Remove the table and all its versions."""
         self._tables.pop(table.location, None)
 
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
@@ -195,18 +195,18 @@ class MemoryFormat:
         stored.versions = [evolved.collect()] * len(stored.versions)
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002, ARG002
-        """What was recorded with the newest version."""
+        """The progress of one input as of the newest version."""
         stored = self._tables.get(table.location)
         version = None if stored is None else stored.progress.get(input)
         return None if version is None else Progress(input, version)
 
     def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:  # noqa: ARG002
-        """All that was recorded."""
+        """The progress of every input."""
         stored = self._tables.get(table.location)
         return {} if stored is None else dict(stored.progress)
 
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
-        """Versions that were replaced before then cannot be read any more; nothing is kept in files."""
+        """Make versions that were replaced more than ``keep_hours`` ago unreadable; there are no files to count."""
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing.of(table)

@@ -1,4 +1,4 @@
-"""Tables in several formats in one lake: each is kept in the format that lies at its place."""
+"""Several table formats in one lake: each table is accessed in the format found at its location."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class MixedFormat:
-    """``TableFormat`` by place: what is there decides; a new table is made in its declared format, without one in the
-    first.
+    """A ``TableFormat`` that dispatches by location: an existing table keeps its format; a new one is created in its
+    declared format, or in the first of the formats.
     """
 
     def __init__(self, formats: Mapping[str, TableFormat]) -> None:
@@ -30,8 +30,8 @@ class MixedFormat:
         return self._of(spark, table).read(spark, table, version)
 
     def version(self, spark: SparkSession, table: Table) -> int | None:
-        """The newest version, None if the table is in none of the formats. What lies at the place is looked at anew
-        where it is gone.
+        """The newest version, None if the table exists in none of the formats. If a known table is gone, its location
+        is looked up again.
         """
         newest = self._of(spark, table).version(spark, table)
         if newest is None and self._found.pop(table.location, None) is not None:
@@ -93,7 +93,7 @@ class MixedFormat:
         return self._of(rows.sparkSession, table).append(rows, table, progress)
 
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
-        """As the table's format does. Raises TableStopped where another one was declared since the table was made."""
+        """As the table's format does. Raises TableStopped if the declared format is not the table's."""
         format_ = self._of(changes.sparkSession, table)
         there = self._found.get(table.location)
         if table.format and there not in (None, table.format):
@@ -113,7 +113,7 @@ class MixedFormat:
         return self._of(rows.sparkSession, table).replace(rows, table, progress)
 
     def drop(self, spark: SparkSession, table: Table) -> None:
-        """As the table's format does; the next one there may be in another."""
+        """As the table's format does; a new table at this location may have another format."""
         self._of(spark, table).drop(spark, table)
         self._found.pop(table.location, None)
 
@@ -126,7 +126,7 @@ class MixedFormat:
         return self._of(spark, table).progress(spark, table, input)
 
     def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:
-        """As its format does."""
+        """As the table's format does."""
         return self._of(spark, table).inputs(spark, table)
 
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:

@@ -1,4 +1,4 @@
-"""Who may write a table: one at a time in this process, so that a writer and maintenance wait for each other."""
+"""Per-table locks within this process, so that writers and maintenance of a table wait for each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replicator.spec import Table
 
 
 class TableLocks:
-    """A lock per table. Whoever holds one may take it again, such as an ``apply`` that becomes an ``append``."""
+    """A lock per table, reentrant, since an ``apply`` may call ``append``."""
 
     def __init__(self) -> None:
         self._guard = Lock()
@@ -20,7 +20,7 @@ class TableLocks:
 
     @contextmanager
     def of(self, table: Table) -> Iterator[None]:
-        """Hold the table for the time of the block."""
+        """Hold the table's lock inside the block."""
         with self._guard:
             lock = self._locks.setdefault(table.location, RLock())
         with lock:
@@ -28,7 +28,7 @@ class TableLocks:
 
 
 class _Format(Protocol):
-    _turns: TableLocks
+    _table_locks: TableLocks
 
 
 Format = TypeVar("Format", bound=_Format)
@@ -40,11 +40,11 @@ More = ParamSpec("More")
 def with_table_lock(
     method: Callable[Concatenate[Format, Given, Table, More], Result],
 ) -> Callable[Concatenate[Format, Given, Table, More], Result]:
-    """A method of a format that writes the table of its second argument: it waits until the table is free."""
+    """Decorate a format's method to hold the lock of the table that is its second argument."""
 
     @wraps(method)
     def waiting(self: Format, given: Given, table: Table, /, *args: More.args, **kwargs: More.kwargs) -> Result:
-        with self._turns.of(table):
+        with self._table_locks.of(table):
             return method(self, given, table, *args, **kwargs)
 
     return waiting

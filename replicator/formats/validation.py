@@ -1,6 +1,6 @@
-"""What a format would keep as something else, or as nothing that it could read again (docs/limits.md): refused before
-it is written. The columns cost nothing to look at; the rows one small job, and only of tables whose key has texts in it
-that the format writes into a path, or one behind the other.
+"""Validation before a write: columns and keys that a format would store as another value, or could not read back
+(docs/limits.md), are refused. Checking columns is free; checking rows takes one small job, only for tables whose key
+has strings that the format writes into a path or concatenates.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from replicator import names
 from replicator.errors import SchemaRefused, TableStopped
 
 NULL_PARTITION_VALUES = ("", names.HIVE_NULL)
-"""Texts that the folder of a partition cannot tell from NULL."""
+"""Strings that a partition's folder name cannot tell from NULL."""
 
 _PLACEHOLDERS = ("__empty__", "__null__")
-"""Hudi's words in a key of several columns for an empty text, and for NULL."""
+"""Hudi's placeholders in a key of several columns for an empty string and for NULL."""
 
 _IN_DELTA = "Declare `format: delta` for the table, or leave the column out of it (`transform`)."
 _UNPARTED = "Take it out of `partition_by`; of a table that is there, remove its folder: the next run builds it again."
 
 
 def has_timestamp_ntz(kind: DataType) -> bool:
-    """Whether a time without a zone is within the type: that of an array, or of all columns."""
+    """Whether the type (of a column, or of all columns) has a TIMESTAMP_NTZ nested in it."""
     return any(isinstance(each, TimestampNTZType) or has_timestamp_ntz(each) for each in _child_types(kind))
 
 
 def refuse_partition_types(
     rows: StructType, partition_by: Sequence[str], unfit: tuple[type[DataType], ...], where: str
 ) -> None:
-    """Raise SchemaRefused for a partition column of a type whose values no path tells."""
+    """Raise SchemaRefused for a partition column of a type whose values cannot be written in a path."""
     found = [each for each in rows if each.name in partition_by and isinstance(each.dataType, unfit)]
     if found:
         raise SchemaRefused(
@@ -56,25 +56,25 @@ def refuse_partition_types(
 
 
 def refuse_delta_columns(rows: StructType, partition_by: Sequence[str], where: str) -> None:
-    """The columns of a new table in Delta. Raises SchemaRefused."""
+    """Validate the columns of a new Delta table. Raises SchemaRefused."""
     refuse_partition_types(rows, partition_by, (BinaryType,), where)
 
 
 def refuse_hudi_columns(rows: StructType, partition_by: Sequence[str], where: str) -> None:
-    """The columns of a table in Hudi. Raises SchemaRefused."""
+    """Validate the columns of a Hudi table. Raises SchemaRefused."""
     refuse_partition_types(rows, partition_by, (BinaryType, TimestampType, TimestampNTZType), where)
     for each in rows:
         if re.match(r"\d", each.name):
-            told = "a column of a table in Hudi cannot begin with a digit"
+            problem = "a column of a table in Hudi cannot begin with a digit"
         elif has_timestamp_ntz(each.dataType):
-            told = "Hudi cannot write files anew that have times without a zone within another type"
+            problem = "Hudi cannot write files anew that have times without a zone within another type"
         else:
             continue
-        raise SchemaRefused(f"{told}: {names.decode(each.name)}", where=where, mend=_IN_DELTA)
+        raise SchemaRefused(f"{problem}: {names.decode(each.name)}", where=where, mend=_IN_DELTA)
 
 
 def refuse_partition_keys(rows: DataFrame, keys: Sequence[str], partition_by: Sequence[str], where: str) -> None:
-    """Raise TableStopped for a row whose key would be read as NULL, because its column parts the table."""
+    """Raise TableStopped for a row whose key would be read back as NULL, because its column is a partition column."""
     texts = [key for key in _texts(rows.schema, keys) if key in partition_by]
     if texts and _some(rows, reduce(or_, (_of(key).isin(*NULL_PARTITION_VALUES) for key in texts))):
         raise TableStopped(
@@ -86,7 +86,7 @@ def refuse_partition_keys(rows: DataFrame, keys: Sequence[str], partition_by: Se
 
 
 def refuse_hudi_keys(rows: DataFrame, keys: Sequence[str], where: str) -> None:
-    """Raise TableStopped for a row whose key Hudi has no text for, or the text of another key."""
+    """Raise TableStopped for a row whose key has no record key in Hudi, or that of another key."""
     texts, written = _texts(rows.schema, keys), _of_types(rows.schema, keys, (StringType, BinaryType))
     if written and _some(rows, _is_unsupported_key(keys, texts, written)):
         raise TableStopped(
@@ -99,8 +99,8 @@ def refuse_hudi_keys(rows: DataFrame, keys: Sequence[str], where: str) -> None:
 
 
 def _is_unsupported_key(keys: Sequence[str], texts: Sequence[str], written: Sequence[str]) -> Column:
-    """A key of one column is kept as its value, one of several as ``a:1,b:2``: no value but the last may go on so.
-    ``written`` are texts and bytes, which may be empty.
+    """Hudi writes a key of one column as its value, one of several as ``a:1,b:2``: only the last value may contain such
+    a separator. ``written`` are the string and binary columns, whose values may be empty.
     """
     are_empty = reduce(and_, (F.length(_of(key)) == 0 for key in written))
     if len(keys) == 1:
