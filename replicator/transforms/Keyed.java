@@ -6,10 +6,10 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.sql.api.java.UDF3;
 
 /**
- * For which numbers of partitions Kafka's own producer would have put all records of a topic that this task has seen
+ * The numbers of partitions with which Kafka's own partitioner would have put all records of a topic seen by this task
  * where they are, by their keys: a bit for each number up to 63 (replicator/transforms/runs.py).
  *
- * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/java_udfs.py): no lambdas here, and casts by hand.
+ * <p>Compiled on demand by Spark's own Janino (replicator/jvm/java_udfs.py): no lambdas or generics, so casts are explicit.
  */
 public final class Keyed implements UDF3 {
     private static final long serialVersionUID = 1L;
@@ -18,7 +18,7 @@ public final class Keyed implements UDF3 {
     private transient Map left;
     private transient long task;
 
-    /** A record without a key may be anywhere. */
+    /** A record without a key may be in any partition: no number fits. */
     public Object call(Object topic, Object partition, Object key) {
         long attempt = TaskContext.get().taskAttemptId();
         if (left == null || attempt != task) {
@@ -44,7 +44,7 @@ public final class Keyed implements UDF3 {
         return kept;
     }
 
-    /** MurmurHash2 of 32 bits with Kafka's seed. */
+    /** 32-bit MurmurHash2 with Kafka's seed. */
     static int murmur2(byte[] text) {
         int hash = SEED ^ text.length, at = 0;
         for (; at + 4 <= text.length; at += 4) {

@@ -6,11 +6,11 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.sql.api.java.UDF9;
 
 /**
- * Which run a record is of, and whether it is an end of it: replicator/transforms/runs.py says what runs are. Those of a
- * task are numbered; a number is followed by a bit for the greatest mark of its table so far, and one for the
- * first change that may fall.
+ * The run of a record, and whether the record is an end of it (see replicator/transforms/runs.py). Runs are numbered
+ * within a task; the number is followed by a bit for the greatest mark of its table so far, and a bit for the first
+ * change that may fall.
  *
- * <p>Compiled by Spark's own Janino when it is needed (replicator/jvm/java_udfs.py): no lambdas here, and casts by hand.
+ * <p>Compiled on demand by Spark's own Janino (replicator/jvm/java_udfs.py): no lambdas or generics, so casts are explicit.
  */
 public final class Runs implements UDF9 {
     private static final long serialVersionUID = 1L;
@@ -22,13 +22,13 @@ public final class Runs implements UDF9 {
     private transient long task;
     private transient long runs;
 
-    /** How many characters of a place are its epoch, and how many that with the major part of its position. */
+    /** The number of characters of a place's epoch, and of its epoch with the major part of its position. */
     public Runs(int epoch, int major) {
         this.epoch = epoch;
         this.major = major;
     }
 
-    /** The run and its bits; IN_QUESTION where the record is below the mark before it and no redelivery. */
+    /** The run and its bits; IN_QUESTION if the record is below the mark before it and is not a redelivery. */
     public Object call(Object topic, Object partition, Object stream, Object table, Object place, Object minusTime,
             Object offset, Object isSnapshot, Object transaction) {
         Run run = run((String) topic, (Integer) partition, (String) stream, ((Long) offset).longValue());
@@ -60,7 +60,7 @@ public final class Runs implements UDF9 {
         return latest;
     }
 
-    /** Whether a change below a mark is newer than it, or has a lower major part in the same transaction. */
+    /** Whether a change below a mark has a newer time, or a lower major part in the same transaction. */
     private boolean isInQuestion(Mark mark, Mark top) {
         if (mark.place.compareTo(top.place) >= 0) return false;
         if (mark.minusTime != null && top.minusTime != null && mark.minusTime.compareTo(top.minusTime) < 0) return true;
@@ -108,7 +108,7 @@ public final class Runs implements UDF9 {
         }
     }
 
-    /** Marks compare as transforms/watermarks.py says; of equal ones the later record's is greater. */
+    /** Marks are ordered as in transforms/watermarks.py; of equal ones the later record's is greater. */
     private static final class Mark {
         private final String place;
         private final Long minusTime;

@@ -1,1 +1,1 @@
-"""DataFrame -> DataFrame: no session, no path, no clock."""
+"""Pure DataFrame transformations: no session, no path, no clock."""

@@ -1,11 +1,11 @@
-"""Rows that no columns identify: which change inserted each, and which rows a later snapshot has read anew
-(debezium.md C1, D4).
+"""Append-only tables, whose rows have no key: which change inserted each row, and which rows a later snapshot has read
+again (debezium.md C1, D4).
 
-The key of such a row (``spec.CHANGE``) is one text: ``c`` or ``r``, the epoch, the place at which the source says that
-it happened, what tells rows of one place apart, and the MD5 of the row. So a change is the same row whenever it is sent
-again, from wherever, and equal rows of two changes are two. Rows of a snapshot all happened at one place: the clock of
-the table's scan tells scans apart (D3), and the connector's clock the rows of one; where an older Debezium does not
-tell that, their place in Kafka.
+The generated key of such a row (``spec.CHANGE``) is one string: ``c`` or ``r``, the epoch, the place at which the
+change happened in the source, a part that distinguishes rows of one place, and the MD5 of the row. So a redelivered
+change is the same row, and equal rows of two changes are two rows. All rows of a snapshot have one place: the time of
+the table's scan distinguishes scans (D3), and the connector's time the rows of one scan; if an older Debezium does not
+have that, their coordinates in Kafka do.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ _EPOCH, _DIGITS, _CONTENT = len(position.FIRST_EPOCH), 16, 32
 _JSON = {**JSON_OPTIONS, "ignoreNullFields": "true"}
 
 PLACE_LENGTH = _EPOCH + position.POSITION_DIGITS
-"""Characters of epoch and place."""
+"""Length of epoch and place in characters."""
 
 SCAN_LENGTH = PLACE_LENGTH + _DIGITS
-"""Characters of epoch, place and the clock of a scan."""
+"""Length of epoch, place and scan time in characters."""
 
 
 def build_key(row: Cells) -> Column:
     """The key of a decoded record that inserts a row: ``c`` or ``r``, with ``happened`` (``position.change_identity``).
 
-    The row's part is of the columns that are not NULL, by name, as its own record has them: not their order, and not a
-    column that was added later, make it another row.
+    The row's hash covers the record's own columns that are not NULL, sorted by name: neither their order nor a column
+    that was added later makes it another row.
     """
-    told = {field.name: _lossless(row.value(at), spark_type(field.logical)) for at, field in enumerate(row.form.fields)}
-    values = expressions.struct(dict(sorted(told.items()))) if told else F.struct()
+    columns = {
+        field.name: _lossless(row.value(at), spark_type(field.logical)) for at, field in enumerate(row.form.fields)
+    }
+    values = expressions.struct(dict(sorted(columns.items()))) if columns else F.struct()
     epoch, place = F.substring("_seq", 1, _EPOCH), F.substring("happened", 1, position.POSITION_DIGITS)
     apart = F.substring("happened", position.POSITION_DIGITS + 1, position.POSITION_DIGITS)
     row_of_scan = F.when(apart != "", apart).otherwise(F.concat(_hex("partition"), _hex("offset")))
@@ -53,8 +55,8 @@ def build_key(row: Cells) -> Column:
 
 
 def reject_reason() -> Column:
-    """Why a record is no row of such a table; NULL where it is one. Without a ``_seq`` another reason is told. Of a
-    flattened row that does not say its operation nobody knows whether it is an update.
+    """Why a record cannot be a row of such a table, NULL if it can. A record without ``_seq`` gets another reason. A
+    flattened row without its operation may be an update.
     """
     unknown = F.col("happened").isNull() & F.col("_seq").isNotNull()
     of_change, no_place = "append_only", "place_missing"
@@ -62,12 +64,12 @@ def reject_reason() -> Column:
 
 
 def scan_of_key(key: Column) -> Column:
-    """Which scan a key of a snapshot row is of: greater is later."""
+    """The scan of a snapshot row, from its key: greater is later."""
     return F.substring(key, 2, SCAN_LENGTH)
 
 
 def latest_scans(keys: DataFrame) -> DataFrame:
-    """``content STRING, scan STRING``: of each content that a snapshot row among these ``key`` has, the latest scan."""
+    """``content STRING, scan STRING``: the latest scan per content of the snapshot rows among these ``key``."""
     read = keys.where(F.col("key").startswith(READ))
     return read.groupBy(_content("key").alias("content")).agg(F.max(scan_of_key(F.col("key"))).alias("scan"))
 
@@ -78,13 +80,13 @@ def filter_by_content(rows: DataFrame, key: str, contents: DataFrame) -> DataFra
 
 
 def distinct_contents(rows: DataFrame, key: str) -> DataFrame:
-    """``content STRING`` of rows, each once."""
+    """The distinct ``content STRING`` of rows."""
     return rows.select(_content(names.quote_spark(key)).alias("content")).distinct()
 
 
 def join_later_scans(rows: DataFrame, key: str, latest: DataFrame, *, how: str) -> DataFrame:
-    """Rows that a later scan has read again, with ``left_semi``, or the others, with ``left_anti``: streamed ones below
-    the place of the latest scan (:func:`latest_scans`) that has the same content, and those of an earlier scan.
+    """Rows that a later scan has read again (``left_semi``), or the others (``left_anti``). Read again are streamed
+    rows below the place of the latest scan (:func:`latest_scans`) with the same content, and rows of an earlier scan.
     """
     own = F.col(names.quote_spark(key))
     below = F.substring(own, 2, PLACE_LENGTH) < F.substring(latest["scan"], 1, PLACE_LENGTH)
@@ -93,7 +95,7 @@ def join_later_scans(rows: DataFrame, key: str, latest: DataFrame, *, how: str) 
 
 
 def _lossless(value: Column, kind: str) -> Column:
-    """A value of which JSON tells everything: it has no era."""
+    """The value in a form that JSON keeps completely: dates and timestamps in JSON have no era."""
     return value.cast("string") if kind.startswith(("date", "timestamp")) else value
 
 

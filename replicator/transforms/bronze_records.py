@@ -1,7 +1,7 @@
-"""Bronze records as silver takes them: what a range holds, its order, what can never be applied
+"""Bronze records as input of silver: a survey of a range, the order of its records, and those that can never be applied
 (architecture section 6).
 
-``records`` are bronze rows that ``debezium.envelope.read`` has described; ``decode.decode`` makes changes of them.
+``records`` are bronze rows described by ``debezium.envelope.read``; ``decode.decode`` turns them into changes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from replicator.transforms.dead_letters import to_dead_letter
 
 _KEYS_ERROR = 0.05
 PASSED_POSITION = "_passed"
-"""Of a record the greatest position before it, where other tables' records tell, too: see
+"""The column with the greatest position before a record, other tables' records included: see
 :func:`with_passed_position`.
 """
 
 
 def survey(records: DataFrame) -> DataFrame:
-    """What a range holds, one row per (topic, table, form, rule, reason): its ``count`` and what decides how to
-    decode it.
+    """Survey a range: one row per (topic, table, form, rule, reason) with its ``count`` and what decides how to decode
+    it.
 
-    ``value``, ``key`` and their names are those of one example, of a record that was described by its own words;
-    ``exampled`` says whether there was one. ``keys`` says about how many keys there are.
+    ``value``, ``key`` and their names are those of one example, a record that was described from its own text;
+    ``exampled`` is whether there is one. ``keys`` is the approximate number of distinct keys.
     """
     return plan_cache.apply(records, _survey)
 
@@ -41,7 +41,7 @@ def _survey(records: DataFrame) -> DataFrame:
         F.sum((F.col("op") == "t").cast("int")).alias("truncates"),
         F.max("bare").alias("bare"),
         F.max("rewritten").alias("rewritten"),
-        # a set lets Spark aggregate by hash, where texts alone would make it sort all records
+        # with a set Spark aggregates by hash; with strings alone it would sort all records
         F.array_max(F.collect_set("shape")).alias("shape"),
         F.max(F.col("position").isNotNull()).alias("positioned"),
         F.max(F.col("key").isNull()).alias("has_null_key"),
@@ -57,13 +57,13 @@ def _survey(records: DataFrame) -> DataFrame:
 def with_seq(
     records: DataFrame, *, snapshots: bool, running: DataFrame | None, marks: Column | None = None
 ) -> DataFrame:
-    """Records with their ``_seq`` (NULL: no position). Each brings its ``epoch`` (Q2).
+    """Add ``_seq`` (NULL: no position) to records, which have their ``epoch`` (Q2).
 
     ``snapshots``: there are snapshot rows among them, which rank above all before them (Q5). ``running`` is the
     greatest position before the range, one row per (topic, partition, epoch, folder) with ``maximum`` and the offset of
-    a record that ``holds`` it; None when the range starts with the topic. Where records of other tables came between,
-    these have PASSED. ``marks`` is given where some change stands below an earlier one of its own transaction (Q12): a
-    record's mark before the range (``watermarks.WATERMARK_TYPE``), NULL where there is none.
+    a record that ``holds`` it; None if the range starts with the topic. If records of other tables came in between, the
+    records have PASSED_POSITION. ``marks`` is given if some change is below an earlier one of its own transaction
+    (Q12): a record's watermark before the range (``watermarks.WATERMARK_TYPE``), NULL if there is none.
     """
     if marks is not None:
         records = watermarks.align_transactions(records, marks)
@@ -81,8 +81,8 @@ def with_seq(
 
 
 def with_passed_position(records: DataFrame) -> DataFrame:
-    """Described records of whole topics with what their partition had passed before each (Q5), for the time when those
-    of other tables are gone.
+    """Add PASSED_POSITION to described records of whole topics: the greatest position in the partition before each
+    (Q5), kept for when the records of other tables are filtered out.
     """
     return records.withColumn(
         PASSED_POSITION, position.running_maximum(F.col("position"), headers.folder(F.col("headers")))
@@ -90,7 +90,7 @@ def with_passed_position(records: DataFrame) -> DataFrame:
 
 
 def dead_letters_of(records: DataFrame, table: str | None) -> DataFrame:
-    """Dead letters of records whose outside already tells that they cannot be applied."""
+    """Dead letters of records whose description already shows that they cannot be applied."""
     is_deep = (F.col("reason") == "malformed_json") & depth.is_too_deep(F.col("value"))
     reason = F.when(is_deep, "too_deep").otherwise(F.col("reason"))
     buried = to_dead_letter(table, reason, detail=F.lit(None), seq=F.lit(None))

@@ -1,4 +1,6 @@
-"""What is counted of changes while they are computed, as conditions by name: a job less for each that asks."""
+"""Counts of changes, as conditions by name: they are counted while the changes are computed, without a job of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,21 @@ _LACKS = "lacks "
 
 
 def by_outcome() -> dict[str, Column]:
-    """How many changes are ``good``, how many of those ``partial``, and how many are ``rejected``."""
+    """Conditions for ``good`` changes, those of them that are ``partial``, and ``rejected`` ones."""
     is_good = F.col("_reject").isNull()
     return {"good": is_good, "partial": is_good & (F.size(decode.unavailable_columns()) > 0), "rejected": ~is_good}
 
 
 def departed() -> dict[str, Column]:
-    """How many changes, of some with FROM, took their row from another key."""
+    """Condition for changes, with CAME_FROM, whose row came from another key."""
     return {"departed": F.col("_reject").isNull() & F.col(CAME_FROM).isNotNull()}
 
 
 def moved(columns: Iterable[str]) -> dict[str, Column]:
-    """The same of changes with MOVE_COLUMNS, without those that are none since their row ``stays``.
+    """The conditions of :func:`by_outcome` for changes with MOVE_COLUMNS, without deletes whose row ``stays``.
 
-    Besides, how many rows ``moved`` (came from a key or left one), how many records with a transaction ``took`` a row
-    away, and for each of the columns how many rows that came from another key lack it (:func:`missing_by_column`).
+    In addition: rows that ``moved`` (came from a key or left one), records with a transaction that ``took`` a row away,
+    and for each of the columns the rows from another key that lack it (:func:`missing_by_column`).
     """
     good, stays, came = F.col("_reject").isNull(), F.col("_stays"), F.col("_old").isNotNull()
     lacks = {f"{_LACKS}{each}": good & came & F.array_contains("_unavailable", each) for each in columns}
@@ -41,6 +43,6 @@ def moved(columns: Iterable[str]) -> dict[str, Column]:
     }
 
 
-def missing_by_column(told: Mapping[str, int]) -> dict[str, int]:
-    """How many rows lack each column that is not known of all of them, by its name."""
-    return {name.removeprefix(_LACKS): count for name, count in told.items() if name.startswith(_LACKS) and count}
+def missing_by_column(counts: Mapping[str, int]) -> dict[str, int]:
+    """The number of rows that lack each column, for columns that some row lacks."""
+    return {name.removeprefix(_LACKS): count for name, count in counts.items() if name.startswith(_LACKS) and count}

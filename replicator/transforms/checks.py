@@ -1,4 +1,4 @@
-"""The rules of a gold model as rows that break them (architecture section 4). Grain everywhere: rows of the model."""
+"""Checks of a gold model: each rule as the rows that violate it (architecture section 4). Grain: rows of the model."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from replicator import names
 from replicator.spec.rules import AcceptedValues, Expression, NotNull, Relationship, SemiAdditive, Unique
 
 RowRule = NotNull | AcceptedValues | Expression
-"""Rules that each row keeps or breaks by itself."""
+"""Rules that can be evaluated on each row alone."""
 
 
 @dataclass(frozen=True)
 class BuildRows:
-    """What one build does to a model: rows that are ``written``, rows of before that they take the place of or that go
-    (``gone``), and rows that it leaves as they are (``rest``). All have the model's columns.
+    """The rows of one build of a model: those ``written``, the former rows that they replace or that are deleted
+    (``gone``), and those left unchanged (``rest``). All have the model's columns.
     """
 
     written: DataFrame
@@ -28,12 +28,12 @@ class BuildRows:
 
     @property
     def whole(self) -> DataFrame:
-        """The model afterwards."""
+        """The model after the build."""
         return self.rest.unionByName(self.written)
 
     @staticmethod
     def of(stored: DataFrame | None, difference: DataFrame, key: Sequence[str]) -> BuildRows:
-        """By the rows of before (None: there were none) and a difference (``transforms/model_diff.py``)."""
+        """From the former rows (None: there were none) and a difference (``transforms/model_diff.py``)."""
         written = difference.where(F.col("_op") == "upsert").drop("_op")
         if stored is None:
             return BuildRows.at_rest(written)
@@ -42,13 +42,13 @@ class BuildRows:
 
     @staticmethod
     def at_rest(rows: DataFrame) -> BuildRows:
-        """Of a model that is looked at as if all of it had just been written."""
+        """Treat all rows of a model as just written."""
         return BuildRows(rows, rows.limit(0), rows.limit(0))
 
 
 def is_violation(rule: RowRule, rows: DataFrame) -> Column:
-    """Whether a row breaks a rule, never NULL; *rows* tell the columns' types. Raises what Spark says of the
-    expression.
+    """Whether a row violates a rule, never NULL; *rows* give the columns' types. Raises Spark's own error for an
+    invalid expression.
     """
     if isinstance(rule, Expression):
         return F.coalesce(~F.expr(rule.sql), F.lit(False))
@@ -61,7 +61,7 @@ def is_violation(rule: RowRule, rows: DataFrame) -> Column:
 
 
 def violations(rule: RowRule | Unique | SemiAdditive, rows: BuildRows) -> DataFrame:
-    """The rows that break a rule, as far as the build may have brought it about."""
+    """The rows that violate a rule, as far as the build may have caused it."""
     if isinstance(rule, Unique):
         return _duplicates(rule.columns, rows)
     if isinstance(rule, SemiAdditive):
@@ -70,7 +70,7 @@ def violations(rule: RowRule | Unique | SemiAdditive, rows: BuildRows) -> DataFr
 
 
 def orphans(rule: Relationship, rows: BuildRows, parents: DataFrame, left: DataFrame | None = None) -> DataFrame:
-    """The rows whose parent is not among ``parents``: of those that are written, and of the others those that hold one
+    """The rows whose parent is not among ``parents``: of the written rows, and of the others those that reference one
     of the values that ``left`` the parents (one column; None: none did).
     """
     column = F.col(names.quote_spark(rule.column))
@@ -90,7 +90,7 @@ def _duplicates(columns: Sequence[str], rows: BuildRows) -> DataFrame:
 
 
 def _semi_additive_violations(rule: SemiAdditive, rows: BuildRows) -> DataFrame:
-    """Balances without a place or a moment, two of one moment, and those behind a gap."""
+    """Balances with a NULL in ``by`` or ``over``, several balances of one moment, and those after a gap."""
     by, over = [names.quote_spark(column) for column in rule.by], F.col(names.quote_spark(rule.over))
     is_placed = _all([F.col(column).isNotNull() for column in by]) & over.isNotNull()
     touched = rows.written.select(*by).unionByName(rows.gone.select(*by)).distinct()

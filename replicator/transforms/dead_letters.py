@@ -1,4 +1,4 @@
-"""The dead letter as a noun: one Kafka place and why its record cannot be applied (debezium.md R4)."""
+"""Dead letters: the coordinates of a record and why it cannot be applied (debezium.md R4)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 from replicator.jvm import expressions
 
 COORDINATES = ("topic", "partition", "offset")
-"""What makes a record unique, and the letter about it."""
+"""The columns that identify a record, and its dead letter."""
 
 ADDRESS = ("topic", "topic_id", "partition", "offset")
-"""How a letter names its record."""
+"""The columns by which a dead letter names its record."""
 
 COLUMNS = {
     "topic": "string",
@@ -24,11 +24,13 @@ COLUMNS = {
     "detail": "string",
     "first_seen": "timestamp",
 }
-"""A letter at rest, with Spark's types; ``first_seen`` (UTC) is when it was buried first, and stays."""
+"""The stored columns of a dead letter and their Spark types; ``first_seen`` (UTC) is when it was first written, and
+does not change.
+"""
 
 
 def to_dead_letter(table: str | None, reason: Column, detail: Column, seq: Column, at: str = "") -> Column:
-    """STRUCT of all COLUMNS but ``first_seen``. ``at`` is what the names of the record's place begin with."""
+    """STRUCT of all COLUMNS but ``first_seen``. ``at`` is the prefix of the ADDRESS columns' names."""
     return expressions.struct(
         {
             **{name: F.col(f"{at}{name}") for name in ADDRESS},

@@ -1,7 +1,7 @@
-"""Records of one table -> typed changes, one row each (architecture section 6, step 3).
+"""Decode the records of one table into typed changes, one row each (architecture section 6, step 3).
 
 A change has the table's columns, ``_seq, _deleted, _source_ts_ms``, ``_unavailable ARRAY<STRING>`` (columns that were
-not sent, E4) and ``_reject``: why it is a dead letter, NULL for one that can be applied. Where keys change it also has
+not sent, E4) and ``_reject``: its dead letter, NULL for a change that can be applied. Where keys change it also has
 ``MOVE_COLUMNS`` (``key_headers.py``).
 """
 
@@ -30,18 +30,18 @@ from replicator.transforms.structs import MemberStruct, Struct
 _RECORD_COLUMNS = (*ADDRESS, "op", "_seq")
 
 INPUT_COLUMNS = (*_RECORD_COLUMNS, "source_ts_ms", "key", "value", "form")
-"""What :func:`decode` reads of records, where no key changes."""
+"""The columns of records that :func:`decode` reads if no key changes."""
 
 
 @dataclass(frozen=True)
 class DecodeOptions:
-    """What some record of the batch needs beyond its columns; each costs, and is looked for only where it occurs.
+    """Optional features that some record of the batch needs; each has a cost and is enabled only where it occurs.
 
-    ``placeholder``: values may be missing; ``keyless_deletes``: a delete has its key in ``before`` alone (B4);
-    ``key_changes``: the changes shall have MOVE_COLUMNS; ``places``: at least ``_at``; ``generated``: source columns
-    that are not known where a record lacks them (E8); ``departures``: the changes, with places, shall have
-    ``row_keys.FROM``. ``many``: there are so many records that what a parser costs to begin with each is worth a
-    function of our own.
+    ``placeholder``: values may be unavailable. ``keyless_deletes``: a delete has its key only in ``before`` (B4).
+    ``key_changes``: the changes get MOVE_COLUMNS. ``places``: the changes get at least ``_at``. ``generated``: source
+    columns that are unknown where a record lacks them (E8). ``departures``: the changes get ``_at`` and
+    ``row_keys.CAME_FROM``. ``many``: the batch is so large that our own JSON function (``structs.MemberStruct``) pays
+    off against the start-up cost of Spark's parser per record.
     """
 
     placeholder: Placeholder | None = None
@@ -54,7 +54,7 @@ class DecodeOptions:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the changes have besides."""
+        """The additional columns of the changes."""
         placed = MOVE_COLUMNS if self.key_changes else ("_at",) if self.places else ()
         return (*placed, CAME_FROM) if self.departures else placed
 
@@ -62,8 +62,10 @@ class DecodeOptions:
 def decode(
     records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: DecodeOptions, *, reasons: bool = True
 ) -> DataFrame:
-    """Ordered records of one table, truncates left out -> changes. Without ``reasons`` a ``_reject`` has none, and says
-    that there may be one: changes without any are what they are with reasons, and took half as long.
+    """Decode the ordered records of one table, without truncates, into changes.
+
+    Without ``reasons``, a ``_reject`` has no reason and only says that the change may be rejected. If no change has
+    one, the result is the same as with reasons, in half the time.
     """
     changes, *more = [
         _decode_form(records.where(F.col("form").isin(*each.ids)), each.form, layout, table, needs, reasons=reasons)
@@ -75,15 +77,15 @@ def decode(
 
 
 def unavailable_columns() -> Column:
-    """Names of the columns that a change does not know; empty where it knows them all."""
+    """Names of the columns whose value a change does not know; empty if it knows them all."""
     return F.coalesce("_unavailable", F.array().cast("array<string>"))
 
 
 def decode_before(
     records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: DecodeOptions, *, reasons: bool = True
 ) -> DataFrame:
-    """Envelopes decoded as if ``before`` were what the row became: the image that a delete took away (E9). A flattened
-    delete is that image itself (F3); other flattened records have none.
+    """Decode the ``before`` image of envelopes as if it were the row's new state: the row that a delete removed (E9). A
+    flattened delete is that image itself (F3); other flattened records have none.
     """
     turned = [
         form if form.is_flat else replace(form, path=(*form.path[:-1], "before"), fields=form.image_fields)
@@ -99,30 +101,30 @@ def decode_before(
 def _decode_form(
     records: DataFrame, form: Form, layout: Layout, table: str, needs: DecodeOptions, *, reasons: bool
 ) -> DataFrame:
-    """In steps, each a projection of its own, since Spark repeats an expression wherever it is mentioned."""
+    """Decode one form, in separate projections, since Spark duplicates an expression that is used twice."""
     structs, row = _structs(form, layout, needs), Cells(form, needs.placeholder, reasons)
     if needs.key_changes:
         records = key_headers.with_header_keys(records)
-    told_of = [struct for struct in structs if isinstance(struct, MemberStruct)]
-    if told_of:
-        records = records.select("*", *[struct.tell(records) for struct in told_of])
+    member_structs = [struct for struct in structs if isinstance(struct, MemberStruct)]
+    if member_structs:
+        records = records.select("*", *[struct.tell(records) for struct in member_structs])
     parsed = records.select(
         *_RECORD_COLUMNS,
         F.col("source_ts_ms").alias("_source_ts_ms"),
         "key",
         *dict.fromkeys(struct.json for struct in structs if struct.json != "key"),
         *[struct.parsed().alias(struct.name) for struct in structs],
-        *[F.col(struct.members).isNotNull().alias(struct.is_told) for struct in told_of],
+        *[F.col(struct.members).isNotNull().alias(struct.is_told) for struct in member_structs],
         *([type_inference.raw_texts(F.col("value"), form.path).alias(cells.RAW)] if cells.raw_columns(form) else []),
         *_optional_columns(form, needs),
         *(["happened"] if form.appended else []),
     )
-    # numbers are told from a placeholder by their texts
+    # a number is distinguished from a placeholder by its text
     texts = {f"{struct.name}_text": struct.text(whole=needs.placeholder is not None) for struct in structs}
     asked = [struct for struct in structs if reasons or struct.name != cells.ROW]
     bare = {name: column for struct in asked for name, column in struct.bare().items()}
-    told = parsed.select("*", *[text.alias(name) for name, text in (texts | bare).items() if text is not None])
-    decoded = told.select(
+    with_texts = parsed.select("*", *[text.alias(name) for name, text in (texts | bare).items() if text is not None])
+    decoded = with_texts.select(
         *_RECORD_COLUMNS,
         "_source_ts_ms",
         "key",
@@ -138,7 +140,7 @@ def _decode_form(
 
 
 def _with_reasons(decoded: DataFrame, row: Cells, layout: Layout, table: str, needs: DecodeOptions) -> DataFrame:
-    """The changes, each with the reason why it cannot be applied."""
+    """The changes, each with its dead letter if it cannot be applied."""
     columns, key_problem = _columns(row, layout, needs)
     judged = decoded.select(
         F.struct(*_RECORD_COLUMNS).alias("_record"),
@@ -163,7 +165,7 @@ def _with_reasons(decoded: DataFrame, row: Cells, layout: Layout, table: str, ne
 
 
 def _with_doubts(decoded: DataFrame, row: Cells, layout: Layout, table: str, needs: DecodeOptions) -> DataFrame:
-    """The changes, each with a letter without a reason where it may have one."""
+    """The changes, each with a dead letter without a reason if it may be rejected."""
     columns, key_problem = _columns(row, layout, needs)
     nothing = F.lit(None).cast("string")
     return decoded.select(
@@ -181,7 +183,7 @@ def _with_doubts(decoded: DataFrame, row: Cells, layout: Layout, table: str, nee
 
 
 def _extra_columns(row: Cells, layout: Layout, needs: DecodeOptions) -> list[Column]:
-    """What the changes have besides, where their columns are made."""
+    """The additional columns of the changes, evaluated together with the table's columns."""
     found = [F.col(name) for name in needs.columns if name != CAME_FROM]
     if needs.departures:
         values, _ = _values(row, layout, needs)
@@ -190,7 +192,7 @@ def _extra_columns(row: Cells, layout: Layout, needs: DecodeOptions) -> list[Col
 
 
 def _columns(row: Cells, layout: Layout, needs: DecodeOptions) -> tuple[list[Column], Column]:
-    """The table's columns, and what is wrong with the key."""
+    """The table's columns, and the problem with the key, if any."""
     values, key_problem = _values(row, layout, needs)
     return [values.get(c, F.lit(None)).cast(kind).alias(c) for c, kind in layout.types.items()], key_problem
 
@@ -205,7 +207,7 @@ def _structs(form: Form, layout: Layout, needs: DecodeOptions) -> list[Struct]:
 
 
 def _key_columns(form: Form, layout: Layout, needs: DecodeOptions) -> dict[str, Column]:
-    """The key of an append-only table is made of the row."""
+    """Columns for the parsed key; none for an append-only table, whose key is computed from the row."""
     return {} if form.appended else RowKeys(form, layout, needs.keyless_deletes).columns()
 
 
@@ -219,7 +221,7 @@ def _optional_columns(form: Form, needs: DecodeOptions) -> list[Column]:
 
 
 def _values(row: Cells, layout: Layout, needs: DecodeOptions) -> tuple[dict[str, Column], Column]:
-    """Values by stored name, and what is wrong with the key."""
+    """Values by stored name, and the problem with the key, if any."""
     form = row.form
     values = {home: row.value(i) for i, field in enumerate(form.fields) if (home := layout.home(field)) is not None}
     if form.appended:
@@ -229,7 +231,7 @@ def _values(row: Cells, layout: Layout, needs: DecodeOptions) -> tuple[dict[str,
 
 
 def _unavailable(row: Cells, layout: Layout, needs: DecodeOptions) -> Column:
-    """Stored names of the columns that were not sent: all of those that have held values of a source's column (G3)."""
+    """Stored names of the columns that were not sent, with all versions of a source column (G3)."""
     unsent = [
         (column, row.unsent(i))
         for i, field in enumerate(row.form.fields)
@@ -246,8 +248,8 @@ def _unavailable(row: Cells, layout: Layout, needs: DecodeOptions) -> Column:
 
 
 def _verdict(row: Cells, key_problem: Column, misfit: str | None) -> Column:
-    """The first thing wrong with a record as STRUCT<reason, detail>; both NULL if nothing is. ``misfit`` is a column
-    that the table does not follow; a delete needs only the key.
+    """The first problem of a record as STRUCT<reason, detail>; both NULL if there is none. ``misfit`` is a column whose
+    change the table does not follow; a delete needs only the key.
     """
     nothing = F.lit(None).cast("string")
     is_row = F.col("op") != "d"
@@ -267,7 +269,7 @@ def _verdict(row: Cells, key_problem: Column, misfit: str | None) -> Column:
 
 
 def _may_be_rejected(row: Cells, key_problem: Column, misfit: str | None) -> Column:
-    """Whether :func:`_verdict` may have something to say; NULL counts as false."""
+    """Whether :func:`_verdict` may find a problem; NULL counts as false."""
     doubts = [row.doubt(i) for i in range(len(row.form.fields))]
     of_row = expressions.any_of([_has_no_row(row.form), *doubts]) if misfit is None else F.lit(True)
     return key_problem.isNotNull() | ((F.col("op") != "d") & of_row) | F.col("_seq").isNull()

@@ -1,4 +1,4 @@
-"""The JSON Schema (2020-12) of a feed's events, from the type of what others see of a row."""
+"""The JSON Schema (2020-12) of a feed's events, from the types of its key and image."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _PLAIN: Mapping[type[T.DataType], dict[str, Any]] = {
 
 
 def build_json_schema(feed: Feed, key: T.StructType, image: T.StructType) -> dict[str, Any]:
-    """What every event of this version of the feed holds; ``key`` and ``image`` as ``events.images`` has them.
+    """The schema of every event of this version of the feed; ``key`` and ``image`` have the types of ``events.images``.
 
-    Columns may be NULL, since an expression or an unknown value can make them so; those of the key may not.
+    Columns are nullable, since an expression or an unknown value can make them NULL; those of the key are not.
     """
     row = _row(image, nullable=True)
     members = {

@@ -1,7 +1,7 @@
-"""Changes of a table -> events for others, by what their feed says (canonical topics).
+"""Events for canonical topics: changes of a table as its feed declares them.
 
 An event is JSON: ``id``, ``type`` (the feed), ``version`` (of its schema), ``op``, ``time`` (the source's), ``key``,
-``before`` and ``after`` (NULL where others see no row), ``complete`` and ``source``. Decimals are texts, so that no
+``before`` and ``after`` (NULL where the feed has no row), ``complete`` and ``source``. Decimals are strings, so that no
 consumer rounds them.
 """
 
@@ -26,18 +26,20 @@ from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.user_view import JSON_OPTIONS
 
 CREATE, READ, UPDATE, DELETE = "create", "read", "update", "delete"
-"""``read``: a row that was there when the feed began."""
+"""The values of ``op``. ``read``: a row that existed when the feed began."""
 
 _PREFIX = "_replicator_"
 
 
 def images(stored: DataFrame, keys: Sequence[str], feed: Feed) -> DataFrame:
-    """Rows of a table at rest as others see them, one per key: ``key STRUCT``, ``image STRUCT`` (NULL of a row that is
-    deleted or not of the feed), ``sequence STRING`` (``_seq``; NULL of gold), ``known STRING`` (where its columns are
-    from, where that is another place), ``time BIGINT``, ``complete BOOLEAN``: no column of it is unknown. Single
-    changes that have ``_at`` keep it as ``at``: the record that each is, which ``sequence`` tells of a key alone.
+    """Stored rows as the feed shows them, one per key.
 
-    ``keys`` are the names at rest. Spark's own error where an expression names what there is not.
+    Columns: ``key STRUCT``; ``image STRUCT``, NULL if the row is deleted or not part of the feed; ``sequence STRING``,
+    the ``_seq``, NULL for gold; ``known STRING``, the positions of its columns that differ from the row's (JSON);
+    ``time BIGINT``; ``complete BOOLEAN``, whether all its columns are known. Single changes that have ``_at`` keep it
+    as ``at``, the coordinates of the record; ``sequence`` identifies a change only within its key.
+
+    ``keys`` are stored names. Raises Spark's own error if an expression of the feed names a missing column.
     """
     is_silver = "_deleted" in stored.columns
     carried = [name for name in (*SYSTEM_COLUMNS, "_at") if is_silver and name in stored.columns]
@@ -62,7 +64,7 @@ def images(stored: DataFrame, keys: Sequence[str], feed: Feed) -> DataFrame:
 
 
 def align_columns(before: DataFrame, after: DataFrame) -> DataFrame:
-    """An older version at rest with the columns that there are now: one that came later was NULL."""
+    """An older version of the stored rows with today's columns: NULL in those that were added later."""
     held = set(before.columns)
     columns = [
         (F.col(names.quote_spark(field.name)) if field.name in held else F.lit(None))
@@ -74,14 +76,14 @@ def align_columns(before: DataFrame, after: DataFrame) -> DataFrame:
 
 
 def incompatible_types(before: DataFrame, after: DataFrame) -> list[str]:
-    """Columns of both whose type now does not hold each value of the type before: the name has gone to other values."""
+    """Columns of both whose new type cannot hold every value of the old one: the name was reused for other values."""
     now = dict(after.dtypes)
     both = [(column, kind, now[column]) for column, kind in before.dtypes if column in now]
     return [column for column, kind, other in both if normalize_type(widen(kind, other) or "") != normalize_type(other)]
 
 
 def depends_on(feed: Feed, stored: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> bool:
-    """Whether events of the feed depend on one of these columns at rest."""
+    """Whether events of the feed depend on one of these stored columns."""
     if not feed.select or set(keys) & set(columns):
         return True
     try:
@@ -92,32 +94,32 @@ def depends_on(feed: Feed, stored: DataFrame, keys: Sequence[str], columns: Sequ
 
 
 def from_images(before: DataFrame, after: DataFrame) -> DataFrame:
-    """One row per key whose image is not the same on both sides: the columns of :func:`images` as they are after, with
-    ``before``, ``after`` and ``op`` in place of ``image``. A key that is gone after has what it had before.
+    """One row per key whose images differ: the columns of :func:`images` as of ``after``, with ``before``, ``after``
+    and ``op`` in place of ``image``. A key that is only in ``before`` keeps its values from there.
     """
     old = before.select(
         F.to_json("key", JSON_OPTIONS).alias("_text"), *[F.col(name).alias(f"_was_{name}") for name in before.columns]
     )
     both = after.withColumn("_text", F.to_json("key", JSON_OPTIONS)).join(old, "_text", how="full")
-    told = [F.coalesce(name, f"_was_{name}").alias(name) for name in after.columns if name != "image"]
+    others = [F.coalesce(name, f"_was_{name}").alias(name) for name in after.columns if name != "image"]
     was, is_ = F.col("_was_image"), F.col("image")
     op = F.when(was.isNull(), CREATE).when(is_.isNull(), DELETE).otherwise(UPDATE)
     same = F.to_json(F.struct(was.alias("v")), JSON_OPTIONS) == F.to_json(F.struct(is_.alias("v")), JSON_OPTIONS)
-    return both.where(~same).select(*told, was.alias("before"), is_.alias("after"), op.alias("op"))
+    return both.where(~same).select(*others, was.alias("before"), is_.alias("after"), op.alias("op"))
 
 
 def from_snapshot(rows: DataFrame) -> DataFrame:
-    """The same of rows that are there when a feed begins."""
+    """Changes as of :func:`from_images`, with ``op`` = ``read``, for the rows that exist when a feed begins."""
     nothing = F.lit(None).cast(rows.schema["image"].dataType)
-    told = [name for name in rows.columns if name != "image"]
+    others = [name for name in rows.columns if name != "image"]
     seen = rows.where(F.col("image").isNotNull())
-    return seen.select(*told, nothing.alias("before"), F.col("image").alias("after"), F.lit(READ).alias("op"))
+    return seen.select(*others, nothing.alias("before"), F.col("image").alias("after"), F.lit(READ).alias("op"))
 
 
 def from_records(records: DataFrame) -> DataFrame:
-    """The same of single records: images with ``letter`` (Debezium's op), ``was`` (the image before) and ``had`` (the
-    record tells it). A row that was never of the feed is no change of it; of one that may have been, others hear that
-    it is gone.
+    """Changes as of :func:`from_images`, from single records: images with ``letter`` (Debezium's op), ``was`` (the
+    image before) and ``had`` (whether the record has it). A row that was never part of the feed causes no event; one
+    that may have been causes a ``delete``.
     """
     letter, is_here, was = F.col("letter"), F.col("image").isNotNull(), F.col("was").isNotNull()
     knows = F.coalesce("had", F.lit(False))
@@ -133,11 +135,11 @@ def from_records(records: DataFrame) -> DataFrame:
 
 
 def to_messages(changes: DataFrame, feed: Feed, identity: Column, place: Column, source: Column) -> DataFrame:
-    """Changes as an ``Outlet`` takes them. ``identity`` is what makes an event the same one whenever it is sent, beside
-    feed, version and key; ``place`` orders those of a key, ``source`` says where it comes from.
+    """Changes as messages for an ``Outlet``. ``identity``, together with feed, version and key, makes the event's id,
+    which is the same whenever it is sent again; ``place`` orders the events of a key; ``source`` is the event's origin.
     """
     key = F.to_json("key", JSON_OPTIONS)
-    told = changes.withColumn("_key", key).withColumn(
+    identified = changes.withColumn("_key", key).withColumn(
         "_id",
         F.substring(F.sha2(F.to_json(F.struct(F.lit(feed.name), F.lit(feed.version), key, identity)), 256), 1, 32),
     )
@@ -153,7 +155,7 @@ def to_messages(changes: DataFrame, feed: Feed, identity: Column, place: Column,
         "complete",
         source.alias("source"),
     )
-    sent = told.select(
+    sent = identified.select(
         F.col("_key").alias("key"),
         F.to_json(value, JSON_OPTIONS).alias("value"),
         _headers(feed, F.col("_id"), place).alias("headers"),
@@ -171,8 +173,8 @@ _HEADERS = "array<struct<key:string,value:binary>>"
 
 
 def _headers(feed: Feed, identity: Column, place: Column) -> Column:
-    """As CloudEvents has them in Kafka (binary mode): who drops repetitions looks at ``ce_id`` alone."""
-    told = {
+    """The CloudEvents headers for Kafka (binary mode): consumers deduplicate by ``ce_id`` alone."""
+    values = {
         "ce_specversion": F.lit("1.0"),
         "ce_id": identity,
         "ce_type": F.lit(f"{feed.name}.v{feed.version}"),
@@ -180,12 +182,12 @@ def _headers(feed: Feed, identity: Column, place: Column) -> Column:
         "ce_sequence": place,
         "content-type": F.lit("application/json"),
     }
-    pairs = [F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in told.items()]
+    pairs = [F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in values.items()]
     return F.array(*pairs)
 
 
 def _image(rows: DataFrame, feed: Feed, is_silver: bool) -> Column:
-    """What others see of a row: of gold without its own columns, which begin with ``_``."""
+    """The row as the feed shows it; of gold without the internal columns, whose names begin with ``_``."""
     wanted = dict(feed.select) or {
         name: names.quote_spark(name)
         for name in rows.columns
@@ -200,7 +202,7 @@ def _key_column(rows: DataFrame, column: str, name: str) -> Column:
 
 
 def _name_of_key(column: str, feed: Feed) -> str:
-    """By the name that the feed gives the column, if it has it as it is."""
+    """The name of a key column: the feed's, if it selects the column unchanged."""
     return next((name for name, text in feed.select if text.strip().strip("`") == column), column)
 
 
@@ -210,7 +212,7 @@ def _as_json(value: Column, kind: T.DataType) -> Column:
 
 
 def _of_json(kind: T.DataType) -> T.DataType:
-    """The type of which Spark writes JSON that loses nothing."""
+    """The type to cast to so that Spark writes its JSON without loss."""
     if isinstance(kind, T.ArrayType):
         return T.ArrayType(_of_json(kind.elementType), kind.containsNull)
     if isinstance(kind, T.MapType):

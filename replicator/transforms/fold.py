@@ -1,4 +1,4 @@
-"""Many changes per key -> one (debezium.md M5, M6): never "the newest" where a newer change left a column out."""
+"""Fold many changes per key into one (debezium.md M5, M6): not simply the newest, since it may lack a column."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from replicator.transforms import merge
 
 
 def fold(changes: DataFrame, keys: Sequence[str], unknown: Collection[str]) -> DataFrame:
-    """Decoded changes -> one silver-shaped row per key.
+    """Fold decoded changes into one silver-shaped row per key.
 
     Expects the table's columns, ``_seq``, ``_deleted``, ``_source_ts_ms`` and ``_unavailable ARRAY<STRING>``
     (names of the columns that the change does not know; NULL or empty: it knows them all). ``unknown`` are the
-    columns that some change of the batch does not know (:func:`unknown_columns`): where there is none, the newest
-    change of a key wins whole, which gives the same bytes (M6, P9).
+    columns that some change of the batch does not know (:func:`unknown_columns`): if there are none, the newest
+    change of a key wins as a whole, which gives the same bytes (M6, P9).
     """
     columns = [c for c in changes.columns if c not in (*merge.SYSTEM_COLUMNS, "_unavailable")]
-    lacking = [column for column in columns if column in unknown and column not in keys]  # Kafka's key tells a row's
+    lacking = [
+        column for column in columns if column in unknown and column not in keys
+    ]  # Kafka's key has those of a row
     return _fold_registers(changes, columns, keys, lacking) if lacking else _take_newest(changes, columns, keys)
 
 
 def unknown_columns() -> Column:
-    """ARRAY<STRING>, of all changes of a batch: the columns that some change does not know."""
+    """Aggregate of all changes of a batch, ARRAY<STRING>: the columns that some change does not know."""
     return F.array_distinct(F.flatten(F.collect_set("_unavailable")))
 
 
@@ -41,7 +43,7 @@ def _take_newest(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]
 def _fold_registers(
     changes: DataFrame, columns: Sequence[str], keys: Sequence[str], lacking: Sequence[str]
 ) -> DataFrame:
-    """Each register takes the value at its greatest position; those that every change knows go together."""
+    """Each register takes the value at its greatest position; registers that every change knows share one."""
     at = {column: f"@{index}" for index, column in enumerate(lacking)}  # no column can have such a name
     alike = [column for column in columns if column not in lacking and column not in keys]
     placed = changes.select(
@@ -85,12 +87,12 @@ def _column_seq(at: Mapping[str, str], alike: Sequence[str]) -> Column:
 
 
 def value_unless_deleted(column: str, keys: Sequence[str]) -> Column:
-    """A deleted row keeps its key and nothing else (M1)."""
+    """The column's value; NULL in a deleted row, which keeps only its key (M1)."""
     value = F.col(names.quote_spark(column))
     return value if column in keys else F.when(~F.col("_deleted"), value)
 
 
 def register_position(column: str) -> Column:
-    """A register's position in one change: its ``_seq``, ``_seq-`` under a delete, or '' where it is not known."""
+    """A register's position in one change: its ``_seq``, ``_seq-`` in a delete, or '' if the value is unknown."""
     unknown = F.coalesce(F.array_contains("_unavailable", column), F.lit(False)) & ~F.col("_deleted")
     return F.when(unknown, F.lit("")).otherwise(merge.default_position(F.col("_seq"), F.col("_deleted")))

@@ -1,8 +1,8 @@
-"""Forms that are decoded as one. A column that a record does not name is NULL (debezium.md E8), whichever form says
-that there is one: forms that agree about the columns that they share are one form with the columns of all.
+"""Grouping of forms that can be decoded together. A column that a record does not have is NULL (debezium.md E8), so
+forms that agree on their common columns can be one form with the columns of all.
 
-Of documents nearly each may have other columns, and each form costs a plan of its own, more than half a second: a batch
-of some hundred took minutes.
+Documents may have different columns in nearly every record, and each form costs a plan of its own, more than half a
+second: a batch of some hundred forms took minutes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from replicator.transforms.columns.layout import Layout
 
 @dataclass(frozen=True)
 class FormGroup:
-    """A ``form`` that says how the records of some are decoded, by their ``ids``."""
+    """A ``form`` by which the records of several forms are decoded, and their ``ids``."""
 
     form: Form
     ids: tuple[int, ...]
 
 
 def group_forms(forms: Sequence[Form], layout: Layout) -> list[FormGroup]:
-    """The forms of a batch, each in one of these, in their order. Rows whose key is made of their columns are by
-    themselves, and those with a column that the table cannot follow are not with those that lack it.
+    """Group the forms of a batch, each into one group, in their order. Append-only forms, whose key is computed from
+    the columns, stay alone; forms with a column that the table cannot follow are not grouped with those that lack it.
     """
     groups: list[_GroupBuilder] = []
     alike = defaultdict[tuple[Any, ...], list[_GroupBuilder]](list)
@@ -44,8 +44,8 @@ def group_forms(forms: Sequence[Form], layout: Layout) -> list[FormGroup]:
 
 @dataclass
 class _GroupBuilder:
-    """Forms that agree. ``known`` is what they tell of each column, in whatever case its name is written: two names
-    that only case tells apart are not the same.
+    """Forms that agree. ``known`` is the definition of each column by its casefolded name: two names that differ only
+    by case do not agree.
     """
 
     first: Form
@@ -56,11 +56,11 @@ class _GroupBuilder:
     raw: set[str] = field(default_factory=set)
 
     def agrees(self, form: Form) -> bool:
-        """Whether the form tells the same of the columns that are known."""
-        return all(self.known.get(name, told) == told for name, told in _known_fields(form))
+        """Whether the form defines the known columns in the same way."""
+        return all(self.known.get(name, field) == field for name, field in _known_fields(form))
 
     def add(self, form: Form) -> None:
-        """Also of that form's records."""
+        """Add the form to the group."""
         self.ids.append(form.id)
         self.known.update(_known_fields(form))
         for each in form.fields:
@@ -70,14 +70,16 @@ class _GroupBuilder:
         self.raw |= form.raw
 
     def joined(self) -> FormGroup:
-        """All of them as one."""
+        """The group, with the columns of all its forms."""
         columns = tuple(self.fields.values()), tuple(self.image_fields.values())
         form = replace(self.first, fields=columns[0], image_fields=columns[1], raw=frozenset(self.raw))
         return FormGroup(form, tuple(self.ids))
 
 
 def _frame(form: Form, layout: Layout) -> tuple[Any, ...]:
-    """What must be the same: where row and key are, what the key is, whether there is a row, which keys it has."""
+    """What must be equal within a group: the paths of row and key, the key's fields, whether there is a row, and which
+    key columns it has.
+    """
     keys = frozenset(layout.named(each.name) for each in form.fields) & frozenset(layout.keys)
     return form.path, form.key_path, form.key_fields, bool(form.fields), keys
 

@@ -1,17 +1,17 @@
-"""Changes -> validity intervals (SCD 2): every state that a row has had, and from when to when it had it.
+"""History tables (SCD 2): changes as validity intervals, one for every state that a row has had.
 
-A history table has a row per key and *place*: the part of ``_seq`` that a redelivery repeats. A row holds what all
-changes up to its place make of the key by the rule of ``merge.py``, so joining more changes in, in whatever order and
-cut into whatever batches, ends in the same rows: each step is a join of states, and each interval a function of the
-steps. Beside the columns of silver (SYSTEM_COLUMNS included) it has COLUMNS:
+A history table has one row per key and *place*, the part of ``_seq`` that a redelivery repeats. A row holds what all
+changes up to its place make of the key by the rule of ``merge.py``. Merging more changes, in any order and any batches,
+ends in the same rows: each step is a join of states, and each interval a function of the steps. In addition to the
+columns of silver (SYSTEM_COLUMNS included) it has COLUMNS:
 
-``__START_AT STRING``  the ``_seq`` of the change that began the validity: of several deliveries the first
-``__END_AT STRING``    that of the change that ended it; NULL: it still holds
-``__START_TIME``, ``__END_TIME TIMESTAMP``  the same two by the source's clock (``source.ts_ms``), NULL where it is
-                       not known; for people: nothing is ordered by them
+``__START_AT STRING``  the ``_seq`` of the change that began the interval; of several deliveries the first
+``__END_AT STRING``    that of the change that ended it; NULL: it is still valid
+``__START_TIME``, ``__END_TIME TIMESTAMP``  the same two by the source's clock (``source.ts_ms``), NULL if unknown; for
+                       people: nothing is ordered by them
 
-A place that begins no interval (a delete, a change that changed nothing) keeps its row, since what comes late may make
-one of it: with ``__END_AT`` equal to ``__START_AT``, an interval that holds no time.
+A place that begins no interval (a delete, a change that changed nothing) keeps its row, since a late change may turn it
+into one: its ``__END_AT`` equals its ``__START_AT``, an empty interval.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from replicator.transforms import merge, user_view
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 COLUMNS = ("__START_AT", "__END_AT", "__START_TIME", "__END_TIME")
-"""What a history table has between the source's columns and SYSTEM_COLUMNS. The first two are Spark AUTO CDC's."""
+"""The columns of a history table between the source's columns and SYSTEM_COLUMNS. The first two are Spark AUTO CDC's.
+"""
 
 KEY = user_view.START_AT
-"""What tells the rows of one source key apart."""
+"""The column that distinguishes the rows of one source key."""
 
 Truncates = Mapping[str, int | None]
 """Every TRUNCATE of the table: its ``_seq``, and its ``source.ts_ms``."""
@@ -44,7 +45,9 @@ _STORED_TYPE = (
 
 
 def states(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Decoded changes -> silver-shaped rows, one per change: what it alone says about its key (debezium.md M4)."""
+    """Decoded changes as silver-shaped rows, one per change: the state of its key by that change alone (debezium.md
+    M4).
+    """
     columns = [c for c in changes.columns if c not in (*SYSTEM_COLUMNS, "_unavailable")]
     unsent = F.array_distinct("_unavailable")
     nothing = F.array_repeat(F.lit(""), F.size(unsent))
@@ -72,11 +75,11 @@ def difference(
     partial: bool,
     by_record: bool = False,
 ) -> DataFrame:
-    """What a history table must change to hold the changes too: its columns and ``_op`` (``upsert``, ``delete``), one
+    """The difference to apply to a history table for new changes: its columns and ``_op`` (``upsert``, ``delete``), one
     row per key and ``__START_AT``.
 
-    ``stored`` are all its rows of the keys of ``changed`` (:func:`states`), and of every other key that a truncate may
-    reach which the table does not know yet. ``partial``: some row or change has a ``_column_seq``. ``by_record``: two
+    ``stored`` are all its rows of the keys of ``changed`` (:func:`states`), and of every other key that a truncate not
+    yet applied to the table may reach. ``partial``: some row or change has a ``_column_seq``. ``by_record``: two
     records of one place are two changes, as where time orders them and ties (Q9).
     """
     rows = _union_stored(stored, changed)
@@ -86,12 +89,12 @@ def difference(
 
 
 def is_interval() -> Column:
-    """Whether a row of a history table is an interval."""
+    """Whether a row of a history table is a non-empty interval."""
     return F.col("__END_AT").isNull() | (F.col("__END_AT") > F.col("__START_AT"))
 
 
 def _union_stored(stored: DataFrame | None, changed: DataFrame) -> DataFrame:
-    """Both as steps to be joined: ``_was`` is what the table says of a row now, NULL for a change."""
+    """Stored rows and changes as steps to be merged: ``_was`` is the stored interval, NULL for a change."""
     fresh = changed.select("*", F.col("_seq").alias("__START_AT"), F.lit(None).cast(_STORED_TYPE).alias("_was"))
     if stored is None:
         return fresh
@@ -102,7 +105,9 @@ def _union_stored(stored: DataFrame | None, changed: DataFrame) -> DataFrame:
 
 
 def _place() -> Column:
-    """Records of one place are one change, delivered again; without positions each is a change of its own (Q8)."""
+    """The place of a change. Records of one place are redeliveries of one change; without positions each record is a
+    change of its own (Q8).
+    """
     seq = F.col("_seq")
     return F.when(position.is_by_offset(seq), seq).otherwise(position.without_offset(seq))
 
@@ -121,7 +126,7 @@ def _of_key(keys: Sequence[str], order: Column) -> WindowSpec:
 
 
 def _one_per_place(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The newest record of each place, with the ``_seq`` of the oldest and what the table has of it."""
+    """The newest record of each place, with the ``__START_AT`` of the oldest and the stored interval."""
     alike = _of_place(keys)
     newest_first = alike.orderBy(F.col("_seq").desc(), F.col("_was").isNull())
     ranked = rows.select(
@@ -133,8 +138,8 @@ def _one_per_place(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     return ranked.where(F.col("_rank") == 1).drop("_rank")
 
 
-def _steps_of_whole_rows(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:  # noqa: ARG001 - as _joined
-    """Where every change is whole, its place has what its newest record says (M6)."""
+def _steps_of_whole_rows(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:  # noqa: ARG001 - as _steps_of_registers
+    """If every change is complete, the state at a place is its newest record (M6)."""
     return _one_per_place(rows, keys)
 
 
@@ -158,14 +163,14 @@ def _steps_of_registers(rows: DataFrame, keys: Sequence[str], truncates: Truncat
 
 
 def _running_state(rows: DataFrame, keys: Sequence[str], at: Mapping[str, str]) -> DataFrame:
-    """Each row with what those of its key up to its place come to: of a register the value at its greatest position,
-    which stands in the column that ``at`` names.
+    """Each row with the merged state of its key up to its place: of each register the value at its greatest position,
+    and that position in the column named by ``at``.
     """
     default = merge.default_position(F.col("_seq"), F.col("_deleted"))
     placed = rows.select(
         "*", *[F.coalesce(F.col("_column_seq")[F.lit(c)], default).alias(place) for c, place in at.items()]
     )
-    # peers included: whichever row of a place is kept has all of it
+    # a range frame includes peers: whichever row of a place is kept has the whole state
     so_far = _of_key(keys, F.col("_place")).rangeBetween(Window.unboundedPreceding, Window.currentRow)
     is_stored = F.col("_was").isNotNull()
 
@@ -187,12 +192,12 @@ def _running_state(rows: DataFrame, keys: Sequence[str], at: Mapping[str, str]) 
 
 
 def _truncate_array(truncates: Truncates) -> Column:
-    told = [{"at": at, "ms": ms} for at, ms in sorted(truncates.items())]
-    return F.from_json(F.lit(json.dumps(told)), f"ARRAY<{_MOMENT}>")
+    moments = [{"at": at, "ms": ms} for at, ms in sorted(truncates.items())]
+    return F.from_json(F.lit(json.dumps(moments)), f"ARRAY<{_MOMENT}>")
 
 
 def _last_before(seq: Column, truncates: Truncates) -> Column:
-    """The position at which the last truncate below a change left every column; NULL: there is none."""
+    """The position that the last truncate before a change gave every column; NULL if there is none."""
     if not truncates:
         return F.lit(None).cast("string")
     below = F.filter(_truncate_array(truncates), lambda each: each["at"] < seq)
@@ -206,20 +211,20 @@ def _first_after(seq: Column, truncates: Truncates) -> Column:
 
 
 def _intervals(steps: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:
-    """Each step with the end of its interval: the next step that is another row, or none, or a truncate."""
+    """Each step with the end of its interval: the next step with a different row or a delete, or a truncate."""
     kinds = dict(steps.dtypes)
     compared = [_comparable(column, kinds[column]).alias(f"_{i}") for i, column in enumerate(_registers(steps, keys))]
     image = F.struct(*compared, _unknown().alias("_unknown"))
     cut = steps.withColumn("_cut", _first_after(F.col("_seq"), truncates)).withColumn("_image", image)
     before = F.lag(F.struct("_deleted", "_cut", "_image")).over(_of_key(keys, F.col("_place")))
-    told = cut.withColumn("_before", before).withColumn("_goes_on", _repeats_previous()).drop("_before", "_image")
+    marked = cut.withColumn("_before", before).withColumn("_goes_on", _repeats_previous()).drop("_before", "_image")
     later_first = _of_key(keys, F.col("_place").desc()).rowsBetween(Window.unboundedPreceding, -1)
     moment = F.struct(F.col("__START_AT").alias("at"), F.col("_source_ts_ms").alias("ms")).cast(_MOMENT)
     following = F.last(F.when(~F.col("_goes_on"), moment), ignorenulls=True).over(later_first)
     holds = ~F.col("_deleted") & ~F.col("_goes_on")
-    ended = told.withColumn("_end", F.when(holds, F.least(following, F.col("_cut"))).otherwise(moment))
+    ended = marked.withColumn("_end", F.when(holds, F.least(following, F.col("_cut"))).otherwise(moment))
     return ended.select(
-        *[F.col(names.quote_spark(c)) for c in told.columns if c not in ("_cut", "_goes_on", "_place")],
+        *[F.col(names.quote_spark(c)) for c in marked.columns if c not in ("_cut", "_goes_on", "_place")],
         F.col("_end.at").alias("__END_AT"),
         to_timestamp(F.col("_source_ts_ms")).alias("__START_TIME"),
         to_timestamp(F.col("_end.ms")).alias("__END_TIME"),
@@ -227,7 +232,7 @@ def _intervals(steps: DataFrame, keys: Sequence[str], truncates: Truncates) -> D
 
 
 def _repeats_previous() -> Column:
-    """Whether a step only repeats the row that was there: the same values, and nothing in between took it away."""
+    """Whether a step only repeats the previous row: the same values, and no delete or truncate in between."""
     was, cut = F.col("_before._deleted"), F.col("_before._cut.at")
     undisturbed = cut.isNull() | (cut > F.col("_seq"))
     same = F.col("_before._image").eqNullSafe(F.col("_image"))
@@ -235,24 +240,24 @@ def _repeats_previous() -> Column:
 
 
 def _comparable(column: str, kind: str) -> Column:
-    """Maps cannot be compared: their text can."""
+    """The value in a comparable form: Spark cannot compare maps, so they become JSON."""
     value = F.col(names.quote_spark(column))
     return F.to_json(F.struct(value), user_view.JSON_OPTIONS) if "map<" in kind else value
 
 
 def _unknown() -> Column:
-    """Names of the columns whose value nobody knows: not the same as a known NULL (E5)."""
+    """Names of the columns whose value is unknown, which is not the same as a known NULL (E5)."""
     entries = F.filter(F.map_entries("_column_seq"), lambda each: merge.is_unknown(each["value"]))
     return F.coalesce(F.transform(entries, lambda each: each["key"]), F.array().cast("array<string>"))
 
 
 def to_timestamp(ms: Column) -> Column:
-    """A time by a source's clock; NULL where no calendar can show it: an event may say any number."""
+    """A timestamp from epoch milliseconds by the source's clock; NULL if out of range: an event may have any number."""
     return F.when(ms.between(_FIRST_MS, _LAST_MS), F.timestamp_millis(ms))
 
 
 def _changed_rows(rows: DataFrame) -> DataFrame:
-    """Rows that are new or not as the table has them, and those whose interval begins elsewhere now."""
+    """Upserts for rows that are new or differ from the stored ones; deletes for those whose ``__START_AT`` moved."""
     is_ = F.struct("__START_AT", "__END_AT", "__END_TIME", "_seq", F.map_entries("_column_seq")).cast(_STORED_TYPE)
     upsert = F.when(~F.col("_was").eqNullSafe(is_), F.struct(F.lit("upsert").alias("op"), F.col(KEY).alias("at")))
     moved = F.col("_was.start") != F.col(KEY)

@@ -1,5 +1,5 @@
-"""Values as JSON, for people and programs. Spark alone would write a map's keys as it keeps them: days and microseconds
-since 1970, and of bytes an object of Java's, by another name each time.
+"""Values as JSON, for people and programs. Spark alone would write map keys in their internal form: days and
+microseconds since 1970, and for bytes the name of a Java object, different each time.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _NESTED = (T.StructType, T.ArrayType)
 
 
 def to_json(value: Column, kind: T.DataType) -> Column:
-    """The JSON of what is nested, as ``shown.JSON`` says; keys of maps are texts: of times as in SQL, of bytes in
-    Base64, of what is nested its JSON.
+    """The JSON of a nested value, by ``user_view.JSON_OPTIONS``; map keys are strings: times as in SQL, bytes in
+    Base64, nested values as JSON.
     """
     return F.to_json(stringify_map_keys(value, kind), JSON_OPTIONS)
 
 
 def base64(value: Column) -> Column:
-    """Bytes in Base64, without the line breaks that Spark adds behind each 76 letters."""
+    """Bytes in Base64, without the line breaks that Spark adds after every 76 characters."""
     return F.translate(F.base64(value), "\r\n", "")
 
 
 def stringify_map_keys(value: Column, kind: T.DataType) -> Column:
-    """The value with such keys, however deep in it; of no other type it is the value itself."""
+    """The value with the keys of its maps, at any depth, as strings; a value without such maps is returned as it is."""
     if not any(isinstance(each, T.MapType) and _needs_text(each.keyType) for each in nested_types(kind)):
         return value
     if isinstance(kind, T.StructType):
@@ -37,8 +37,8 @@ def stringify_map_keys(value: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.ArrayType):
         return F.transform(value, lambda each: stringify_map_keys(each, kind.elementType))
     if isinstance(kind, T.MapType):
-        told = F.transform_values(value, lambda _, held: stringify_map_keys(held, kind.valueType))
-        return F.transform_keys(told, lambda key, _: _text(key, kind.keyType)) if _needs_text(kind.keyType) else told
+        maps = F.transform_values(value, lambda _, held: stringify_map_keys(held, kind.valueType))
+        return F.transform_keys(maps, lambda key, _: _text(key, kind.keyType)) if _needs_text(kind.keyType) else maps
     return value
 
 

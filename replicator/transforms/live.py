@@ -1,4 +1,4 @@
-"""What users see of silver: the rows that exist in the source, or existed, with the source's own column names."""
+"""The user view of silver: live rows (of a history: its intervals) with the source's own column names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from replicator.transforms.merge import SYSTEM_COLUMNS
 
 
 def select_live(rows: DataFrame, *extra: str) -> DataFrame:
-    """One row per live key: the source's columns in its spelling, and ``extra`` ones of ours (``_source_ts_ms``).
+    """One row per live key: the source's columns in its spelling, and ``extra`` system columns (``_source_ts_ms``).
 
-    Of a history one row per interval, with ``history.COLUMNS``. A table that is not silver (gold) comes back as it is.
+    For a history one row per interval, with ``history.COLUMNS``. A table that is not silver (gold) is returned as it
+    is.
     """
     if "_deleted" not in rows.columns:
         return rows

@@ -1,15 +1,15 @@
-"""Tombstones that log compaction left alone: the delete before them is gone, and they are all that tells of it
+"""Lone tombstones: log compaction has removed the delete before them, and they are all that is left of it
 (debezium.md B5).
 
-Kafka keeps the newest record of each key, which for a deleted row is the tombstone. One whose delete is still there
-says nothing new; to tell them apart is a must: the place of a lone one in the source's order is a guess (Q6), and a
-guess about what a connector only repeated would take a row for good. So a tombstone is lone where the newest record of
-its key before it is
+Kafka keeps the newest record of each key, which for a deleted row is the tombstone. A tombstone whose delete is still
+there adds nothing. The two must be told apart: the position of a lone tombstone in the source's order is a guess (Q6),
+and a guess about a mere redelivery would delete a row for good. So a tombstone is lone if the newest record of its key
+before it is
 
-- no delete; or
-- a delete that deleted nothing, being repeated and older than the row, and not the record right before the tombstone:
-  what stood between the two is gone. (By the letter of B5 every delete is enough; a read that ended behind a repeated
-  one then missed the delete of the row, see ``tests/unit/test_lone_tombstones.py``.)
+- not a delete; or
+- a redelivered delete that is older than the row, so that it deleted nothing, and is not the record right before the
+  tombstone: what stood between the two is gone. (By the letter of B5 any delete would do; a read that ended after a
+  redelivered one then missed the delete of the row, see ``tests/unit/test_lone_tombstones.py``.)
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from replicator.debezium.classification import TOMBSTONE
 from replicator.spec import SourceSpec
 
 LONE = "lone_tombstone"
-"""The rule of a tombstone that deletes the row of its key where its topic carries one table."""
+"""The rule name of a tombstone that deletes the row of its key, if its topic carries one table."""
 
 KEY = ("topic", "partition", "key")
-"""Compaction compares keys as they are written, inside a partition."""
+"""Compaction compares keys byte by byte within a partition."""
 
 
 def compacted_topics(source: SourceSpec) -> Column | None:
-    """Whether a record's topic is compacted, by declaration; None where none is."""
+    """Whether a record's topic is declared as compacted; None if none is."""
     if not source.has_compacted_topics:
         return None
-    told = [f"{source.name}.{table.table}" for table in source.tables if table.compacted_topic]
+    declared = [f"{source.name}.{table.table}" for table in source.tables if table.compacted_topic]
     others = [f"{source.name}.{table.table}" for table in source.tables if not table.compacted_topic]
     if source.default.compacted_topic:
         return ~F.col("topic").isin(*others)
-    return F.col("topic").isin(*told)
+    return F.col("topic").isin(*declared)
 
 
 def mark_lone(records: DataFrame, is_compacted: Column, below: DataFrame | None = None) -> DataFrame:
-    """Described records, each with its ``epoch``, with the rule LONE for lone tombstones of compacted topics. Like a
-    snapshot's rows they rank above all that came before them (``is_snapshot``).
+    """Mark lone tombstones of compacted topics with the rule LONE. Like a snapshot's rows they rank above everything
+    before them (``is_snapshot``).
 
-    ``records`` are consecutive in their partitions, at least those of each key; ``below`` is what :func:`latest_by_key`
-    says of older ones, None where there are none that matter.
+    ``records`` are described records with their ``epoch``, consecutive in their partitions, at least those of each key;
+    ``below`` is the result of :func:`latest_by_key` for older ones, None if there are none that matter.
     """
     followed = _with_previous(records)
     if below is not None:
@@ -62,22 +62,22 @@ def mark_lone(records: DataFrame, is_compacted: Column, below: DataFrame | None 
 
 
 def keys_to_look_up(records: DataFrame, is_compacted: Column) -> DataFrame:
-    """Keys of which older records must be known: ``topic, partition, key`` and the ``offset`` below which."""
+    """Keys whose older records must be looked up: ``topic, partition, key``, and the ``offset`` below which."""
     judged = _with_previous(records).where(_is_tombstone() & is_compacted)
     open_ = judged.where(F.col("_before").isNull() | (_follows_delete() & ~_is_next()))
     return open_.groupBy(*KEY).agg(F.min("offset").alias("offset"))
 
 
 def latest_by_key(records: DataFrame) -> DataFrame:
-    """Of each KEY what decides about a tombstone behind these records: its newest one that is no tombstone (``before``,
-    with ``offset``, ``op`` and ``place``) and the greatest place (``top``).
+    """Per KEY what decides whether a tombstone after these records is lone: the newest record that is not a tombstone
+    (``before``, with ``offset``, ``op`` and ``place``) and the greatest place (``top``).
     """
-    told = records.where(~_is_tombstone())
-    return told.groupBy(*KEY).agg(F.max(_summary()).alias("before"), F.max(_place()).alias("top"))
+    others = records.where(~_is_tombstone())
+    return others.groupBy(*KEY).agg(F.max(_summary()).alias("before"), F.max(_place()).alias("top"))
 
 
 def _with_previous(records: DataFrame) -> DataFrame:
-    """With ``_before`` and ``_top`` as in :func:`latest_by_key`, of the key's records at hand before each."""
+    """Records with ``_before`` and ``_top`` as in :func:`latest_by_key`, of the key's earlier records in this batch."""
     below = Window.partitionBy(*KEY).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     says = ~_is_tombstone()
     return records.select(
@@ -88,12 +88,12 @@ def _with_previous(records: DataFrame) -> DataFrame:
 
 
 def _summary() -> Column:
-    """``op`` is never NULL: a record that cannot be read is no delete."""
+    """STRUCT<offset, op, place>; ``op`` is never NULL: an unreadable record is not a delete."""
     return F.struct("offset", F.coalesce("op", F.lit("")).alias("op"), _place().alias("place"))
 
 
 def _place() -> Column:
-    """NULL without a position: then offsets order, and every delete deleted."""
+    """Epoch and position; NULL without a position: then offsets give the order, and every delete took effect."""
     return F.concat("epoch", "position")
 
 

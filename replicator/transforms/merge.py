@@ -1,12 +1,10 @@
-"""The semilattice: what a stored row and a change become (debezium.md section M). Every table format uses this rule.
+"""The merge of a stored row and a change: a semilattice join (debezium.md section M), used by every table format.
 
 A silver row is a set of registers, one per column and one for its life. Each register has a position: the row's
-``_seq``
-unless ``_column_seq`` says otherwise, with ``-`` behind it in a deleted row (M2, M3). Joining takes, for each
-register on
-its own, the greater position; plain text comparison orders them all. Stored and incoming rows have the same shape:
-the table's columns, ``_seq STRING``, ``_deleted BOOLEAN``, ``_column_seq MAP<STRING,STRING>``, ``_source_ts_ms
-BIGINT``.
+``_seq`` unless ``_column_seq`` has another, with a ``-`` appended in a deleted row (M2, M3). The join takes, for each
+register independently, the value at the greater position; plain text comparison orders them all. Stored and incoming
+rows have the same shape: the table's columns, ``_seq STRING``, ``_deleted BOOLEAN``,
+``_column_seq MAP<STRING,STRING>``, ``_source_ts_ms BIGINT``.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from replicator.jvm import expressions
 from replicator.transforms import user_view
 
 SYSTEM_COLUMNS = user_view.SYSTEM_COLUMNS
-"""What silver adds behind the source's columns, in this order."""
+"""The columns that silver adds after the source's columns, in this order."""
 
 _POSITIONS_TYPE = "ARRAY<STRUCT<key: STRING, value: STRING>>"
 
@@ -34,8 +32,8 @@ SYSTEM_DDL = "_seq STRING, _deleted BOOLEAN, _column_seq MAP<STRING,STRING>, _so
 
 @dataclass(frozen=True)
 class Sides:
-    """The two rows that meet, by the alias of each side in a join or MERGE. No column may have such a name, see
-    ``layout.RESERVED``: a field of a column that is selected beside it would be meant.
+    """The aliases of the two sides in a join or MERGE. No column may have such a name (see ``layout.RESERVED``): Spark
+    would resolve ``alias.column`` to a field of that column.
     """
 
     stored: str = "_before"
@@ -51,7 +49,7 @@ class Sides:
 
     @property
     def both(self) -> tuple[Callable[[str], Column], Callable[[str], Column]]:
-        """A column of the change, and of the stored row."""
+        """The accessors of a column of the change and of the stored row."""
         return self.of_change, self.of_stored
 
 
@@ -61,8 +59,8 @@ def data_columns(columns: Sequence[str], keys: Sequence[str]) -> list[str]:
 
 
 def same_key(keys: Sequence[str], sides: Sides) -> Column:
-    """Keys are never NULL (a record without key is a dead letter, C1), so plain equality joins them. Raises
-    SchemaRefused where there are none: any two rows would be one.
+    """Whether both sides have the same key. Keys are never NULL (a record without key is a dead letter, C1), so plain
+    equality is enough. Raises SchemaRefused if there are no keys: all rows would match.
     """
     if not keys:
         raise SchemaRefused(
@@ -73,14 +71,12 @@ def same_key(keys: Sequence[str], sides: Sides) -> Column:
 
 
 def is_newer(sides: Sides) -> Column:
-    """The change decides the row's life: alive or deleted."""
+    """Whether the change is newer, and so decides whether the row is deleted."""
     return sides.of_change("_seq") > sides.of_stored("_seq")
 
 
 def has_effect(sides: Sides) -> Column:
-    """Whether the join differs from the stored row: a newer change, or an older one that fills an unknown column
-    (E7).
-    """
+    """Whether the merged row differs from the stored one: the change is newer, or fills an unknown column (E7)."""
     default = default_position(sides.of_change("_seq"), sides.of_change("_deleted"))
 
     def filled(entry: Column) -> Column:
@@ -92,7 +88,7 @@ def has_effect(sides: Sides) -> Column:
 
 
 def merged_columns(columns: Sequence[str], keys: Sequence[str], sides: Sides) -> dict[str, Column]:
-    """The joined row as expressions over both sides, for every column but the keys."""
+    """The merged row as expressions over both sides, for every column but the keys."""
     registers = data_columns(columns, keys)
     newer = is_newer(sides)
     whole = newer & sides.of_change("_column_seq").isNull()
@@ -108,7 +104,7 @@ def merged_columns(columns: Sequence[str], keys: Sequence[str], sides: Sides) ->
 
 
 def merge_rows(stored: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Stored rows and changes, one row per key on each side -> the joined table. For formats without a MERGE."""
+    """Merge stored rows and changes, one row per key on each side, into the new table. For formats without a MERGE."""
     sides = Sides()
     columns = stored.columns
     both = stored.alias(sides.stored).join(changes.alias(sides.change), same_key(keys, sides), how="full")
@@ -129,7 +125,7 @@ def default_position(seq: Column, deleted: Column) -> Column:
 
 
 def is_unknown(place: Column) -> Column:
-    """Whether the value at a position is not known: it was never seen, or went with a deleted row."""
+    """Whether the value at a position is unknown: it was never seen, or was deleted with its row."""
     return (place == "") | place.endswith("-")
 
 
@@ -140,26 +136,26 @@ def column_positions(positions: Mapping[str, Column], seq: Column, deleted: Colu
 
 
 def non_default_positions(placed: Column, seq: Column, deleted: Column) -> Column:
-    """The same of columns with their positions, ``ARRAY<STRUCT<key, value>>``."""
+    """The same for columns and positions as ``ARRAY<STRUCT<key, value>>``."""
     default = default_position(seq, deleted)
     entries = F.filter(placed, lambda each: each["value"] != default)
     return F.when(~deleted & (F.size(entries) > 0), F.map_from_entries(entries))
 
 
 def same_position(columns: Sequence[str], place: Column) -> Column:
-    """Columns that have one position. Their names are one literal, however many there are."""
+    """Entries of columns that all have one position; their names are one literal, however many there are."""
     return F.transform(
         expressions.string_array(columns), lambda column: expressions.struct({"key": column, "value": place})
     )
 
 
 def no_positions() -> Column:
-    """No columns, with no positions."""
+    """An empty array of entries."""
     return F.array().cast(_POSITIONS_TYPE)
 
 
 def _row_position(of: Callable[[str], Column]) -> Column:
-    """The position that one side has for every column without an entry."""
+    """The position of every column without an entry on one side."""
     return default_position(of("_seq"), of("_deleted"))
 
 
@@ -169,8 +165,8 @@ def _wins(column: str, sides: Sides) -> Column:
 
 
 def _merged_positions(registers: Sequence[str], sides: Sides, seq: Column, deleted: Column) -> Column:
-    """Where a side has no entry for a column, it has its default: so few have another position than the row's that they
-    are looked up by name, and a table of a thousand columns is planned as one of ten.
+    """``_column_seq`` of the merged row. Few columns have an entry on either side, so these are looked up by name; a
+    plan for a thousand columns is then no larger than one for ten.
     """
     known = [F.coalesce(F.map_keys(of("_column_seq")), F.array().cast("array<string>")) for of in sides.both]
     rest = F.greatest(*map(_row_position, sides.both))

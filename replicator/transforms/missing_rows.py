@@ -1,4 +1,4 @@
-"""Rows that a snapshot taken again does not mention: the source deleted them, and no event says so (debezium.md D7)."""
+"""Rows missing from a repeated snapshot: the source deleted them, and no event says so (debezium.md D7)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from replicator.transforms.columns.layout import Layout
 
 
 def deletes(stored: DataFrame, mentioned: DataFrame, layout: Layout) -> DataFrame:
-    """A change that deletes each live row of ``stored`` whose key is not ``mentioned``: a row of a key's columns for
-    every change of it since the snapshot was asked for, whatever the change was.
+    """Deletes for each live row of ``stored`` whose key is not in ``mentioned``, the keys of all changes of any kind
+    since the snapshot was requested.
 
-    It stands right behind the newest change of its row, at the same position: newer than all that is known of the row,
-    whether that comes again or late, and older than whatever the source does next.
+    A delete is ordered right after the newest change of its row, at the same position: newer than everything known of
+    the row, redelivered or late, and older than whatever the source does next.
     """
     unseen = stored.where(~F.col("_deleted")).join(mentioned, list(layout.keys), how="left_anti")
     return truncate.to_deletes(unseen, layout, position.next_seq(F.col("_seq")))

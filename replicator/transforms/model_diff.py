@@ -1,4 +1,4 @@
-"""A gold model's rows now against the rows it had: the difference, by key (reference/gold.md, step 5)."""
+"""The difference between a gold model's fresh and stored rows, by key (reference/gold.md, step 5)."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ from replicator.transforms.columns.layout import normalize_type
 from replicator.transforms.comparison.comparable import is_different
 
 ROW_NUMBER = "_ number"
-"""Beside a row of :class:`ModelDiff`: the how many-th fresh row with its key it is; NULL where there is none."""
+"""The column of :class:`ModelDiff` with the number of a fresh row among those of its key; NULL if there is no fresh
+row.
+"""
 
 RESERVED = ("_op", "_deleted")
-"""What no column of a model can be called, in any case: a difference and a table of silver have these of ours."""
+"""Names that no column of a model can have, in any case: a difference and a silver table use them."""
 
 _THERE, _COUNT = "_ there", "_ count"
 
 
 @dataclass(frozen=True)
 class ModelDiff:
-    """A model's rows beside those that it had: ``rows`` has one per key, more where fresh rows share one, with the
-    model's columns and ``_op`` (``upsert``; ``delete`` with the key alone; NULL: both sides are the same).
+    """A model's fresh rows compared with the stored ones: ``rows`` has one row per key, more if fresh rows share one,
+    with the model's columns and ``_op`` (``upsert``; ``delete`` with the key alone; NULL: both sides are equal).
 
-    ``differs`` tells the rows to write; with ``repeats`` some of these may be what the model had. ``counts`` count,
-    over all of ``rows``, those of the model now (``rows``), keys that it may not have (``broken``: they repeat, or hold
-    a NULL), and rows to write by what is done (``upsert``, ``delete``).
+    ``differs`` is the condition for rows to write; with ``repeats`` some of these may equal the stored row. ``counts``
+    are conditions to count over all of ``rows``: the model's fresh rows (``rows``), invalid keys (``broken``: they
+    repeat, or contain a NULL), and rows to write by operation (``upsert``, ``delete``).
     """
 
     rows: DataFrame
@@ -43,19 +45,21 @@ class ModelDiff:
 
 
 def compare(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> ModelDiff:
-    """Both sides in one look: the fresh rows are numbered in the order in which they are joined. ``stored`` is None
-    before the first build.
+    """Compare both sides in one pass: fresh rows are numbered within their key in the order of the join. ``stored`` is
+    None before the first build.
     """
     return _counting(_joined(stored, _numbered(fresh, key), fresh.columns, key), key)
 
 
 def overwrite_keys(keys: DataFrame, fresh: DataFrame, key: Sequence[str]) -> ModelDiff:
-    """The fresh rows under these ``keys``, one row each, to be written whatever the model had there, and the keys
-    without one, to be deleted.
+    """Upserts for the fresh rows of these ``keys``, one row each, whatever the model has stored, and deletes for the
+    keys without a fresh row.
     """
     sides = merge.Sides()
     asked, numbered = keys.alias(sides.stored), _numbered(fresh, key).alias(sides.change)
-    both = asked.join(numbered, merge.same_key(key, sides), how="full")  # left, it would send the rows to all tasks
+    both = asked.join(
+        numbered, merge.same_key(key, sides), how="full"
+    )  # a left join would broadcast the rows to all tasks
     values = [(sides.of_stored(c) if c in key else sides.of_change(c)).alias(c) for c in fresh.columns]
     number = sides.of_change(ROW_NUMBER)
     op = F.when(number.isNull(), "delete").otherwise("upsert")
@@ -92,8 +96,8 @@ def _joined(stored: DataFrame | None, fresh: DataFrame, columns: Sequence[str], 
 
 
 def count_keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """One row per key: how often it occurs (``count``) and whether a model may not have it (``broken``): more than
-    once, or with a NULL in it.
+    """One row per key: how often it occurs (``count``) and whether it is invalid (``broken``): it repeats, or contains
+    a NULL.
     """
     incomplete = F.lit(False)
     for column in key:
@@ -104,15 +108,15 @@ def count_keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
 
 
 def required_evolution(stored: Mapping[str, str], fresh: Mapping[str, str]) -> Evolution:
-    """What a model's table, of which nothing is :func:`incompatible_columns`, lacks to take its rows, by Spark's types
-    per column: columns to add and to widen.
+    """The columns to add and to widen so that a model's table can take the fresh rows, by Spark type per column. There
+    must be no :func:`incompatible_columns`.
     """
     added = tuple((column, kind) for column, kind in fresh.items() if column not in stored)
     return Evolution(added, tuple((column, fresh[column]) for column, kind in stored.items() if fresh[column] != kind))
 
 
 def incompatible_columns(stored: Mapping[str, str], fresh: Mapping[str, str]) -> list[str]:
-    """What is to be said of each column that was dropped, or has a type now that does not hold the values of before."""
+    """A message for each column that was dropped, or whose new type cannot hold the old values."""
     found = [f"{column} is gone" for column in stored if column not in fresh]
     for column, kind in stored.items():
         now = fresh.get(column, kind)
@@ -123,13 +127,13 @@ def incompatible_columns(stored: Mapping[str, str], fresh: Mapping[str, str]) ->
 
 
 def unknown_member(rows: DataFrame, member: Mapping[str, object]) -> DataFrame:
-    """The unknown member of a dimension with these *rows*: one row with their columns and types, NULL where *member*
-    says nothing.
+    """The unknown member of a dimension with these *rows*: one row with their columns and types, NULL in columns that
+    *member* does not give.
     """
     fields = [F.lit(member.get(field.name)).cast(field.dataType).alias(field.name) for field in rows.schema]
     return rows.sparkSession.range(1).select(*fields)
 
 
 def with_unknown_member(rows: DataFrame, member: Mapping[str, object] | None) -> DataFrame:
-    """All rows of a model with its unknown member, where it has one."""
+    """All rows of a model, with its unknown member if it has one."""
     return rows if member is None else rows.unionByName(unknown_member(rows, member))

@@ -1,4 +1,4 @@
-"""Objects -> the records that their lines are.
+"""Records from the lines of landing objects.
 
 ``objects`` have the fields of ``landing_objects.LandingObject`` and ``content BINARY``; one row per object.
 """
@@ -10,28 +10,28 @@ from pyspark.sql import functions as F
 
 from replicator import landing_objects
 
-# One character per byte, whatever the bytes mean: Spark's `split` would put U+FFFD for what is no UTF-8.
+# One character per byte, whatever the encoding: Spark's `split` would replace invalid UTF-8 by U+FFFD.
 _BYTES = "ISO-8859-1"
 _BLANKS = " \t\r\n"
-_BOM = "^\u00ef\u00bb\u00bf"  # with which some editors begin a file in UTF-8: no part of its first line
+_BOM = "^\u00ef\u00bb\u00bf"  # some editors begin a UTF-8 file with it: not part of its first line
 
 
 def records(objects: DataFrame) -> DataFrame:
-    """The columns of ``Source.read``, one row per line that is not blank: ``key`` NULL, ``offset`` the line's place,
-    ``timestamp`` the object's time, and ``headers`` that say which line of which object it was.
+    """The columns of ``Source.read``, one row per non-blank line: ``key`` NULL, ``offset`` composed of the object's
+    offset and the line number, ``timestamp`` the object's time, and ``headers`` naming the object and line.
     """
     lines = objects.select("*", F.posexplode(_lines()).alias("line", "text")).where(
         F.btrim("text", F.lit(_BLANKS)) != ""
     )
     place = F.shiftleft("offset", landing_objects.LINE_BITS).bitwiseOR(F.col("line").cast("bigint"))
-    told = {
+    origin = {
         landing_objects.OBJECT: F.col("path"),
         landing_objects.LINE: F.col("line"),
         landing_objects.SIZE: F.col("size"),
     }
     headers = [
         F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
-        for name, value in told.items()
+        for name, value in origin.items()
     ]
     return lines.select(
         "topic",
@@ -45,29 +45,29 @@ def records(objects: DataFrame) -> DataFrame:
 
 
 def is_unfinished() -> Column:
-    """Whether an object's last line is neither ended nor JSON: somebody may still be writing it."""
+    """Whether an object's last line is neither terminated nor JSON: it may still be being written."""
     last = F.encode(F.element_at(_lines(), -1), _BYTES).cast("string")
     return (last != "") & F.get_json_object(last, "$").isNull()
 
 
 def is_growing() -> Column:
-    """Whether an object had another size when it was read than when it was listed; of archives nobody can say."""
+    """Whether an object's size differed between listing and reading; unknown, so false, for compressed objects."""
     return ~F.col("path").endswith(".gz") & (F.length("content") != F.col("size"))
 
 
 def is_blank() -> Column:
-    """Whether an object has no line but blank ones."""
+    """Whether all lines of an object are blank."""
     return F.btrim(_text(), F.lit(_BLANKS)) == ""
 
 
 def is_too_long() -> Column:
-    """Whether an object has more lines than a place can tell apart."""
+    """Whether an object has more lines than an offset can number."""
     return F.size(_lines()) > landing_objects.MAX_LINES
 
 
 def known_objects(bronze: DataFrame) -> DataFrame:
-    """What bronze remembers of objects: ``topic, partition, offset, path, size, modified``, one row per object; a row
-    per topic and partition with a NULL path where records came from elsewhere.
+    """The objects in bronze: ``topic, partition, offset, path, size, modified``, one row per object; and one row with a
+    NULL path per topic and partition with records from elsewhere.
     """
     path = _header(landing_objects.OBJECT)
     records = bronze.select(
@@ -84,7 +84,7 @@ def known_objects(bronze: DataFrame) -> DataFrame:
 
 
 def _header(name: str) -> Column:
-    """What the header of that name says; NULL without one."""
+    """The value of a header; NULL if there is none of that name."""
     return F.get(F.filter("headers", lambda header: header["key"] == name)["value"], F.lit(0)).cast("string")
 
 

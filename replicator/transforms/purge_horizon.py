@@ -1,4 +1,4 @@
-"""What a purge leaves behind: a ``_seq`` below which a key that is absent may have been deleted (debezium.md M9)."""
+"""The purge horizon: a ``_seq`` up to which an absent key may have been deleted and purged (debezium.md M9)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _OFFSETS = "MAP<STRING, MAP<STRING, BIGINT>>"
 class Horizon:
     """``seq`` is that of the newest deleted row that was purged; every deleted row up to it is gone.
 
-    ``read`` has by topic and partition the last offset that silver had read when it was purged: what is read again of
-    that (a topic from its beginning) has had its say and is no late change. ``version`` is that of bronze, up to which
-    it had read; None in rows that do not say it.
+    ``read`` is, by topic and partition, the last offset that silver had read at the time of the purge: a record up to
+    it that is read again (a topic from its beginning) was applied before and is not late. ``version`` is the bronze
+    version that silver had read; None in control rows without it.
     """
 
     seq: str
@@ -43,12 +43,13 @@ def mark_purged(
     is_late: bool = False,
     is_news: bool = False,
 ) -> DataFrame:
-    """Changes with ``_at``, some of which are not above the horizon -> the same, with ``_purged BOOLEAN``: whether the
-    change belongs to a row that was purged, and must not bring it back.
+    """Add ``_purged BOOLEAN`` to changes with ``_at``: whether the change belongs to a purged row and must not bring it
+    back.
 
-    Of these the ones that came after the purge have a ``_reject``, all of them where they are ``is_late`` (tried again)
-    or ``is_news`` (in bronze since then). Changes up to ``above`` are left alone. Where only offsets order, the horizon
-    may be of another partition, and what came after the purge is newer than all that went from its own (Q3, Q8).
+    Changes of purged rows that arrived after the purge get a ``_reject`` instead; with ``is_late`` (retried) or
+    ``is_news`` (in bronze since the purge) all of them do. Changes up to ``above`` are left alone. Where only offsets
+    give the order, the horizon may be from another partition, and a change that arrived after the purge is newer than
+    everything purged from its own partition (Q3, Q8).
     """
     here = stored.select(*[F.col(names.quote_spark(key)) for key in keys], F.lit(True).alias("_is_here"))
     met = changes.join(here, list(keys), how="left")
@@ -64,9 +65,9 @@ def mark_purged(
 
 
 def clear_unknown(rows: DataFrame, stored: DataFrame, keys: Sequence[str], horizon: Horizon) -> DataFrame:
-    """Folded rows; of keys that are not in the table, columns that nobody knows count as deleted at the horizon: a
-    delete may be forgotten there, and no older value may pass it (M4). A row below it, which only offsets of another
-    partition than the horizon's order, takes what comes after itself.
+    """In folded rows of keys that are not in the table, treat unknown columns as deleted at the horizon: a delete may
+    have been purged there, and no older value may pass it (M4). For a row below the horizon (only offsets give the
+    order, and the horizon is from another partition) they count as deleted at the row's own position.
     """
     here = stored.select(*[F.col(names.quote_spark(key)) for key in keys], F.lit(True).alias("_is_here"))
     cleared_at = F.least(F.lit(f"{horizon.seq}-"), merge.default_position(F.col("_seq"), F.lit(True)))

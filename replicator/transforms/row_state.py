@@ -1,4 +1,4 @@
-"""The rule of ``merge.py`` for one row in plain Python (debezium.md section M): to explain a row, never to make one."""
+"""The merge rule of ``merge.py`` for one row in plain Python (debezium.md section M): explains rows, writes none."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class State:
-    """What some changes of one key leave behind: the row's ``seq``, whether it is deleted, and a position per column
-    ('' where no change told its value).
+    """The merged state of some changes of one key: the row's ``seq``, whether it is deleted, and a position per column
+    ('' if no change had its value).
     """
 
     seq: str
@@ -18,7 +18,7 @@ class State:
 
 
 def from_change(seq: str, columns: Sequence[str], *, deleted: bool = False, unsent: Collection[str] = ()) -> State:
-    """What one change leaves behind; ``unsent`` are the columns that it does not know."""
+    """The state after one change; ``unsent`` are the columns that it does not know."""
     if deleted:
         return State(seq, deleted, dict.fromkeys(columns, f"{seq}-"))
     return State(seq, deleted, {column: "" if column in unsent else seq for column in columns})
@@ -32,5 +32,5 @@ def merge_states(one: State, other: State) -> State:
 
 
 def is_unknown(place: str) -> bool:
-    """Whether the value at a position is not known: it was never seen, or went with a deleted row."""
+    """Whether the value at a position is unknown: it was never seen, or was deleted with its row."""
     return not place or place.endswith("-")

@@ -1,12 +1,12 @@
-"""Of many records the few that tell how far partitions have got, without an order of all of them.
+"""Runs: watermarks of many records from the few at the ends of runs, without sorting all of them.
 
-Kafka gives the records of a partition in their order, and bronze keeps them so: nearly all stand in long *runs* of one
-stream in one partition, which a task reads one after the other, each with a greater offset than the one before it. Of a
-record that stands below what came before it in its run ``Runs.java`` sees whether it is more than a redelivery. Where
-none is, and runs do not interleave, the marks of ``watermarks.compute`` are those of the ends of runs: of the first
-change that may fall, which tells whether all of them stand above the runs before, and of the greatest mark of each
-table. Where it stands below these, as in what a connector sends again, those that do are looked at, too: the *stretch*
-from there on with no greater place than the runs before.
+Kafka delivers the records of a partition in order, and bronze keeps them so: nearly all are in long *runs* of one
+stream in one partition, which a task reads consecutively, each with a greater offset than the one before it. For a
+record below what came before it in its run, ``Runs.java`` checks whether it is more than a redelivery. If none is, and
+runs do not interleave, the marks of ``watermarks.compute`` are those of the ends of runs: of the first change that may
+fall, which shows whether the whole run is above the runs before it, and of the greatest mark of each table. If that
+first change is below, as in what a connector sends again, the records below are checked, too: the *stretch* from there
+on with no greater place than the runs before.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from replicator.jvm import gateway, java_udfs
 from replicator.transforms import watermarks
 
 MAX_RUNS = 5_000
-"""Of more runs nobody looks at the ends: records came one by one, or from more tables and partitions than one has."""
+"""With more runs than this, their ends are not used: records came one by one, or from an unusual number of tables and
+partitions.
+"""
 
 Ends = set[tuple[str, int, int]]
-"""Topic, partition and offset of the records that are ends."""
+"""Topic, partition and offset of the records at the ends of runs."""
 
 Stretches = dict[tuple[str, int, str], tuple[int, str]]
-"""By topic, partition and stream: of the first offset, and of the greatest place."""
+"""The first offset and the greatest place, by topic, partition and stream."""
 
 _END = StructType().add("topic", StringType()).add("partition", IntegerType()).add("offset", LongType())
 _STRETCH = StructType().add("topic", StringType()).add("partition", IntegerType()).add("stream", StringType())
@@ -40,11 +42,10 @@ _STRETCH = _STRETCH.add("since", LongType()).add("above", StringType())
 
 
 def find_runs(places: DataFrame) -> DataFrame:
-    """One row per run and ``table`` of places as ``watermarks.order_columns`` has them: its ``topic, partition,
-    stream``; ``task`` and ``run``, its number there, -1 for the records that are in question; their offsets, from
-    ``first`` to ``last``; those of its ends, ``begins`` and ``greatest``; and ``keyed``: a bit for each number
-    of partitions with which Kafka's own producer would have put its records there by their keys. Of too many runs no
-    more than tell it.
+    """One row per run and ``table``, from places as of ``watermarks.order_columns``: ``topic, partition, stream``;
+    ``task`` and ``run``, the run's number in the task, -1 for the records in question; the offsets ``first`` and
+    ``last``; the offsets of its ends, ``begins`` and ``greatest``; and ``keyed``, a bit for each number of partitions
+    with which Kafka's own partitioner would have put the records there by their keys. At most MAX_RUNS + 1 rows.
     """
     spark, columns = places.sparkSession, [F.col(name) for name in ("topic", "partition", "stream", "table", "place")]
     lengths = (len(position.FIRST_EPOCH), position.EPOCH_MAJOR_DIGITS)
@@ -64,8 +65,8 @@ def find_runs(places: DataFrame) -> DataFrame:
 
 
 def ends(runs: Sequence[Row]) -> tuple[Ends, set[str]] | None:
-    """The ends of these runs, and the topics of which they do not tell: a record is in question, or runs interleave.
-    None where there are too many.
+    """The ends of these runs, and the topics for which they are not enough: a record is in question, or runs
+    interleave. None if there are too many runs.
     """
     if len(runs) > MAX_RUNS:
         return None
@@ -75,18 +76,18 @@ def ends(runs: Sequence[Row]) -> tuple[Ends, set[str]] | None:
 
 
 def places_at(places: DataFrame, ends: Ends) -> DataFrame:
-    """The places that are ends."""
+    """The places at the ends of runs."""
     sought = gateway.create_frame(places.sparkSession, ends, _END)
     return places.join(F.broadcast(sought), _END.names, "left_semi")
 
 
 def doubtful_topics(marks: Iterable[Row]) -> set[str]:
-    """The topics of marks that tell of a source that may have gone back, or of a mark that is known for another one."""
+    """The topics with a mark that shows a source that may have gone back, a split transaction, or repeated offsets."""
     return {mark["topic"] for mark in marks if mark["fell"] is not None or mark["split"] or mark["repeated"]}
 
 
 def stretches(marks: Iterable[Row]) -> Stretches:
-    """Where some change may stand below the runs before its own, by marks of ``watermarks.compute_at_run_ends``."""
+    """The stretches in which changes may be below earlier runs, from marks of ``watermarks.compute_at_run_ends``."""
     found = Stretches()
     for mark in marks:
         if mark["since"] is not None:
@@ -97,20 +98,20 @@ def stretches(marks: Iterable[Row]) -> Stretches:
 
 
 def places_near(places: DataFrame, ends: Ends, stretches: Stretches) -> DataFrame:
-    """The places of these stretches, and the ends in their topics."""
+    """The places within these stretches, and the ends of runs in their topics."""
     spark, topics = places.sparkSession, {topic for topic, _, _ in stretches}
     sought = gateway.create_frame(spark, [end for end in ends if end[0] in topics], _END).withColumn(
         "is_end", F.lit(True)
     )
-    told = gateway.create_frame(spark, [(*of, *stretch) for of, stretch in stretches.items()], _STRETCH)
-    both = places.join(F.broadcast(sought), _END.names, "left").join(F.broadcast(told), _STRETCH.names[:3], "left")
+    near = gateway.create_frame(spark, [(*of, *stretch) for of, stretch in stretches.items()], _STRETCH)
+    both = places.join(F.broadcast(sought), _END.names, "left").join(F.broadcast(near), _STRETCH.names[:3], "left")
     is_below = (F.col("offset") >= F.col("since")) & (F.col("place") <= F.col("above"))
     return both.where(F.col("is_end") | is_below).select(places.columns)
 
 
 def keyed_topics(runs: Sequence[Row]) -> set[str]:
-    """Topics whose records are where one number of partitions would have them all by their keys, so that each key is in
-    one partition. Of too many runs nothing is told.
+    """Topics whose records are all in the partitions that their keys hash to for some number of partitions, so that
+    each key is in one partition. Empty if there are too many runs.
     """
     bits = defaultdict[str, list[int]](list)
     for row in runs:
@@ -119,18 +120,18 @@ def keyed_topics(runs: Sequence[Row]) -> set[str]:
 
 
 def _last(bit: int) -> Column:
-    """The offset of the last record that has a bit."""
+    """The offset of the last record with this bit set."""
     return F.max(F.when(F.col("told").bitwiseAND(bit) != 0, F.col("offset")))
 
 
 def _interleaving(runs: Sequence[Row]) -> set[str]:
-    """Topics of which some stream in a partition has runs with offsets between each other's."""
+    """Topics in which the offset ranges of runs of one stream in one partition overlap."""
     spans = _spans(runs)
     return {topic for topic, each in spans if any(later[0] <= earlier[1] for earlier, later in pairwise(sorted(each)))}
 
 
 def _spans(runs: Sequence[Row]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """Of each stream in a partition its topic, and the first and the last offset of its runs, whatever their tables."""
+    """Per stream in a partition: its topic, and the first and last offsets of its runs over all tables."""
     of_run = defaultdict[tuple[object, ...], list[int]](list)
     for row in runs:
         of_run[row["topic"], row["partition"], row["stream"], row["task"], row["run"]] += row["first"], row["last"]

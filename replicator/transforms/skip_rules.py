@@ -1,4 +1,4 @@
-"""Records that are no rows because the source's file says so (debezium.md H4, I1, I4)."""
+"""Skip rules: records that are not rows by the source's declaration (debezium.md H4, I1, I4)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from replicator.spec import EVENT_ID, SourceSpec
 
 
 def apply_declared(records: DataFrame, source: SourceSpec) -> DataFrame:
-    """Described records with the rules ``signal``, ``outbox_update`` and ``outbox_delete`` where they apply."""
+    """Mark described records with the rules ``signal``, ``outbox_update`` and ``outbox_delete`` where they apply."""
     rule = _rule(source)
     return records if rule is None else _ruled(records, rule)
 
 
 def mark_duplicate_events(records: DataFrame, stored: Mapping[str, DataFrame], tables: Column) -> DataFrame:
-    """Events of the outbox router with the rule ``outbox_duplicate`` where the event has been there before (I1).
+    """Mark events of the outbox router that occurred before with the rule ``outbox_duplicate`` (I1).
 
-    ``tables`` says which records are such events; ``stored`` holds, by table, the ``id`` of each event that silver has.
-    Of several in one batch the first stays.
+    ``tables`` is the condition for such events; ``stored`` has, by table, the ``id`` of each event in silver. Of
+    several in one batch the first is kept.
     """
     event = F.get_json_object("key", f"$.payload.{EVENT_ID}")
     is_event = tables & F.col("rule").isNull() & F.col("reason").isNull() & event.isNotNull()
@@ -48,14 +48,14 @@ def _rule(source: SourceSpec) -> Column | None:
     if source.default.outbox is not None and source.default.outbox.mode == "log":
         is_log = ~F.col("table").isin(*[declared.table for declared in source.tables if declared.table not in logs])
     if logs or source.default.outbox is not None:
-        is_told = ~F.col("flat") | F.col("value").contains("__op")  # else it may be an insert (F4)
-        rules.append(F.when(is_log & is_told & (F.col("op") == "u"), "outbox_update"))
+        has_operation = ~F.col("flat") | F.col("value").contains("__op")  # else it may be an insert (F4)
+        rules.append(F.when(is_log & has_operation & (F.col("op") == "u"), "outbox_update"))
         rules.append(F.when(is_log & F.col("op").isin("d", "t"), "outbox_delete"))
     return F.coalesce(*rules) if rules else None
 
 
 def _ruled(records: DataFrame, rule: Column) -> DataFrame:
-    """With the rule where nothing else is said about the record."""
+    """Set the rule on records without a rule or reason."""
     is_change = F.col("rule").isNull() & F.col("reason").isNull()
     others = [F.col(name) for name in records.columns if name != "rule"]
     return records.select(*others, F.coalesce("rule", F.when(is_change, rule)).alias("rule"))

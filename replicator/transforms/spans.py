@@ -1,8 +1,8 @@
-"""Where the keys of a batch lie, as a few stretches of values: a filter by which files and parts of files are left out
-(performance.md A3). A join alone leaves out nothing: it reads all of a table to find some of its keys.
+"""Key spans: the keys of a batch as a few ranges of values, a filter for skipping files and row groups (performance.md
+A3). A join alone skips nothing: it reads the whole table to find some of its keys.
 
-Spans are told of whole numbers and dates. They hold every key and may hold others: what is asked of them is joined with
-the keys all the same.
+Spans exist for integers and dates. They contain every key and may contain others: filtered rows still have to be joined
+with the keys.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pyspark.sql import types as T
 from replicator import names
 
 MAX_SPANS = 16
-"""Of one column."""
+"""The largest number of spans of one column."""
 
 Span = tuple[Any, Any]
-"""Values from the first to the second, both included."""
+"""A range of values, both ends inclusive."""
 
 Spans = Mapping[str, Sequence[Span]]
-"""By column; one that is not there has values of which nothing is told."""
+"""Spans by column; nothing is known about the values of a missing column."""
 
 Keys = Sequence[tuple[DataFrame, Sequence[str]]]
-"""Frames, each with the columns that are asked about."""
+"""Frames, each with the columns whose spans are wanted."""
 
 _PARTS = 1024
 _NUMBER, _LARGE_NUMBER = "BIGINT", "DECIMAL(38,0)"
@@ -40,28 +40,28 @@ _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
 
 def values(keys: Keys) -> DataFrame | None:
-    """A row for each value of each column of each frame, with the numbers of frame and column; None where nothing is
-    told of any. NULL is no value.
+    """One row per value of each column of each frame, with the numbers of frame and column; NULLs are left out. None if
+    no column can have spans.
     """
-    told = [(frame, _rangeable_columns(frame, columns)) for frame, columns in keys]
-    kinds = [_kind(frame, column) for frame, columns in told for column in columns]
+    rangeable = [(frame, _rangeable_columns(frame, columns)) for frame, columns in keys]
+    kinds = [_kind(frame, column) for frame, columns in rangeable for column in columns]
     number = _LARGE_NUMBER if any(isinstance(kind, T.DecimalType) for kind in kinds) else _NUMBER
-    frames = [_values(frame, columns, at, number) for at, (frame, columns) in enumerate(told) if columns]
+    frames = [_values(frame, columns, at, number) for at, (frame, columns) in enumerate(rangeable) if columns]
     return reduce(DataFrame.unionByName, frames).where(F.col("value").isNotNull()) if frames else None
 
 
 def bounds(of: DataFrame) -> DataFrame:
-    """The least and the greatest of the values of each column: ``frame``, ``column``, ``low``, ``high``."""
+    """The minimum and maximum of each column: ``frame``, ``column``, ``low``, ``high``."""
     return of.groupBy("frame", "column").agg(*_least_and_greatest())
 
 
 def parts(of: DataFrame, known: Sequence[Row]) -> DataFrame:
-    """The same of each of so many equal parts of what lies between the ``known`` ends of all."""
+    """The minimum and maximum within each of ``_PARTS`` equal parts between the ``known`` bounds of each column."""
     return of.groupBy("frame", "column", _part(known).alias("part")).agg(*_least_and_greatest())
 
 
 def to_spans(keys: Keys, known: Sequence[Row]) -> Sequence[Spans]:
-    """The spans of the columns of each frame, by the rows of its parts. A frame without a key has none."""
+    """The spans of the columns of each frame, from the rows of :func:`parts`. An empty frame has none."""
     return [
         {
             column: _spans(known, (at, number), _kind(frame, column))
@@ -72,7 +72,7 @@ def to_spans(keys: Keys, known: Sequence[Row]) -> Sequence[Spans]:
 
 
 def may_match(rows: DataFrame, columns: Sequence[str], spans: Spans, keys: Sequence[str]) -> Column:
-    """Whether a row may have one of the keys: its ``columns`` compare with the ``keys``, by which spans are named."""
+    """Whether a row may have one of the keys: its ``columns`` correspond to the ``keys``, which name the spans."""
     conditions = [
         _among(F.col(names.quote_spark(column)), spans[key])
         for column, key in zip(columns, keys, strict=True)
@@ -82,8 +82,8 @@ def may_match(rows: DataFrame, columns: Sequence[str], spans: Spans, keys: Seque
 
 
 def overlaps(spans: Spans, least: Mapping[str, Any], greatest: Mapping[str, Any]) -> bool:
-    """Whether a file may have one of the keys, by the least and the greatest value of its columns; what is not told of
-    it may be anything.
+    """Whether a file may have one of the keys, by the minimum and maximum of its columns; without these a column may
+    have any value.
     """
     return all(
         any(least[column] <= high and low <= greatest[column] for low, high in each)
@@ -105,11 +105,11 @@ def _is_rangeable(kind: T.DataType) -> bool:
 
 
 def _values(rows: DataFrame, columns: Sequence[str], at: int, number: str) -> DataFrame:
-    """A row for each value of each column, with the numbers of frame and column. One look at the rows for all columns:
-    a union of looks would make Spark forget that they are kept.
+    """One row per value of each column, with the numbers of frame and column. All columns are read in one pass: with a
+    union of passes Spark would not use the checkpoint of the rows.
     """
-    told = [_value(rows, name).cast(number).alias("value") for name in columns]
-    each = [F.struct(F.lit(n).alias("column"), value) for n, value in enumerate(told)]
+    numbers = [_value(rows, name).cast(number).alias("value") for name in columns]
+    each = [F.struct(F.lit(n).alias("column"), value) for n, value in enumerate(numbers)]
     exploded = rows.select(F.explode(F.array(*each)).alias("each"))
     return exploded.select(F.lit(at).alias("frame"), "each.column", "each.value")
 
@@ -126,7 +126,7 @@ def _literal(value: int | Decimal, kind: T.DataType) -> Any:
 
 
 def _part(known: Sequence[Row]) -> Column:
-    """In which of so many equal parts of what lies between the ends of its column a value is."""
+    """The number of the equal part between the bounds of its column in which a value lies."""
     part = F.lit(0)
     for row in known:
         is_of = (F.col("frame") == row["frame"]) & (F.col("column") == row["column"])
@@ -147,7 +147,7 @@ def _spans(known: Sequence[Row], of: tuple[int, int], kind: T.DataType) -> list[
 
 
 def _joined(parts: Sequence[Span]) -> Iterator[Span]:
-    """At most so many spans, apart where most lies between them."""
+    """Merge parts into at most MAX_SPANS spans, separated at the largest gaps."""
     gaps = sorted(((after[0] - before[1], at) for at, (before, after) in enumerate(pairwise(parts))), reverse=True)
     cuts = sorted(at for gap, at in gaps[: MAX_SPANS - 1] if gap > 1)
     for start, end in pairwise([-1, *cuts, len(parts) - 1] if parts else ()):

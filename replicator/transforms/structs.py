@@ -1,4 +1,4 @@
-"""Rows and keys, parsed from the texts of records: by Spark's parser, or of many records by :class:`MemberStruct`."""
+"""Parsing of rows and keys from JSON: by Spark's parser, or for many records by :class:`MemberStruct`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from replicator.jvm import expressions
 
 @dataclass(frozen=True)
 class Struct:
-    """The ``fields`` of what a ``json`` text has at a ``path``, parsed into a column of this ``name``."""
+    """The ``fields`` at a ``path`` in the JSON column ``json``, parsed into a column of this ``name``."""
 
     name: str
     json: str
@@ -26,7 +26,7 @@ class Struct:
     fields: Sequence[Field]
 
     def parsed(self) -> Column:
-        """Every field in its wire type."""
+        """All fields in their wire types."""
         return self._read(self.kinds)
 
     @property
@@ -35,8 +35,8 @@ class Struct:
         return {field.name: types.wire_type(field.logical) for field in self.fields}
 
     def text(self, *, whole: bool) -> Column | None:
-        """The fields that are more than a text as STRING, to see whether something was there: read where the parsed
-        struct does not show it, or in every row. None: there are none.
+        """The fields that are not read as text, as STRING, to see whether they were sent: read only where the parsed
+        struct does not show it, or with ``whole`` in every row. None if there are no such fields.
         """
         odd = {field.name: field.logical for field in self.fields if not field_text.is_read_as_text(field.logical)}
         if not odd:
@@ -48,8 +48,8 @@ class Struct:
         return F.when(F.col(self.name).isNotNull() & expressions.any_of(lacking), read)
 
     def bare(self) -> dict[str, Column]:
-        """What must be quoted, as the readings of ``debezium/quoting.py`` find it, each under its own name; where none
-        of it looks so, NULL.
+        """The fields that must be quoted, as read by the probes of ``debezium/quoting.py``, one column per probe; NULL
+        if no field looks unquoted.
         """
         asked = {
             field.name: quoting.probe_types(field.logical)
@@ -74,32 +74,33 @@ class Struct:
 
 @dataclass(frozen=True)
 class MemberStruct(Struct):
-    """The same where ``debezium/json_members.py`` may tell the fields: the parser is asked for those that it does not,
-    and what is told needs no second look at its text, since a number is there or nothing is, and a text had its quotes.
+    """A struct whose fields ``debezium/json_members.py`` extracts; records that it does not handle go to Spark's
+    parser. Extracted fields need no second look at their text: a number is there or nothing is, and a string had its
+    quotes.
     """
 
     @staticmethod
     def if_supported(struct: Struct) -> Struct:
-        """The struct, told if its fields can be."""
+        """The struct, as a MemberStruct if its fields can be extracted."""
         can = json_members.is_supported(struct.path, struct.kinds)
         return MemberStruct(struct.name, struct.json, struct.path, struct.fields) if can else struct
 
     @property
     def members(self) -> str:
-        """The column that has what was told, before anything is parsed."""
+        """The column with the extracted members, before anything is parsed."""
         return f"{self.name}_members"
 
     @property
     def is_told(self) -> str:
-        """The column that says, behind it, whether it was."""
+        """The column that says, after parsing, whether the members were extracted."""
         return f"{self.name}_is_told"
 
     def tell(self, records: DataFrame) -> Column:
-        """What ``members`` is to be, of records with the text."""
+        """The extracted members of records, as the column ``members``."""
         return json_members.extract(records, self.json, self.path, self.kinds).alias(self.members)
 
     def parsed(self) -> Column:
-        """Every field in its wire type, of a record with its ``members``."""
+        """All fields in their wire types, of a record with its ``members``."""
         found = F.col(self.members)
         return F.when(found.isNotNull(), json_members.to_struct(found, self.kinds)).otherwise(super().parsed())
 

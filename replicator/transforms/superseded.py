@@ -1,5 +1,5 @@
-"""Of the records of a table those that can decide what its rows become: what an other one replaces whole need not be
-parsed (performance.md A5, architecture section 6 step 2).
+"""Removal of superseded records before parsing: a record that a newer one replaces completely need not be parsed
+(performance.md A5, architecture section 6 step 2).
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from replicator.transforms.dead_letters import COORDINATES
 
 _RANKING_COLUMNS = ("key", "form", "held", "_seq")
 _FEW = 500_000
-"""Up to so many records that stay are looked up by their places, so that the others' texts go nowhere."""
+"""Up to this many remaining records are looked up by their coordinates, so that the text of the others is not shuffled.
+"""
 
 
 def drop_superseded(records: DataFrame, ordered: DataFrame, *, tied: bool, held: bool, keys: int) -> DataFrame:
-    """Records, each with its key in Kafka, and the same ``ordered`` -> of each key in one form the newest by ``_seq``,
-    with what :func:`decode.decode` reads; one without a position counts as the newest, so that nobody overlooks it.
-    There are about so many ``keys``.
+    """Keep the newest record by ``_seq`` of each key and form, with the columns that :func:`decode.decode` reads. A
+    record without a position counts as the newest, so that it is not overlooked.
 
-    All records stay of a key that came from several partitions, where some may be ``tied`` (Q11), and of one with a
-    record that may hold the placeholder, where some are ``held``: what a newer change left out an older one tells (M6).
+    ``records`` all have a Kafka key; ``ordered`` are the same with their ``_seq``; ``keys`` is the approximate number
+    of keys. If some may be ``tied``, all records stay of a key that came from several partitions (Q11). If some are
+    ``held``, all records stay of a key with a record that may hold the placeholder: an older change may have the value
+    that a newer one left out (M6).
     """
     if keys > _FEW:
         return _keep_latest(ordered, tied=tied, held=held).select(*decode.INPUT_COLUMNS)
@@ -33,8 +35,8 @@ def drop_superseded(records: DataFrame, ordered: DataFrame, *, tied: bool, held:
 
 
 def _keep_latest(ordered: DataFrame, *, tied: bool, held: bool) -> DataFrame:
-    """The records that stay. All windows are over one order: the hash tells keys apart at once, whose texts begin
-    alike.
+    """The records that stay. All windows share one sort order, with a hash of the key first: the keys' texts have long
+    common prefixes.
     """
     of_key, of_form = ("_hash", "key"), ("_hash", "key", "form")
     newest_first = Window.partitionBy(*of_form).orderBy(F.col("_seq").desc_nulls_first())

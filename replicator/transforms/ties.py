@@ -1,7 +1,7 @@
-"""Changes of one key at one place of the source that came from different partitions (debezium.md Q11).
+"""Ties: different changes of one key at one place of the source, from different partitions (debezium.md Q11).
 
-The same change sent again after keys moved to other partitions is identical; where it is not, the order of the two is
-that of unrelated offsets, and somebody should look.
+A change that is sent again after its key moved to another partition is identical. If two changes differ, only unrelated
+offsets give their order, which is reported.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from replicator.transforms.user_view import JSON_OPTIONS
 
 
 def candidate_tables(records: DataFrame, split: Collection[str]) -> DataFrame:
-    """Records read as their topics are, with their ``epoch`` -> one row per ``table`` of which two partitions hold a
-    record of one place. Of other tables no partitions contradict each other, unless the place of a record is yet to be
-    settled: that of a row of a snapshot (Q5). In ``split`` tables major parts of places are (Q12), and are left out.
+    """One row per ``table`` with records of one place in two partitions; other tables have no ties. ``records`` are
+    described records, with the topic modes applied, and their ``epoch``.
+
+    Places that are not final yet are left out: those of snapshot rows (Q5), and in ``split`` tables the major parts of
+    places (Q12).
     """
     is_split = F.col("table").isin(*sorted(split))
     place = F.when(is_split, position.minor(F.col("position"))).otherwise(F.concat("epoch", "position"))
@@ -35,25 +37,26 @@ def candidate_tables(records: DataFrame, split: Collection[str]) -> DataFrame:
 
 
 def across_partitions(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """Decoded changes with ``_at`` -> one row per key and place where two partitions say different things: the keys.
+    """The keys, one row per key and place, for which two partitions have different changes; ``changes`` are decoded,
+    with ``_at``.
 
     ``columns`` are all of the table's. Changes that only offsets order have no place.
     """
     kinds = changes.schema
     values = [_hashable(names.quote_spark(column), kinds[column].dataType) for column in columns]
-    # a hash leaves NULLs out: whether there is one is told before each
-    said = F.xxhash64("_deleted", *[part for value in values for part in (value.isNull(), value)])
-    told = changes.where(F.col("_reject").isNull() & ~position.is_by_offset(F.col("_seq"))).select(
+    # the hash skips NULLs: hash also whether each value is NULL
+    content = F.xxhash64("_deleted", *[part for value in values for part in (value.isNull(), value)])
+    hashed = changes.where(F.col("_reject").isNull() & ~position.is_by_offset(F.col("_seq"))).select(
         *map(names.quote_spark, keys),
         position.without_offset(F.col("_seq")).alias("@place"),  # no key can have such a name
         F.xxhash64("_at.topic", "_at.partition").alias("@part"),
-        said.alias("@said"),
+        content.alias("@said"),
     )
     several = [(F.min(name) != F.max(name)).alias(name) for name in ("@part", "@said")]
-    of_place = told.groupBy(*map(names.quote_spark, keys), "@place").agg(*several)
+    of_place = hashed.groupBy(*map(names.quote_spark, keys), "@place").agg(*several)
     return of_place.where(F.col("@part") & F.col("@said")).select(*map(names.quote_spark, keys))
 
 
 def _hashable(column: str, kind: DataType) -> Column:
-    """Maps have no hash, also within other values."""
+    """The column in a form that has a hash: maps, also nested ones, have none."""
     return F.to_json(column, JSON_OPTIONS) if isinstance(kind, (ArrayType, MapType, StructType)) else F.col(column)

@@ -1,4 +1,4 @@
-"""Records read as their topics' modes say, where that is not as they look."""
+"""Topic modes: how records of a topic are interpreted where that differs from what each looks like alone."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from replicator.transforms import lone_tombstones
 
 @dataclass(frozen=True)
 class TopicModes:
-    """What is known of topics, by name.
+    """The modes of topics, by topic name.
 
-    Those in ``by_offset`` have no positions (Q8), and in ``scattered`` ones, which have several partitions, nothing
-    says what a truncate came after (T4). In ``null_deletes`` a null value is a delete (F2, B6) from the table that the
-    topic carries, or a dead letter where it carries several (None); in ``lone_deletes`` a tombstone that compaction
-    left alone is (B5). In ``enveloped`` ones an object that is no envelope and has no field of Debezium's is
-    ``unknown_shape`` (A1), and in ``marked`` ones any flattened row that does not say whether it is deleted: nulls
-    delete nothing there, and may be all that tells of its delete (B6). Tables ``by_time`` stand in the order of
-    ``source.ts_ms`` (Q9), unless nulls delete from them: those have no time.
+    - ``by_offset``: records have no positions (Q8).
+    - ``scattered``: such topics with several partitions, where nothing says what a truncate came after (T4).
+    - ``null_deletes``: a null value is a delete (F2, B6) from the table that the topic carries, or a dead letter if it
+      carries several (None).
+    - ``lone_deletes``: the same for a lone tombstone (B5).
+    - ``enveloped``: an object that is neither an envelope nor has a field of Debezium's is ``unknown_shape`` (A1).
+    - ``marked``: so is a flattened row that does not say whether it is deleted: nulls delete nothing there, and may be
+      the only trace of its delete (B6).
+    - ``by_time``: tables in the order of ``source.ts_ms`` (Q9), unless nulls delete from them: nulls have no time.
     """
 
     by_offset: Sequence[str]
@@ -38,28 +40,28 @@ class TopicModes:
         """Whether a record without a value is a delete."""
         topic, lone = F.col("topic"), _is_lone()
         null = lone | F.col("rule").eqNullSafe(TOMBSTONE)
-        is_told = (topic.isin(*self.null_deletes) & null) | (topic.isin(*self.lone_deletes) & lone)
-        return F.col("key").isNotNull() & is_told
+        is_declared = (topic.isin(*self.null_deletes) & null) | (topic.isin(*self.lone_deletes) & lone)
+        return F.col("key").isNotNull() & is_declared
 
     def carried(self) -> Column:
-        """The table that such a delete is from; NULL where the topic carries several."""
-        told = {**self.lone_deletes, **self.null_deletes}
-        known = [F.when(F.col("topic") == name, F.lit(table)) for name, table in told.items()]
+        """The table of such a delete; NULL if the topic carries several."""
+        tables = {**self.lone_deletes, **self.null_deletes}
+        known = [F.when(F.col("topic") == name, F.lit(table)) for name, table in tables.items()]
         return F.coalesce(*known, F.lit(None).cast("string"))
 
     def is_ordered_by_time(self) -> Column:
-        """Whether time orders a record, and no position."""
+        """Whether a record is ordered by time instead of position."""
         in_time = F.col("table").isin(*self.by_time) & ~F.col("topic").isin(*self.null_deletes)
         return F.coalesce(in_time, F.lit(False))
 
     def has_unknown_shape(self) -> Column:
-        """Whether an object has another shape than the records of its topic."""
+        """Whether an object has a different shape from the records of its topic."""
         topic, unmarked = F.col("topic"), F.col("flat") & ~F.col("rewritten")
         return (topic.isin(*self.enveloped) & F.col("bare")) | (topic.isin(*self.marked) & unmarked)
 
 
 def apply_modes(records: DataFrame, modes: TopicModes) -> DataFrame:
-    """Described records with ``rule``, ``reason``, ``op``, ``table``, ``position`` and ``is_snapshot`` as these say."""
+    """Set ``rule``, ``reason``, ``op``, ``table``, ``position`` and ``is_snapshot`` of described records by mode."""
     deletes, carried, timed = modes.deletes(), modes.carried(), modes.is_ordered_by_time()
     without = F.col("topic").isin(*modes.by_offset) & ~timed
     place = (

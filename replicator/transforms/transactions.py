@@ -1,7 +1,8 @@
-"""Which changes are of transactions that have arrived whole (debezium.md H3, debezium-measured.md Z2.2).
+"""Complete transactions: which changes belong to transactions that have arrived as a whole (debezium.md H3,
+debezium-measured.md Z2.2).
 
-The connector tells the end of each transaction in ``<prefix>.transaction``, with how many events each table got, and
-marks every event with its transaction. Topics arrive at their own pace, so an end may be here before the events.
+The connector writes the end of each transaction to ``<prefix>.transaction``, with the number of events per table, and
+marks every event with its transaction. Topics arrive at their own pace, so an end may arrive before the events.
 """
 
 from __future__ import annotations
@@ -15,42 +16,42 @@ _END = f"STRUCT<{_BODY}, payload: STRUCT<{_BODY}>>"
 
 
 def topic(source: str) -> str:
-    """Where the connector of a source tells its transactions."""
+    """The transaction topic of a source's connector."""
     return f"{source}.transaction"
 
 
 def tag_changes(described: DataFrame) -> DataFrame:
-    """Described records in their epochs -> ``topic, partition, offset, table``, ``_tx`` (its transaction), ``_nth``
-    (the number of the event in it) and ``place`` (epoch and position), of those that say a transaction.
+    """The described records that name a transaction: ``topic, partition, offset, table``, ``_tx`` (the transaction),
+    ``_nth`` (the number of the event in it) and ``place`` (epoch and position). The records have their ``epoch``.
     """
 
-    def said(name: str) -> Column:
+    def member(name: str) -> Column:
         inside = [F.get_json_object("value", f"$.{wrapper}transaction.{name}") for wrapper in ("", "payload.")]
         return F.coalesce(*inside)
 
     changes = described.where(F.col("rule").isNull() & F.col("table").isNotNull() & ~F.col("flat"))
     place = F.concat("epoch", "position").alias("place")
-    named = (_transaction(said("id")).alias("_tx"), said("total_order").alias("_nth"), place)
+    named = (_transaction(member("id")).alias("_tx"), member("total_order").alias("_nth"), place)
     return changes.select("topic", "partition", "offset", "table", *named).where("_tx IS NOT NULL")
 
 
 def parse_ends(records: DataFrame, counts: Column) -> DataFrame:
-    """Records of the transaction topic -> ``topic, partition, offset, _tx, ended BIGINT`` (epoch ms), ``table`` and
-    ``expected``: one row per end and table of it for which ``counts``, a condition on ``table``, holds; both are NULL
+    """Parse records of the transaction topic: ``topic, partition, offset, _tx, ended BIGINT`` (epoch ms), ``table`` and
+    ``expected``. One row per end and table for which ``counts``, a condition on ``table``, holds; both columns are NULL
     for a transaction without any. SQL Server and Oracle name the database before schema and table.
     """
-    told = records.select("topic", "partition", "offset", F.from_json("value", _END).alias("_told"))
+    parsed = records.select("topic", "partition", "offset", F.from_json("value", _END).alias("_told"))
 
-    def said(name: str) -> Column:
+    def member(name: str) -> Column:
         return F.coalesce(F.col(f"_told.{name}"), F.col(f"_told.payload.{name}"))
 
-    each = told.where(said("status") == "END").select(
+    each = parsed.where(member("status") == "END").select(
         "topic",
         "partition",
         "offset",
-        _transaction(said("id")).alias("_tx"),
-        said("ts_ms").alias("ended"),
-        F.explode_outer(said("data_collections")).alias("_count"),
+        _transaction(member("id")).alias("_tx"),
+        member("ts_ms").alias("ended"),
+        F.explode_outer(member("data_collections")).alias("_count"),
     )
     named = each.withColumns({"table": F.col("_count.data_collection"), "expected": F.col("_count.event_count")})
     counted = counts & (F.col("expected") > 0)
@@ -59,15 +60,15 @@ def parse_ends(records: DataFrame, counts: Column) -> DataFrame:
 
 
 def incomplete_bound(transactions: DataFrame) -> DataFrame:
-    """One row of what :func:`states` tells: the smallest ``place`` of a transaction that is not whole, and the smallest
-    time (``ended``) of an end of which nothing else is here; NULL where there is none.
+    """One row over the result of :func:`states`: the smallest ``place`` of an incomplete transaction, and the smallest
+    time (``ended``) of an incomplete one of which only the end has arrived; NULL if there is none.
     """
     unseen = F.min(F.when(F.col("place").isNull(), F.col("ended")))
     return transactions.where("NOT whole").agg(F.min("place").alias("place"), unseen.alias("ended"))
 
 
 def select_waiting(transactions: DataFrame, place: str | None, ended: int | None) -> DataFrame:
-    """``_tx`` of those that must wait: in part here, or at or behind the :func:`incomplete_bound`."""
+    """``_tx`` of the transactions that must wait: incomplete, or at or after the :func:`incomplete_bound`."""
     waits = ~F.col("whole")
     for name, least in (("place", place), ("ended", ended)):
         if least is not None:
@@ -76,15 +77,15 @@ def select_waiting(transactions: DataFrame, place: str | None, ended: int | None
 
 
 def first_waiting(changes: DataFrame, told: DataFrame, waits: DataFrame) -> DataFrame:
-    """``topic, partition, offset``: the first change or end of a transaction that waits, per partition that has one."""
+    """``topic, partition, offset``: the first change or end of a waiting transaction, per partition that has one."""
     here, ended = (rows.select("topic", "partition", "offset", "_tx") for rows in (changes, told))
     held = here.unionByName(ended).join(waits, "_tx", "left_semi")
     return held.groupBy("topic", "partition").agg(F.min("offset").alias("offset"))
 
 
 def states(changes: DataFrame, told: DataFrame) -> DataFrame:
-    """Tagged changes and ends -> one row per transaction: ``_tx, whole BOOLEAN, place`` (the smallest that is here),
-    ``ended``. It is whole once its end is told and every table's events are here.
+    """One row per transaction, from tagged changes and ends: ``_tx, whole BOOLEAN, place`` (the smallest that has
+    arrived), ``ended``. It is whole once its end and all tables' events have arrived.
     """
     found = (
         _by_table(changes, told)
@@ -100,8 +101,8 @@ def states(changes: DataFrame, told: DataFrame) -> DataFrame:
 
 
 def missing_tables(changes: DataFrame, told: DataFrame) -> DataFrame:
-    """Tagged changes and ends -> one row per transaction: ``_tx, is_told BOOLEAN, tables ARRAY<STRING>`` (those with
-    events still to come), ``place, ended`` as :func:`states` tells them.
+    """One row per transaction, from tagged changes and ends: ``_tx, is_told BOOLEAN`` (its end has arrived), ``tables
+    ARRAY<STRING>`` (those with events still missing), ``place, ended`` as in :func:`states`.
     """
     return (
         _by_table(changes, told)
@@ -120,11 +121,11 @@ def _by_table(changes: DataFrame, told: DataFrame) -> DataFrame:
     last_two = F.substring_index("table", ".", -2).alias("_name")
     here = changes.groupBy("_tx", last_two).agg(
         F.min("table").alias("_here"),
-        # a repetition has the numbers of what it repeats
+        # a redelivery has the event numbers of the first delivery
         F.count_distinct(F.coalesce("_nth", F.concat_ws("/", "topic", "partition", "offset"))).alias("seen"),
         F.min("place").alias("place"),
     )
-    # a repeated end may tell less than the first: 0 after a crash
+    # a repeated end may have lower counts than the first: 0 after a crash
     each = told.groupBy("_tx", "table").agg(F.max("expected").alias("expected"), F.min("ended").alias("ended"))
     expected = each.groupBy("_tx", last_two).agg(
         F.min("table").alias("_told"), F.sum("expected").alias("expected"), F.min("ended").alias("ended")
@@ -136,6 +137,6 @@ def _by_table(changes: DataFrame, told: DataFrame) -> DataFrame:
     return both.select("_tx", table, is_short.alias("is_short"), is_told.alias("is_told"), "place", "ended")
 
 
-def _transaction(said: Column) -> Column:
-    """PostgreSQL's id is ``txId:lsn`` with another lsn on each row; all others name the transaction (Z2.2)."""
-    return F.when(said.rlike(r"^\d+:\d+$"), F.substring_index(said, ":", 1)).otherwise(said)
+def _transaction(id_: Column) -> Column:
+    """The transaction of an id. PostgreSQL's is ``txId:lsn`` with a different lsn on each row (Z2.2)."""
+    return F.when(id_.rlike(r"^\d+:\d+$"), F.substring_index(id_, ":", 1)).otherwise(id_)

@@ -1,4 +1,4 @@
-"""TRUNCATE as a delete of every older row, present or late (debezium.md section T)."""
+"""TRUNCATE as a delete of every older row, stored or arriving late (debezium.md section T)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from replicator.transforms.columns.layout import Layout
 
 
 def select_truncates(records: DataFrame) -> DataFrame:
-    """The truncates among ordered records that have a place: ``_seq`` and ``source_ts_ms``."""
+    """The truncates among ordered records, if they have a position: ``_seq`` and ``source_ts_ms``."""
     return records.where((F.col("op") == "t") & F.col("_seq").isNotNull()).select("_seq", "source_ts_ms")
 
 
@@ -23,34 +23,30 @@ def survivors(changes: DataFrame, mark: str) -> DataFrame:
 
 
 def clear_unknown(rows: DataFrame, mark: str) -> DataFrame:
-    """Folded rows above the truncate at ``mark``: what nobody knows of them went with it (T2)."""
+    """Folded rows above the truncate at ``mark``, with their unknown columns cleared by it (T2)."""
     places = F.transform_values("_column_seq", lambda _, place: clear_position(place, F.lit(mark)))
     own = {"_column_seq": places.alias("_column_seq")}
     return rows.select(*[own.get(column, F.col(names.quote_spark(column))) for column in rows.columns])
 
 
 def clear_position(place: Column, mark: Column) -> Column:
-    """Where a value stands of a row above the truncate at ``mark``, which took it along if it is older; '' is below
-    all.
-    """
+    """The position of a value in a row above the truncate at ``mark``, which deletes older values; '' is lowest."""
     return F.greatest(place, F.concat(mark, F.lit("-")))
 
 
 def last_below(seq: Column, marks: Sequence[str]) -> Column:
-    """The last of the truncates at ``marks`` below a change; '' where there is none."""
+    """The last of the truncates at ``marks`` below a change; '' if there is none."""
     return F.coalesce(F.array_max(F.filter(expressions.string_array(marks), lambda mark: mark < seq)), F.lit(""))
 
 
 def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:
-    """A change that deletes at ``mark`` for each row that the truncate reaches: older ones, and those with older
-    columns.
-    """
+    """Deletes at ``mark`` for the stored rows that the truncate affects: older ones, and those with older columns."""
     reached = stored.where(((F.col("_seq") < mark) & ~F.col("_deleted")) | F.col("_column_seq").isNotNull())
     return to_deletes(reached, layout, F.lit(mark))
 
 
 def to_deletes(rows: DataFrame, layout: Layout, seq: Column) -> DataFrame:
-    """A change for each of these rows of silver that deletes it at ``seq``."""
+    """A change per silver row that deletes it at ``seq``."""
     return rows.select(
         *[
             (F.col(names.quote_spark(column)) if column in layout.keys else F.lit(None).cast(kind)).alias(column)

@@ -1,4 +1,4 @@
-"""What users see of silver, for any engine: which columns, by which names, of which rows. Loads no pyspark."""
+"""The user view of silver for any engine: columns, their names, and the condition on rows. Loads no pyspark."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from replicator import names
 
 SYSTEM_COLUMNS = ("_seq", "_deleted", "_column_seq", "_source_ts_ms")
-"""What silver adds behind the source's columns, in this order."""
+"""The columns that silver adds after the source's columns, in this order."""
 
 START_AT, END_AT = "__START_AT", "__END_AT"
-"""The first two columns of a history, which tell its intervals from places that begin none."""
+"""The first two columns of a history, which distinguish its intervals from places that begin none."""
 
 
 JSON_OPTIONS = {"ignoreNullFields": "false"} | {
-    # else what is behind the milliseconds is cut off
+    # otherwise everything after the milliseconds is cut off
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
 }
-"""How Spark writes values as JSON, for people and programs."""
+"""Spark's options for writing values as JSON, for people and programs."""
 
 
 @dataclass(frozen=True)
 class UserView:
-    """Stored columns with the names that they go by, and the condition on rows in SQL that every engine here reads;
-    None: all rows.
+    """Stored columns with the names to show, and the condition on rows in SQL that all engines understand; None: all
+    rows.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -33,8 +33,8 @@ class UserView:
 
 
 def describe_view(stored: Iterable[str]) -> UserView:
-    """What is shown of a table with these columns: of silver the live rows with the source's columns in its spelling,
-    of a history one row per interval, of anything else all there is.
+    """The user view of a table with these columns: of silver the live rows with the source's columns in its spelling,
+    of a history one row per interval, of any other table everything.
     """
     columns = tuple(stored)
     if "_deleted" not in columns:

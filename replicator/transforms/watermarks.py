@@ -1,4 +1,4 @@
-"""How far each partition has got in its source's order, and which records stand below that (debezium.md J4).
+"""Watermarks: how far each partition has got in its source's order, and which records are below that (debezium.md J4).
 
 A *place* is epoch and position as one text; a *mark* is the greatest place of a stream in a partition, with the time
 and offset of the record that holds it.
@@ -15,23 +15,23 @@ from replicator.debezium import headers, position
 from replicator.jvm import plan_cache
 
 WATERMARK_TYPE = "STRUCT<place: STRING, minus_ts: BIGINT, offset: BIGINT, tx: STRING>"
-"""A mark, with the transaction of the record that holds it; of two records at one place the older one holds it, so that
-no newer one is overlooked.
+"""The type of a mark, with the transaction of the record that holds it; of two records at one place the older one holds
+it, so that no newer one is overlooked.
 """
 
 
 def order_columns(records: DataFrame) -> DataFrame:
-    """The few columns that tell the order, of records that ``debezium.envelope.read`` described, with their ``epoch``.
+    """The columns needed to check the order, of records described by ``debezium.envelope.read``, with their ``epoch``.
 
-    ``stream`` is '' for everything but a change with a position that could fall; ``place`` is the epoch alone where
-    there is no position.
+    ``stream`` is '' for everything but a change with a position that could fall; ``place`` is the epoch alone if there
+    is no position.
     """
     return records.select(*_OF_RECORD, *_place())
 
 
 def order_columns_by_folder(records: DataFrame) -> DataFrame:
-    """The same with their ``folder``: '' for records from Kafka, and for lines of objects where alone they are in order
-    (``replicator/landing_objects.py``).
+    """The same with their ``folder``: '' for records from Kafka; for lines of objects the folder, since only within one
+    they are in order (``replicator/landing_objects.py``).
     """
     return records.select(*_OF_RECORD, *_place(), headers.folder(F.col("headers")).alias("folder"))
 
@@ -47,9 +47,9 @@ def compute(places: DataFrame, known: Column) -> DataFrame:
 
 
 def compute_at_run_ends(places: DataFrame, known: Column) -> DataFrame:
-    """The same of places that are ends of runs (``transforms/runs.py``), with what these leave to ask: ``since``, the
-    first offset of a change that is below that mark, be it by its time alone, and ``above``, the greatest place of such
-    marks (NULL: none is); ``repeated``: whether some change is not behind the mark that is known.
+    """The same for places that are ends of runs (``transforms/runs.py``), with what remains to be checked: ``since``,
+    the first offset of a change below the mark before it, even if only by time, and ``above``, the greatest place of
+    such marks (NULL: none is); ``repeated``: whether the offset of some change is not above that of the known mark.
     """
     return plan_cache.apply(places.select("*", known.alias("known")), _compute_at_run_ends)
 
@@ -71,10 +71,10 @@ def _of_tables(places: DataFrame) -> GroupedData:
 
 
 def regressions(places: DataFrame) -> DataFrame:
-    """Streamed changes below what their partition, and folder, had reached that were never delivered before (no other
-    record has the same place, operation and key): ``topic, partition, offset, table, source_ts_ms``, the ``holder`` of
-    the mark above them by its offset, and whether their time is ``newer`` than its. For whole topics,
-    :func:`order_columns_by_folder` and kept: they are read twice.
+    """Streamed changes below the mark of their partition and folder that were not delivered before (no other record has
+    the same place, operation and key): ``topic, partition, offset, table, source_ts_ms``; ``holder``, the offset of
+    the record that holds the mark; and whether their time is ``newer`` than its. ``places`` are of whole topics, with
+    :func:`order_columns_by_folder`, and persisted: they are read twice.
     """
     below = places.select("*", _before("folder").alias("top")).where(_is_below())
     own = ("topic", "partition", "offset", "table", "source_ts_ms")
@@ -84,14 +84,15 @@ def regressions(places: DataFrame) -> DataFrame:
 
 
 def regressed_records(places: DataFrame, known: Column) -> DataFrame:
-    """The records that :func:`compute` says ``fell``, all of them: some of the places, with their columns."""
+    """All places that ``fell`` in the sense of :func:`compute`, with their columns."""
     below = places.select("*", _previous_mark(known).alias("top")).where(_is_below() & _is_newer())
     return below.drop("top")
 
 
 def drop_redeliveries(some: DataFrame, places: DataFrame) -> DataFrame:
-    """Those of some places that are no redelivery: no other one, of these, comes before them or from another partition
-    with the same place, operation and key in the same table (a transaction of SQL Server has one place in all tables).
+    """Those of ``some`` places that are not redeliveries: none of ``places`` comes before them, or from another
+    partition, with the same place, operation and key in the same table (a transaction of SQL Server has one place in
+    all tables).
     """
     one, other = some.alias("one"), places.where(~F.col("is_snapshot")).alias("other")
     same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in _OF_CHANGE]
@@ -101,8 +102,9 @@ def drop_redeliveries(some: DataFrame, places: DataFrame) -> DataFrame:
 
 
 def align_transactions(records: DataFrame, known: Column) -> DataFrame:
-    """Ordered records whose ``position`` has, below a change of their own transaction, that one's major part (Q12): a
-    connector that begins again in its midst may have forgotten the commit before it. ``known`` as in :func:`compute`.
+    """Lift the ``position`` of ordered records that are below an earlier change of their own transaction to that
+    change's major part (Q12): a connector that restarts in the middle of a transaction may have lost the commit before
+    it. ``known`` as in :func:`compute`.
     """
     top, own = F.col("_top"), F.col("position")
     higher = F.substring(top["place"], len(position.FIRST_EPOCH) + 1, position.MAJOR_DIGITS)
@@ -130,9 +132,9 @@ def _place() -> tuple[Column, ...]:
 
 @cache
 def negated_time() -> Column:
-    """The time of a mark: of two records at one place the older one is greater."""
-    told = F.col("source_ts_ms")
-    return F.when(told > _LEAST, -told)  # the least number has no counterpart, and is no time
+    """The negated time of a mark: of two records at one place the older one is greater."""
+    time = F.col("source_ts_ms")
+    return F.when(time > _LEAST, -time)  # the least BIGINT cannot be negated, and is no time
 
 
 @cache
@@ -142,13 +144,13 @@ def _mark() -> Column:
 
 @cache
 def _before(*more: str) -> Column:
-    """The mark of the lower offsets among the records at hand."""
+    """The mark over the lower offsets within these records."""
     places = Window.partitionBy("topic", "partition", "stream", *more).orderBy("offset")
     return F.max(_mark()).over(places.rowsBetween(Window.unboundedPreceding, -1))
 
 
 def _previous_mark(known: Column) -> Column:
-    """The mark before a record: of those at hand, or of those before them all."""
+    """The mark before a record: of the lower offsets within these records, or the known one."""
     return F.greatest(_before(), F.when(known["offset"] < F.col("offset"), known))
 
 
@@ -190,5 +192,5 @@ def _is_watched() -> Column:
 
 @cache
 def _is_newer() -> Column:
-    """By the source's own clock; where a time is missing nothing is."""
+    """Whether a record is newer than the mark by the source's clock; false if a time is missing."""
     return F.coalesce(F.col("source_ts_ms") > -F.col("top.minus_ts"), F.lit(False))
