@@ -50,7 +50,7 @@ class DeltaFormat:
 
     def __init__(self, thresholds: MergeThresholds = DEFAULT_THRESHOLDS, *, fence: Fence = UNFENCED) -> None:
         self._logs: dict[str, Log] = {}
-        self._table_locks = TableLocks()
+        self._turns = TableLocks()
         self._thresholds, self._fence = thresholds, fence
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
@@ -247,11 +247,11 @@ class DeltaFormat:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
         in_order = delta_properties.is_ordered_by_key(snapshot)
-        with self._table_locks.of(table):
+        with self._turns.of(table):
             delta_maintenance.compact(spark, table.location, log.state(spark), self._fence, in_order=in_order)
         failpoints.hit("delta.optimized")
         self._fence.check()
-        with self._table_locks.of(table):
+        with self._turns.of(table):
             state = log.state(spark)
         delta_maintenance.clean(spark, table.location, snapshot, state, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))

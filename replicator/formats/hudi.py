@@ -30,7 +30,7 @@ class HudiFormat:
 
     def __init__(self, *, fence: Fence = UNFENCED) -> None:
         self._timelines: dict[str, Timeline] = {}
-        self._table_locks = TableLocks()
+        self._turns = TableLocks()
         self._fence = fence
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
@@ -230,7 +230,7 @@ class HudiFormat:
         if not commits:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
-        with self._table_locks.of(table):
+        with self._turns.of(table):
             self._fence.check()
             hudi_maintenance.run(spark, table.location, commits[-1].note.kind)
         return Maintained(*before, *control.usage(spark, table.location))

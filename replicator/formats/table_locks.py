@@ -28,7 +28,7 @@ class TableLocks:
 
 
 class _Format(Protocol):
-    _table_locks: TableLocks
+    _turns: TableLocks
 
 
 Format = TypeVar("Format", bound=_Format)
@@ -44,7 +44,7 @@ def with_table_lock(
 
     @wraps(method)
     def waiting(self: Format, given: Given, table: Table, /, *args: More.args, **kwargs: More.kwargs) -> Result:
-        with self._table_locks.of(table):
+        with self._turns.of(table):
             return method(self, given, table, *args, **kwargs)
 
     return waiting

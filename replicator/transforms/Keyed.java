@@ -9,7 +9,7 @@ import org.apache.spark.sql.api.java.UDF3;
  * The numbers of partitions with which Kafka's own partitioner would have put all records of a topic seen by this task
  * where they are, by their keys: a bit for each number up to 63 (replicator/transforms/runs.py).
  *
- * <p>Compiled on demand by Spark's own Janino (replicator/jvm/java_udfs.py): no lambdas or generics, so casts are explicit.
+ * <p>Compiled on demand by Spark's own Janino (replicator/jvm/java_udfs.py), without lambdas and generics.
  */
 public final class Keyed implements UDF3 {
     private static final long serialVersionUID = 1L;

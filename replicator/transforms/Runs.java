@@ -10,7 +10,7 @@ import org.apache.spark.sql.api.java.UDF9;
  * within a task; the number is followed by a bit for the greatest mark of its table so far, and a bit for the first
  * change that may fall.
  *
- * <p>Compiled on demand by Spark's own Janino (replicator/jvm/java_udfs.py): no lambdas or generics, so casts are explicit.
+ * <p>Compiled on demand by Spark's own Janino (replicator/jvm/java_udfs.py), without lambdas and generics.
  */
 public final class Runs implements UDF9 {
     private static final long serialVersionUID = 1L;

@@ -1,8 +1,9 @@
-"""The schema of the changes against the schema of the table: what every row looks like, and what must change first.
+"""Schema evolution: the schema of the changes against that of the table, as a layout for the batch and a plan of what
+must change first.
 
 Silver evolves by union: new columns are added, types widen, nothing is ever dropped (debezium.md G3, types.md
-section 8). A type that no widening reaches gets a column of its own, ``name__v2``. Which family of types has which
-column follows from the order in which they first occur at the source, not from the order of arrival (G2): with the same
+section 8). A type that no widening reaches gets a column of its own, ``name__v2``. Which type family has which column
+follows from the order in which they first occur at the source, not from the order of arrival (G2): with the same
 records a table ends with the same columns, however they were batched.
 """
 
@@ -44,10 +45,10 @@ from replicator.transforms.merge import SYSTEM_COLUMNS
 
 @dataclass(frozen=True)
 class Plan:
-    """The layout of a batch, how the table must evolve for it, and each change with a name.
+    """The layout of a batch, the table's evolution for it, and the named changes.
 
-    ``withheld`` changes are those that the policy does not allow: the layout is without them. ``dropped`` are
-    columns, by stored name, that records with a new column no longer have.
+    ``withheld`` changes are not allowed by the policy and not in the layout. ``dropped`` are columns, by stored name,
+    that records with a new column no longer have.
     """
 
     layout: Layout
@@ -58,21 +59,21 @@ class Plan:
 
     @property
     def has_versions(self) -> bool:
-        """Whether some source column has several columns."""
+        """Whether some source column has several stored columns."""
         return any(version_of(column)[1] > 1 for column in self.layout.types)
 
     @property
     def warnings(self) -> list[str]:
-        """What a person should know of it; new and wider columns are no news."""
-        told = [
+        """Warnings for the user; new and wider columns need none."""
+        found = [
             f"{change}: {self._consequence(change)}" for change in self.changes if change.kind in (VERSIONED, MOVED)
         ]
-        told += [f"{change}: the table does not follow (schema_changes: freeze)" for change in self.withheld]
+        found += [f"{change}: the table does not follow (schema_changes: freeze)" for change in self.withheld]
         added = [names.decode(change.column) for change in self.changes if change.kind == ADDED]
         if self.dropped and added:
             gone = ", ".join(map(names.decode, self.dropped))
-            told.append(f"{', '.join(added)} came and {gone} went: if that is a new name, old rows keep the old one")
-        return told
+            found.append(f"{', '.join(added)} came and {gone} went: if that is a new name, old rows keep the old one")
+        return found
 
     def _consequence(self, change: ColumnChange) -> str:
         if change.kind == MOVED:
@@ -94,12 +95,12 @@ def plan(
     since: type_versions.FirstSeen | None = None,
     free: Collection[str] = (),
 ) -> Plan:
-    """The plan for a batch; ``keys`` are those that the table was made with, ``declared`` the user's, by source name.
+    """Plan a batch; ``keys`` are those that the table was created with, ``declared`` the user's, by source name.
 
-    ``stored`` maps the table's columns to Spark types, None before it exists: then the first form with columns is what
-    the table is made as, and the others are changes of it. ``since`` decides which types have which column; without it
-    stored ones stay, and new ones follow. ``free`` are names that the table's formats leave (``layout.free``). Raises
-    SchemaRefused where the key is not what it was.
+    ``stored`` maps the table's columns to Spark types, None before it exists: then the table is created from the first
+    form with columns, and the others are changes of it. ``since`` decides which types have which column; without it
+    stored types keep theirs, and new ones follow. ``free`` are names that the table's formats do not reserve
+    (``layout.unreserved_names``). Raises SchemaRefused if the key has changed.
     """
     own = {column: normalize_type(kind) for column, kind in (stored or {}).items() if column not in SYSTEM_COLUMNS}
     forms, books = forms if stored is not None else _in_creation_order(forms), _types_by_family(own)
@@ -121,7 +122,7 @@ def plan(
 
 
 def refuse_withheld(table: str, found: Plan, policy: Policy) -> None:
-    """Raise SchemaRefused, naming the change, where the policy does not let the table go on without it."""
+    """Raise SchemaRefused, naming the change, if a change was withheld and the policy is not ``freeze``."""
     if not found.withheld or policy.name == "freeze":
         return
     change = found.withheld[0]
@@ -137,7 +138,7 @@ def refuse_withheld(table: str, found: Plan, policy: Policy) -> None:
 
 
 def first_seen(change: ColumnChange, forms: Sequence[Form], firsts: Mapping[int, str]) -> str | None:
-    """The least ``_seq`` of the forms that bring a change; None if none of them does."""
+    """The smallest ``_seq`` of the forms that cause a change; None if none of them does."""
     brought = [
         firsts[form.id]
         for form in forms
@@ -164,8 +165,8 @@ def _is_of(column: str, kind: str, change: ColumnChange) -> bool:
 
 
 def _in_creation_order(forms: Sequence[Form]) -> list[Form]:
-    """Forms as a new table meets them: the first one with columns (a delete may have none), the others in their order,
-    and at last those in which nobody described some column.
+    """Forms in the order in which a new table takes them: the first one with columns (a delete may have none), the
+    others in their order, and last those with columns without a type.
     """
     described = sorted(forms, key=lambda form: bool(form.raw))
     first = next((form for form in described if form.fields), None)
@@ -173,7 +174,7 @@ def _in_creation_order(forms: Sequence[Form]) -> list[Form]:
 
 
 def _types_by_family(own: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Stored types by source column and family, the oldest version first."""
+    """Stored types by source column and family, oldest version first."""
     books: dict[str, dict[str, str]] = {}
     for column in sorted(own, key=lambda each: version_of(each)[1]):
         books.setdefault(version_of(column)[0], {})[type_family(own[column])] = own[column]
@@ -183,18 +184,18 @@ def _types_by_family(own: Mapping[str, str]) -> dict[str, dict[str, str]]:
 def _spelling(
     table: str, stored: Iterable[str], forms: Sequence[Sequence[Field]], there: Container[str]
 ) -> dict[str, str]:
-    """How columns are spelled: as the table has them, then as the first form does. A source may change the case of a
-    name; raises ConfigError for one that has two names that differ by nothing else (G4).
+    """The spelling of columns: the table's, then the first form's. A source may change the case of a name; raises
+    ConfigError if two names in one form differ only by case (G4).
     """
-    told = [[stored_name(each.name, there) for each in form] for form in forms]
-    for columns in told:
+    spelled = [[stored_name(each.name, there) for each in form] for form in forms]
+    for columns in spelled:
         names.refuse_case_conflict(columns, f"table {table}")
-    return index_by_case([*stored, *(name for columns in told for name in columns)])
+    return index_by_case([*stored, *(name for columns in spelled for name in columns)])
 
 
 def _dropped(forms: Sequence[Form], own: Mapping[str, str], draft: Draft) -> tuple[str, ...]:
-    """Columns of the table, or of what it is made as, that the records with one new column lack: dropped, or the
-    old name of the new one. Records with another new column may be older, and have them.
+    """Columns of the table, or of the form that creates it, that records with a new column lack: dropped, or the old
+    name of the new one. Records with another new column may be older and still have them.
     """
     added = {change.column for change in draft.changes if change.kind == ADDED}
     first = [resolve_name(each.name, draft.spelling) for each in forms[0].fields] if forms and not own else []
@@ -221,7 +222,7 @@ def _keys(table: str, forms: Sequence[Form], keys: Sequence[str], declared: Sequ
 
 
 def _key_advice(table: str, keys: Sequence[str], found: Sequence[Sequence[str]]) -> str:
-    """Of another key; that of an append-only table comes and goes by its declaration."""
+    """The advice for a changed key; that of an append-only table depends on its declaration."""
     rebuild = f"`replicator rebuild {table}` builds it from bronze by"
     if keys and any(CHANGE in each for each in (keys, *found)):
         return f"Declare `append_only` in conf/sources as it was, or {rebuild} the other key."

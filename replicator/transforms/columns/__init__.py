@@ -1,1 +1,1 @@
-"""The columns of a silver table: how they lie, what may change in them, what does, and rows in their new shape."""
+"""The columns of a silver table: their layout, schema evolution under a policy, and the reshaping of stored rows."""

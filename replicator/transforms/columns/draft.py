@@ -1,4 +1,4 @@
-"""The columns of a table while forms of records are taken in, one after the other, under a policy."""
+"""A draft of a table's columns, built by adding the forms of records one by one under a policy."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _OTHER_KEYS = (
 
 @dataclass
 class Draft:
-    """Types by source column and family while the forms are taken in, and what that changes. ``spelling`` is that of
-    the columns (``layout.spelled``).
+    """Types by source column and family while forms are added, and the changes that follow. ``spelling`` is that of the
+    columns (``layout.index_by_case``).
     """
 
     table: str
@@ -39,7 +39,7 @@ class Draft:
         self.stored = {name: dict(kinds) for name, kinds in self.types.items()}
 
     def take(self, form: Form, *, is_first: bool) -> None:
-        """One form; of the first one of a new table everything is as it has to be."""
+        """Add one form; the columns of the first form of a new table are always accepted."""
         for each in fields_with_columns(form, self.keys):
             change = self._change(each, is_raw=each.name in form.raw)
             if change is None:
@@ -74,7 +74,9 @@ class Draft:
         return None if normalize_type(wider) == present else ColumnChange(WIDENED, name, present, normalize_type(wider))
 
     def _refuse_key(self, change: ColumnChange) -> None:
-        """A key may grow where its old values stay equal to the new ones (C6); those of a FLOAT in a DOUBLE do not."""
+        """Raise SchemaRefused unless the key only widens and its old values stay equal to the new ones (C6), which
+        those of a FLOAT in a DOUBLE do not.
+        """
         grows = change.kind == WIDENED and type_family(change.after) == "number"
         if (grows and self.policy.allows(change)) or (change.kind == ADDED and not self.stored):
             return
@@ -85,5 +87,5 @@ class Draft:
 
 
 def stored_type(each: Field) -> str:
-    """The Spark type of a field as it is at rest."""
+    """The Spark type in which a field is stored."""
     return normalize_type(spark_type(each.logical))

@@ -1,8 +1,8 @@
-"""How records write the values of a column, which its type at rest does not tell: a BIGINT may be a number, or a time
-in milliseconds or in nanoseconds; the bytes of a DECIMAL do not have its scale.
+"""Encodings: how records write the values of a column, which its stored type does not tell. A BIGINT may be a number,
+or a time in milliseconds or nanoseconds; the bytes of a DECIMAL do not contain its scale.
 
-Kept by stored name and family of types as short forms (``type_parser.py``), for records that come without any type
-(debezium.md A3). What was written in several ways cannot be read in those.
+Kept by stored name and type family as short forms (``type_parser.py``), for records that come without types
+(debezium.md A3). A column that was written in several encodings cannot be read from those.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ _SILENT = ("bigint", "decimal")
 
 
 def from_forms(forms: Iterable[Form]) -> dict[tuple[str, str], str]:
-    """How forms write the columns that they know the types of."""
+    """The encodings of the columns whose types the forms know."""
     found: dict[tuple[str, str], str] = {}
     for form in forms:
         for each in form.fields:
             if each.name not in form.raw and each.logical != GUESSED_DOUBLE:
-                told = "string" if each.logical.name in TEXT_TYPES else str(each.logical)
-                found = combine(found, {(stored_name(each.name), type_family(stored_type(each))): told})
+                short = "string" if each.logical.name in TEXT_TYPES else str(each.logical)
+                found = combine(found, {(stored_name(each.name), type_family(stored_type(each))): short})
     return found
 
 
-def combine(known: Encodings, told: Encodings) -> dict[tuple[str, str], str]:
-    """Both, in whichever order they come."""
-    return {**known, **{place: _combine_forms(known.get(place, form), form) for place, form in told.items()}}
+def combine(known: Encodings, others: Encodings) -> dict[tuple[str, str], str]:
+    """Both together; the order does not matter."""
+    return {**known, **{place: _combine_forms(known.get(place, form), form) for place, form in others.items()}}
 
 
-def unify_case(told: Encodings, stored: Iterable[str] = ()) -> dict[tuple[str, str], str]:
-    """The same by columns as the table has them, or as they are told first: a source may change the case of a name, and
-    means the same column (G4).
+def unify_case(encodings: Encodings, stored: Iterable[str] = ()) -> dict[tuple[str, str], str]:
+    """The same with names spelled as in the table, or as they occur first: a source may change the case of a name,
+    which is still the same column (G4).
     """
-    spelling = index_by_case([*stored, *(name for name, _ in told)])
+    spelling = index_by_case([*stored, *(name for name, _ in encodings)])
     found: dict[tuple[str, str], str] = {}
-    for (name, family), form in told.items():
+    for (name, family), form in encodings.items():
         found = combine(found, {(resolve_name(names.decode(name), spelling), family): form})
     return found
 
 
-def resolve_type(told: str | None, kind: str) -> LogicalType | None:
-    """What a stored column of this type means where that is how it is written; None where nobody can tell.
+def resolve_type(encoding: str | None, kind: str) -> LogicalType | None:
+    """The logical type of a stored column of type ``kind`` with this encoding; None if it is ambiguous.
 
-    ``told`` is None for a column of which nothing is kept: then the type itself has to tell.
+    ``encoding`` is None for a column without a recorded encoding: it is then derived from the type alone.
     """
-    logical = parse(kind if told is None else told)
-    if logical is None or (told is None and (logical.element or logical).name in _SILENT):
+    logical = parse(kind if encoding is None else encoding)
+    if logical is None or (encoding is None and (logical.element or logical).name in _SILENT):
         return None
-    if told is None and logical == LogicalType("double"):
+    if encoding is None and logical == LogicalType("double"):
         return GUESSED_DOUBLE
     return logical if normalize_type(spark_type(logical)) == kind else None
 
 
-def parse(told: str) -> LogicalType | None:
-    """The type of a short form; None for several, and for a struct, which has none."""
+def parse(short_form: str) -> LogicalType | None:
+    """The type of a short form; None for several encodings, and for a struct, which has no short form."""
     try:
-        return parse_type(told)
+        return parse_type(short_form)
     except ConfigError:
         return None
 

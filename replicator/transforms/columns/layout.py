@@ -1,6 +1,6 @@
-"""How the columns of a source table lie in silver: their names at rest, their types, which are keys.
+"""The layout of a source table's columns in silver: stored names, types and keys.
 
-A source column whose type changed to one that no widening reaches has several columns at rest, one per type family:
+A source column whose type changed to one that no widening reaches has several stored columns, one per type family:
 ``price``, ``price__v2`` ... in the order in which the families first occur at the source (debezium.md G2, G3).
 """
 
@@ -29,7 +29,8 @@ _TRANSIENT_COLUMNS = (
     "_record", "_told", "_came_from",
 )  # fmt: skip
 DELTA_CDF_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
-"""What Delta's change feed adds to a table's columns, in any case: a table with one of these has none."""
+"""The columns that Delta's change feed adds: a table with such a column of its own, in any case, cannot have the feed.
+"""
 
 _OF_HUDI = (
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
@@ -37,9 +38,9 @@ _OF_HUDI = (
 )  # fmt: skip
 _OF_FORMATS = (*DELTA_CDF_COLUMNS, *_OF_HUDI)
 RESERVED = tuple(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, *_TRANSIENT_COLUMNS, *_OF_FORMATS))
-"""Names of ours, at rest or on the way there, and those that Delta's change feed and Hudi add to a table's own, in any
-case: no format tells two columns apart by that. A table of Delta with one of these has no feed; one that another case
-lets in is not read again.
+"""Reserved names, casefolded, since no format distinguishes columns by case: our stored and transient columns, and
+those that Delta's change feed and Hudi add. A Delta table with a column of the feed has no feed; one whose column
+differs from those only by case could not be read.
 """
 
 _VERSION = re.compile(r"(.+)__v([2-9]|[1-9]\d+)")
@@ -47,10 +48,10 @@ _VERSION = re.compile(r"(.+)__v([2-9]|[1-9]\d+)")
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a batch, as stored: name and Spark type in the order of the table, and which are keys.
+    """The columns of a batch, as stored: name and Spark type in table order, and the keys.
 
-    ``keys_from_row``: the user declared the keys, so a record whose Kafka key lacks them has them in its row. Without
-    that a missing Kafka key never acts as one (C1).
+    ``keys_from_row``: the user declared the keys, so those missing in a record's Kafka key are taken from its row.
+    Otherwise a record without Kafka key has no key (C1).
     """
 
     types: Mapping[str, str]
@@ -62,19 +63,19 @@ class Layout:
         return index_by_case(version_of(column)[0] for column in self.types)
 
     def named(self, column: str) -> str:
-        """The stored name of a source column, as the table spells it: a source may change the case of a name, and no
-        table format tells two columns apart by that (G4).
+        """The stored name of a source column in the table's spelling: a source may change the case of a name, and no
+        table format distinguishes columns by case (G4).
         """
         return resolve_name(column, self._spelled)
 
     def home(self, field: Field) -> str | None:
-        """The column that takes a field's values; None where none can: a column not added, or of other types."""
+        """The column that stores a field's values; None if there is none: it was not added, or has other types."""
         kind = normalize_type(spark_type(field.logical))
         return next((column for column in self.versions(field.name) if _fits(kind, self.types[column])), None)
 
     def misfit(self, form: Form) -> str | None:
-        """The first field, by its source name, whose values the table's columns cannot hold. A column that the table
-        does not have at all is none: its values stay in bronze.
+        """The first field, by source name, whose values the table's columns cannot hold. A column that the table does
+        not have at all does not count: its values stay in bronze.
         """
         fields = fields_with_columns(form, self.keys)
         return next((f.name for f in fields if self.versions(f.name) and self.home(f) is None), None)
@@ -90,19 +91,19 @@ class Layout:
 
 
 def fields_with_columns(form: Form, keys: Collection[str]) -> list[Field]:
-    """The fields of a form that have columns: those of the row, and of the Kafka key what is a key here."""
+    """The fields of a form that have columns: those of the row, and those of Kafka's key that are the table's keys."""
     own = index_by_case(keys)
     return [*form.fields, *(each for each in form.key_fields if stored_name(each.name, own).casefold() in own)]
 
 
 def unreserved_names(formats: Collection[str]) -> tuple[str, ...]:
-    """Names of other formats than these, the default one if there are none: columns of such a table may have them."""
+    """Column names reserved only by other formats than these (default: Delta); a table's columns may have them."""
     of_delta = () if "delta" in formats or not formats else DELTA_CDF_COLUMNS
     return of_delta if "hudi" in formats else (*of_delta, *_OF_HUDI)
 
 
 def index_by_case(stored: Iterable[str]) -> dict[str, str]:
-    """Stored names, the first of each that differ by case only, for :func:`resolve_name`."""
+    """Stored names by casefolded name, the first of those that differ by case only, for :func:`resolve_name`."""
     found: dict[str, str] = {}
     for name in stored:
         found.setdefault(name.casefold(), name)
@@ -110,14 +111,14 @@ def index_by_case(stored: Iterable[str]) -> dict[str, str]:
 
 
 def resolve_name(column: str, known: Mapping[str, str]) -> str:
-    """A source column's name at rest, as it is spelled among those that are known (:func:`index_by_case`)."""
+    """A source column's stored name, in the spelling of the known ones (:func:`index_by_case`)."""
     name = stored_name(column, known)
     return known.get(name.casefold(), name)
 
 
 def stored_name(column: str, there: Container[str] = ()) -> str:
-    """A source column's name at rest: encoded, and out of the way of our own columns (N-3) and of versions, but for
-    a name of another format that its table has: ``there`` are its columns in lower case (:func:`index_by_case`).
+    """A source column's stored name: encoded, and distinct from our own columns (N-3) and from versions. A name that
+    only another format reserves is kept if the table has it: ``there`` are its columns (:func:`index_by_case`).
     """
     encoded = _encoded(column)
     if encoded.casefold() in _OF_FORMATS and encoded.casefold() in there:
@@ -129,7 +130,7 @@ def stored_name(column: str, there: Container[str] = ()) -> str:
 
 
 def stored_names(columns: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
-    """:func:`stored_name` of each column of a table that has those."""
+    """:func:`stored_name` of each column, for a table that has the columns ``there``."""
     own = index_by_case(there)
     return tuple(stored_name(column, own) for column in columns)
 
@@ -138,19 +139,19 @@ _encoded = lru_cache(maxsize=4096)(names.encode)
 
 
 def version_name(name: str, number: int) -> str:
-    """The column of a stored name's n-th type family; the first has the name itself."""
+    """The column name for the n-th type family of a stored name; the first family has the name itself."""
     return name if number == 1 else f"{name}__v{number}"
 
 
 def version_of(column: str) -> tuple[str, int]:
-    """A stored column's source column, as stored, and which version of it this is."""
+    """A stored column's first version and its version number."""
     version = _VERSION.fullmatch(column)
     return (column, 1) if version is None else (version.group(1), int(version.group(2)))
 
 
 def with_column_metadata(rows: DataFrame, layout: Layout, *ours: str) -> DataFrame:
-    """Rows whose columns remember the source's spelling and their place in the key (architecture 9.1); behind them
-    ``ours`` and the system columns.
+    """Rows whose columns have the source's spelling and their position in the key as metadata (architecture 9.1),
+    followed by ``ours`` and the system columns.
     """
 
     def column(name: str) -> Column:
@@ -163,15 +164,13 @@ def with_column_metadata(rows: DataFrame, layout: Layout, *ours: str) -> DataFra
 
 
 def key_of(schema: StructType | None) -> tuple[str, ...]:
-    """The key columns that :func:`with_column_metadata` has noted, in the order of the key."""
+    """The key columns recorded by :func:`with_column_metadata`, in key order."""
     found = [(field.metadata["key"], field.name) for field in schema or () if "key" in field.metadata]
     return tuple(name for _, name in sorted(found))
 
 
 def own_key(schema: StructType) -> tuple[str, ...]:
-    """:func:`key_of` a table of silver, or beside it. None of gold: its columns come with what was noted of them where
-    they are from.
-    """
+    """:func:`key_of` a silver or history table; empty for gold, whose columns inherit their metadata from silver."""
     return key_of(schema) if "_deleted" in schema.names else ()
 
 
@@ -181,8 +180,8 @@ def normalize_type(kind: str) -> str:
 
 
 def type_family(kind: str) -> str:
-    """The family of a type, however its fields are quoted: columns of one family can hold each other's values, once
-    they are wide enough.
+    """The family of a type, whether or not its fields are quoted: columns of one family can hold each other's values
+    once they are wide enough.
     """
     return family_of_type(kind.replace("`", ""))
 

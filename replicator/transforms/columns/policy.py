@@ -1,4 +1,4 @@
-"""What can happen to the columns of a table, and what of it its policy lets pass (types.md section 8)."""
+"""Schema change policies: what can change in the columns of a table, and what a policy allows (types.md section 8)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ UNTYPED, UNREACHABLE = "untyped", "unreachable"
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """What happens to one source column: from one type to another.
+    """A change of one source column, from one type to another.
 
     ``kind`` is ``added`` (``before`` is empty), ``widened``, ``versioned`` (a column of its own for the new type),
-    ``moved`` (the types change places, because an older record came late: ``before`` and ``after`` are columns), or
-    what no policy allows: ``untyped`` (records say no type where the column has one), ``unreachable`` (two exact
-    numbers that no DECIMAL holds).
+    ``moved`` (the types swap columns because an older record came late: ``before`` and ``after`` are columns), or one
+    that no policy allows: ``untyped`` (records without a type for a column that has one), ``unreachable`` (two exact
+    numeric types that no DECIMAL holds).
     """
 
     kind: str
@@ -28,7 +28,7 @@ class ColumnChange:
 
     @property
     def can_be_approved(self) -> bool:
-        """Whether the table could follow, if it may."""
+        """Whether the table could follow the change if allowed to."""
         return self.kind not in (UNTYPED, UNREACHABLE)
 
     def __str__(self) -> str:
@@ -49,10 +49,10 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class Policy:
-    """What may change by itself: under ``evolve`` everything, under ``fail`` what needs no new version of a column,
-    under ``freeze`` nothing.
+    """What may change without approval: under ``evolve`` everything, under ``fail`` what needs no new version of a
+    column, under ``freeze`` nothing.
 
-    ``approved`` changes are allowed under each of them.
+    ``approved`` changes are always allowed.
     """
 
     name: str = "evolve"
@@ -64,7 +64,7 @@ class Policy:
         return change.can_be_approved and (change.kind in by_itself[self.name] or change in self.approved)
 
     def allows_new(self, columns: Iterable[str]) -> frozenset[str]:
-        """Those of some columns that the table may have, whatever their types."""
+        """The columns that may be added to the table, whatever their types."""
         approved = {change.column for change in self.approved if change.kind == ADDED}
         return frozenset(column for column in columns if self.name != "freeze" or column in approved)
 

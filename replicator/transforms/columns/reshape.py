@@ -1,4 +1,4 @@
-"""Stored rows in the columns that an evolution asks for: added, widened, and types that change places."""
+"""Reshaping of stored rows for an evolution: columns added, widened, and moved."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 TRAILING_COLUMNS = (*history.COLUMNS, *SYSTEM_COLUMNS)
-"""What stands behind the source's columns, in this order, where a table has it."""
+"""The columns after the source's columns, in this order, as far as a table has them."""
 
 
 def apply_evolution(rows: DataFrame, evolution: Evolution) -> DataFrame:
-    """Rows of a silver or history table, one for one, with the columns of the evolution behind its own.
+    """Rows of a silver or history table, one to one, with the evolution's new columns after its own.
 
-    What was moved, added or widened before is left alone: reshaping twice gives the same.
+    Idempotent: what was moved, added or widened before is left alone.
     """
     stored = dict(rows.dtypes)
     moves = {to: column for column, to, kind in evolution.moved if stored.get(to) != kind}

@@ -1,7 +1,7 @@
-"""Which column the values of a source column have by their family of types, and how a table comes to have it.
+"""Type versions: which column stores each type family of a source column, and how a table evolves to that.
 
-Among the families of one source column that one has the plain name which occurs first at the source, whatever came
-first (debezium.md G2); the others are in ``name__v2`` and on.
+Of the families of one source column, the one that occurs first at the source has the plain name, whichever arrived
+first (debezium.md G2); the others are in ``name__v2`` and so on.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from replicator.transforms.columns.draft import stored_type
 from replicator.transforms.columns.layout import Layout, normalize_type, type_family, version_name, version_of
 
 NEWEST = "~"
-"""Above every ``_seq``."""
+"""A text that sorts after every ``_seq``."""
 
 FirstSeen = Mapping[tuple[str, str], str]
-"""The least ``_seq`` of the records that have a column in a family of types, by (stored name, family)."""
+"""The smallest ``_seq`` of records that have a column in a type family, by (stored name, family)."""
 
 
 def assign_columns(
     types: Mapping[str, Mapping[str, str]], held: set[tuple[str, str]], since: FirstSeen, *, may_move: bool
 ) -> dict[str, str]:
-    """Every column with its type. Among the types of a source column the one that occurs first has the plain name."""
+    """Assign each type to a column. Of the types of a source column the one that occurs first has the plain name."""
     placed: dict[str, str] = {}
     for name, kinds in types.items():
 
@@ -39,19 +39,19 @@ def assign_columns(
 
 
 def in_table_order(own: Mapping[str, str], placed: Mapping[str, str]) -> dict[str, str]:
-    """The table's own columns first, as they lie there."""
+    """The columns in table order: the table's own first."""
     return {column: placed[column] for column in own} | dict(placed)
 
 
 def moves(own: Mapping[str, str], placed: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Columns whose type goes to another column: (from, to, its type there)."""
+    """Columns whose type moves to another column: (from, to, the type there)."""
     homes = {(version_of(column)[0], type_family(kind)): column for column, kind in placed.items()}
     found = [(column, homes[version_of(column)[0], type_family(kind)]) for column, kind in own.items()]
     return [(column, to, placed[to]) for column, to in found if to != column]
 
 
 def evolution(own: Mapping[str, str], placed: Mapping[str, str], moved: Sequence[tuple[str, str, str]]) -> Evolution:
-    """What makes a table's own columns the placed ones, of which some take what was in another."""
+    """The evolution from a table's own columns to the placed ones, some of which take over another column's values."""
     taken = {to for _, to, _ in moved}
     left = {column for column, _, _ in moved} - taken
     added = [(c, kind) for c, kind in placed.items() if c not in taken and (c not in own or c in left)]
@@ -60,7 +60,9 @@ def evolution(own: Mapping[str, str], placed: Mapping[str, str], moved: Sequence
 
 
 def refuse_name_conflicts(table: str, placed: Mapping[str, str]) -> None:
-    """A source that has both ``v`` and ``v__v2`` leaves no name for the second version of ``v``."""
+    """Raise SchemaRefused if a source has both ``v`` and ``v__v2``, which leaves no name for the second version of
+    ``v``.
+    """
     shown = [names.decode(column) for column in placed]
     twin = next((name for name in shown if shown.count(name) > 1), None)
     if twin is not None:
@@ -72,9 +74,7 @@ def refuse_name_conflicts(table: str, placed: Mapping[str, str]) -> None:
 
 
 def evolution_to_layout(stored: Mapping[str, str], layout: Layout) -> Evolution:
-    """How a table beside silver's must evolve to have the columns of a layout; a column of its own that is wider stays
-    so.
-    """
+    """The evolution of a table beside silver's to the columns of a layout; columns that are wider there stay so."""
     own = {column: normalize_type(kind) for column, kind in stored.items()}
     placed = {}
     for column, kind in layout.types.items():
@@ -85,7 +85,7 @@ def evolution_to_layout(stored: Mapping[str, str], layout: Layout) -> Evolution:
 
 
 def can_follow(layout: Layout, stored: Mapping[str, str]) -> bool:
-    """Whether a table beside silver's can follow: silver's own was not made anew without one of its columns."""
+    """Whether a table beside silver's can follow a layout: silver was not rebuilt without one of its columns."""
     homes = {(version_of(column)[0], type_family(kind)) for column, kind in layout.types.items()}
     return all((version_of(column)[0], type_family(kind)) in homes for column, kind in stored.items())
 
@@ -93,8 +93,8 @@ def can_follow(layout: Layout, stored: Mapping[str, str]) -> bool:
 def first_seen_types(
     forms: Sequence[Form], firsts: Mapping[int, str], named: Callable[[str], str]
 ) -> dict[tuple[str, str], str]:
-    """Since when each column, as it is ``named`` at rest, has each family of types, from the least ``_seq`` of each
-    form.
+    """The smallest ``_seq`` at which each column (by its stored name, from ``named``) has each type family, from that
+    of each form (``firsts``).
     """
     found: dict[tuple[str, str], str] = {}
     for form in forms:

@@ -1,5 +1,5 @@
-"""Types that no table can have: those that say nothing, as of a NULL alone, which make a table in Delta that nobody can
-read again, and intervals, which are not written into files.
+"""Types that no table can have: the NULL type, with which a Delta table becomes unreadable, and intervals, which cannot
+be written to files.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ _INTERVALS = (T.DayTimeIntervalType, T.YearMonthIntervalType)
 
 
 def has_null_type(kind: T.DataType) -> bool:
-    """Whether it says nothing, or has within what does not."""
+    """Whether the type is, or contains, the NULL type."""
     return any(isinstance(each, T.NullType) for each in nested_types(kind))
 
 
 def has_interval_type(kind: T.DataType) -> bool:
-    """Whether it is a length of time, or has one within."""
+    """Whether the type is, or contains, an interval."""
     return any(isinstance(each, _INTERVALS) for each in nested_types(kind))
 
 
 def nested_types(kind: T.DataType) -> Iterator[T.DataType]:
-    """The type and all that it is made of, however deep."""
+    """The type and all types nested in it."""
     yield kind
     parts: list[T.DataType] = []
     if isinstance(kind, T.ArrayType):

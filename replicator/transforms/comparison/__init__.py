@@ -1,1 +1,1 @@
-"""Two tables that must be equal: texts of values, sums of rows, ranges of keys, and what differs."""
+"""Comparison of two tables: canonical values, checksums, key ranges, and differences."""

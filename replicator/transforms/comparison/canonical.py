@@ -1,9 +1,9 @@
-"""Values and rows as canonical texts: equal texts exactly where values are equal, whatever engine held them
-(reliability.md P9).
+"""Canonical text of values and rows: texts are equal exactly if the values are equal, in any engine (reliability.md
+P9).
 
-Instants are microseconds since 1970 UTC, decimals lose the zeros at their end, bytes are hex, NaN is one text and -0.0
-is 0, maps and JSON have sorted keys, arrays keep their order. Inside of a row every text has its length before it, so
-that columns cannot run together, and NULL is no text at all.
+Timestamps are microseconds since 1970 UTC, decimals lose trailing zeros, bytes are hex, NaN is one text and -0.0 is 0,
+maps and JSON have sorted keys, arrays keep their order. In a row every text is prefixed by its length, so that columns
+cannot run together, and NULL is distinct from every text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from replicator import names
 from replicator.transforms.comparison.comparable import column_types
 
 JSON, NUMBER = "json", "number"
-"""How a text column is to be understood: as a JSON value, or as a number of any length."""
+"""How to interpret a string column: as a JSON value, or as a number of any length."""
 
 _NOTHING = "-"
 _NUMBER = r"^-?[0-9]+(\.[0-9]+)?$"
@@ -37,20 +37,22 @@ def text(value: Column, kind: T.DataType, meaning: str = "") -> Column:
         return _nested(value, kind)
     if isinstance(kind, T.StringType):
         return _text_by_meaning(value, meaning)
-    told = F.hex(value) if isinstance(kind, T.BinaryType) else value
-    return (F.unix_micros(value) if isinstance(kind, T.TimestampType) else told).cast("string")
+    plain = F.hex(value) if isinstance(kind, T.BinaryType) else value
+    return (F.unix_micros(value) if isinstance(kind, T.TimestampType) else plain).cast("string")
 
 
 def length_prefixed(parts: Iterable[Column]) -> Column:
-    """Texts as one, each behind its length; NULL is ``-``."""
-    told = [F.coalesce(F.concat(F.length(part).cast("string"), F.lit(":"), part), F.lit(_NOTHING)) for part in parts]
-    return F.concat(F.lit(""), *told)
+    """Concatenate texts, each prefixed by its length; NULL is ``-``."""
+    prefixed = [
+        F.coalesce(F.concat(F.length(part).cast("string"), F.lit(":"), part), F.lit(_NOTHING)) for part in parts
+    ]
+    return F.concat(F.lit(""), *prefixed)
 
 
 def texts(
     rows: DataFrame, keys: Sequence[str], columns: Sequence[str], meanings: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """The rows with their ``keys`` as they are and ``columns`` as canonical texts; one row each."""
+    """The rows, one to one, with their ``keys`` unchanged and ``columns`` as canonical texts."""
     kept = [F.col(names.quote_spark(key)) for key in keys]
     return rows.select(*kept, *[each.alias(name) for name, each in column_texts(rows, columns, meanings).items()])
 
@@ -64,7 +66,7 @@ def column_texts(
 
 
 def json_text(written: str | None) -> str | None:
-    """A JSON value with sorted keys, no blanks and trimmed numbers; a text that is none comes back as it is."""
+    """A JSON value with sorted keys, no blanks and trimmed numbers; a text that is not JSON is returned unchanged."""
     if written is None:
         return None
     try:
@@ -86,7 +88,7 @@ def _json_text(value: Any) -> str:
 
 
 def _decimal(value: Column, scale: int) -> Column:
-    """Plain notation from the digits of the unscaled number, which every notation of Java's has."""
+    """Plain notation, built from the digits of the unscaled number, which are in every notation that Java uses."""
     written = value.cast("string")
     digits = F.regexp_replace(F.regexp_replace(F.regexp_replace(written, "E.*$", ""), "[-.]", ""), "^0+", "")
     padded = F.concat(F.expr(f"repeat('0', {scale + 1})"), digits)
@@ -111,17 +113,17 @@ def _trimmed(value: Column) -> Column:
 
 def _nested(value: Column, kind: T.ArrayType | T.MapType | T.StructType) -> Column:
     if isinstance(kind, T.StructType):
-        told = length_prefixed(text(value[field.name], field.dataType) for field in kind)
+        joined = length_prefixed(text(value[field.name], field.dataType) for field in kind)
     elif isinstance(kind, T.ArrayType):
-        told = _array_text(value, lambda each: length_prefixed([text(each, kind.elementType)]))
+        joined = _array_text(value, lambda each: length_prefixed([text(each, kind.elementType)]))
     else:
 
         def entry(each: Column) -> Column:
             return length_prefixed([text(each["key"], kind.keyType), text(each["value"], kind.valueType)])
 
-        told = F.array_join(F.array_sort(F.transform(F.map_entries(value), entry)), "")
-    return F.when(value.isNotNull(), told)
+        joined = F.array_join(F.array_sort(F.transform(F.map_entries(value), entry)), "")
+    return F.when(value.isNotNull(), joined)
 
 
-def _array_text(value: Column, told: Any) -> Column:
-    return F.array_join(F.transform(value, told), "")
+def _array_text(value: Column, to_text: Any) -> Column:
+    return F.array_join(F.transform(value, to_text), "")

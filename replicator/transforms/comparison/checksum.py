@@ -1,8 +1,8 @@
-"""Checksums of tables that do not depend on the order of their rows, by bucket of keys (reliability.md P9).
+"""Order-independent checksums of tables, by bucket of keys (reliability.md P9).
 
 A row's hash is the MD5 of its canonical text: 128 bits that every database can compute. The hashes of a bucket are
-added as two halves of 64 bits each, so that rows that occur twice do not cancel out. Buckets that differ tell which
-rows need to be compared one by one.
+summed as two 64-bit halves, so that duplicate rows do not cancel out. Only rows of differing buckets need to be
+compared one by one.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from replicator import names
 from replicator.transforms.comparison import canonical, ranges
 
 BUCKETS = 1024
-"""How many parts the keys are divided into, by their hash."""
+"""The number of buckets into which keys are divided by their hash."""
 
 _OF_A_RANGE = BUCKETS // ranges.COUNT
 
 COPY_NUMBER = "_replicator_copy"
-"""Which of several rows of one key a row is; 1 where the key occurs once."""
+"""The column with a row's number among the rows of its key; 1 if the key occurs once."""
 
 _HALF = 1 << 64
 
 
 @dataclass(frozen=True)
 class Sum:
-    """What a set of rows adds up to: how many there are, and their hashes modulo 2^128 in two halves."""
+    """The checksum of a set of rows: their number, and the sums of the two halves of their hashes, modulo 2^64 each."""
 
     rows: int = 0
     high: int = 0
@@ -43,8 +43,8 @@ class Sum:
 
 
 def bucket(rows: DataFrame, keys: Sequence[str], range_: Column | None = None) -> Column:
-    """Which of the BUCKETS a row is in: 0 to BUCKETS - 1, by its key alone. With ``range_``
-    (``transforms/comparison/ranges.py``) those of one range are neighbours.
+    """The bucket of a row, 0 to BUCKETS - 1, by its key alone. With ``range_`` (``transforms/comparison/ranges.py``)
+    the buckets of one range are adjacent.
     """
     first = F.substring(F.md5(canonical.length_prefixed(canonical.column_texts(rows, keys).values())), 1, 8)
     hashed = F.conv(first, 16, 10).cast("bigint")
@@ -60,8 +60,8 @@ def sums(
     meanings: Mapping[str, str] | None = None,
     range_: Column | None = None,
 ) -> DataFrame:
-    """One row per bucket that has rows: ``bucket INT, rows BIGINT, high DECIMAL(30,0), low DECIMAL(30,0)``, the halves
-    not reduced yet (see :func:`to_sums`). ``columns`` are those that count beside the keys.
+    """One row per non-empty bucket: ``bucket INT, rows BIGINT, high DECIMAL(30,0), low DECIMAL(30,0)``, the halves not
+    reduced yet (see :func:`to_sums`). ``columns`` are those hashed in addition to the keys.
     """
     part = bucket(rows, keys, range_).alias("bucket")
     hashed = rows.select(part, _hash(rows, keys, columns, meanings).alias("hash"))
@@ -74,15 +74,15 @@ def to_sums(summed: Iterable[Row]) -> dict[int, Sum]:
 
 
 def differing_buckets(one: Mapping[int, Sum], other: Mapping[int, Sum]) -> list[int]:
-    """The buckets that do not hold the same, sorted."""
+    """The buckets whose checksums differ, sorted."""
     return sorted(each for each in {*one, *other} if one.get(each) != other.get(each))
 
 
 def rows_to_compare(
     rows: DataFrame, keys: Sequence[str], columns: Sequence[str], meanings: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """The rows for a comparison one by one: keys as they are, ``columns`` as canonical texts, and COPY, which makes the
-    key unique.
+    """The rows for a comparison one by one: keys unchanged, ``columns`` as canonical texts, and COPY_NUMBER, which
+    makes the key unique.
     """
     alike = Window.partitionBy(*map(names.quote_spark, keys)).orderBy(_hash(rows, keys, columns, meanings))
     numbered = rows.withColumn(COPY_NUMBER, F.row_number().over(alike))

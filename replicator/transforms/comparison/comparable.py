@@ -1,4 +1,4 @@
-"""Values in a form that Spark can compare: it has no equality for maps."""
+"""Equality of values of any type: Spark has none for maps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replicator.jvm import expressions
 
 
 def comparable(value: Column, kind: T.DataType) -> Column:
-    """The value with its maps, however deep in it, as their entries in the order of the keys; NULL stays NULL."""
+    """The value with its maps, at any depth, as entries sorted by key; NULL stays NULL."""
     if isinstance(kind, T.StructType) and _has_map(kind):
         fields = [comparable(value[field.name], field.dataType).alias(field.name) for field in kind]
         return F.when(value.isNotNull(), F.struct(*fields))
@@ -34,7 +34,7 @@ def is_equal(kind: T.DataType, one: Column, other: Column) -> Column:
 def is_different(
     rows: DataFrame, columns: Iterable[str], one: Callable[[str], Column], other: Callable[[str], Column]
 ) -> Column:
-    """Whether in some of these columns, of the types that ``rows`` have, one side has not what the other has."""
+    """Whether the two sides differ in some of these columns, whose types are those of ``rows``."""
     types = column_types(rows)
     return expressions.any_of(~is_equal(types[column], one(column), other(column)) for column in columns)
 

@@ -1,4 +1,4 @@
-"""Two tables that must be equal, or two versions of one: which of their keys are not, and in which columns."""
+"""Comparison of two tables that must be equal, or of two versions of one: which keys differ, and in which columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 
 
 def differences(one: DataFrame, other: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """One row per key that is not the same on both sides: the key, ``verdict`` (``missing`` from the other, ``extra``
+    """One row per key that differs between the two sides: the key, ``verdict`` (``missing`` from the other, ``extra``
     in it, ``differing``) and ``columns ARRAY<STRING>``: where it differs, in the order of *one*'s columns.
 
     Only columns of one type on both sides are compared, see :func:`type_mismatches`. Maps are equal when their entries
@@ -33,20 +33,20 @@ def differences(one: DataFrame, other: DataFrame, keys: Sequence[str]) -> DataFr
     both = left.alias(SIDES.stored).join(right.alias(SIDES.change), merge.same_key(keys, SIDES), how="full")
     gone, new = SIDES.of_change(_HERE).isNull(), SIDES.of_stored(_HERE).isNull()
     named = [F.when(~_same(column), F.lit(names.decode(column))) for column in shared]
-    told = F.when(~(gone | new), F.array_compact(F.array(*named, F.lit(None).cast("string"))))
+    where = F.when(~(gone | new), F.array_compact(F.array(*named, F.lit(None).cast("string"))))
     key = [F.coalesce(SIDES.of_stored(k), SIDES.of_change(k)).alias(k) for k in keys]
-    found = both.select(*key, gone.alias("_gone"), new.alias("_new"), told.alias("columns"))
+    found = both.select(*key, gone.alias("_gone"), new.alias("_new"), where.alias("columns"))
     verdict = F.when(F.col("_gone"), MISSING).when(F.col("_new"), EXTRA).when(F.size("columns") > 0, DIFFERING)
     marked = found.select(*map(names.quote_spark, keys), verdict.alias("verdict"), "columns")
     return marked.where(F.col("verdict").isNotNull())
 
 
 def changes(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """One row per key that is not the same in two versions of a table: ``at STRUCT`` of the key columns, ``change``
+    """One row per key that differs between two versions of a table: ``at STRUCT`` of the key columns, ``change``
     (``added``, ``removed``, ``changed``), and ``key``, ``before``, ``after MAP<STRING,STRING>``: values as JSON by
-    column, of a changed row those that differ; NULL where the row is not there.
+    column, for a changed row only those that differ; NULL if the row does not exist.
 
-    A column that only one version has is NULL in the other, one whose type changed is compared by its values' texts.
+    A column that only one version has is NULL in the other; one whose type changed is compared by its values' JSON.
     Keys are unique and not NULL in either version.
     """
     types = column_types(before), column_types(after)
@@ -74,21 +74,21 @@ def changes(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFra
 
 
 def type_mismatches(one: DataFrame, other: DataFrame) -> Mapping[str, tuple[str | None, str | None]]:
-    """Columns that are not of the same type on both sides, with their two types; None: there is no such column."""
+    """Columns whose types differ, with their two types; None if a side does not have the column."""
     first, second = dict(one.dtypes), dict(other.dtypes)
     every = dict.fromkeys([*first, *second])
     return {each: (first.get(each), second.get(each)) for each in every if first.get(each) != second.get(each)}
 
 
 def _comparable_columns(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The columns in types that can be compared."""
+    """The columns in comparable form."""
     types = column_types(rows)
-    told = [comparable(F.col(names.quote_spark(column)), types[column]).alias(column) for column in columns]
-    return rows.select(*told, F.lit(True).alias(_HERE))
+    values = [comparable(F.col(names.quote_spark(column)), types[column]).alias(column) for column in columns]
+    return rows.select(*values, F.lit(True).alias(_HERE))
 
 
 def _is_equal(column: str, was: Mapping[str, DataType], is_: Mapping[str, DataType]) -> Column:
-    """Whether both versions say the same in a column that one of them has."""
+    """Whether both versions are equal in a column that at least one of them has."""
     if column not in is_:
         return SIDES.of_stored(column).isNull()
     if column not in was:
@@ -105,7 +105,7 @@ def _cell(column: str, value: Column, kind: DataType) -> Column:
 
 
 def _json(value: Column, kind: DataType) -> Column:
-    """A value as JSON: Spark writes none that stands alone."""
+    """A value as JSON, cut out of a struct's: Spark writes no JSON for a value alone."""
     text = F.to_json(F.struct(stringify_map_keys(value, kind).alias("v")), JSON_OPTIONS)
     return text.substr(F.lit(len('{"v":') + 1), F.length(text) - len('{"v":}'))
 

@@ -1,7 +1,7 @@
-"""Values of a key column by ranges: equal ranges of equal values in every engine (reliability.md P9).
+"""Ranges of a key column's values, the same in every engine (reliability.md P9).
 
-A range goes from behind one bound up to the next, with it; the first and the last have no end. Bounds come from a
-sample of the keys, so that ranges are of about one size however the keys lie.
+A range excludes its lower bound and includes its upper one; the first and the last are open. Bounds come from a sample
+of the keys, so that ranges have about the same size for any distribution.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from replicator import names
 from replicator.transforms.comparison.comparable import column_types
 
 COUNT = 64
-"""How many ranges there are at most."""
+"""The largest number of ranges."""
 
 SAMPLE = 64 * COUNT
-"""So many rows tell where bounds are."""
+"""The number of sampled rows from which bounds are computed."""
 
 Interval = tuple[Any, Any]
-"""Values above the first up to the second; None: it has no such end."""
+"""Values above the first up to and including the second; None: open."""
 
 _HASH = "_ hash"
 _ORDERED = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DecimalType, T.StringType, T.DateType)
 
 
 def orderable_keys(rows: DataFrame, keys: Sequence[str]) -> list[str]:
-    """The keys whose values stand in one order everywhere: numbers, dates, and texts by their bytes."""
+    """The keys whose values have the same order in every engine: numbers, dates, and strings by their bytes."""
     types = column_types(rows)
     return [key for key in keys if isinstance(types[key], _ORDERED)]
 
 
 def sample(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """``columns`` of SAMPLE rows without a NULL there, always the same ones of a table: by the hash of ``keys``."""
+    """``columns`` of SAMPLE rows without NULLs in them; deterministic, by the hash of ``keys``."""
     hashed = rows.select(*map(names.quote_spark, columns), F.xxhash64(*map(names.quote_spark, keys)).alias(_HASH))
     return hashed.dropna().orderBy(names.quote_spark(_HASH)).limit(SAMPLE).drop(_HASH)
 
 
 def bounds(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Distinct bounds that part sorted values into COUNT ranges; fewer where values repeat."""
+    """Distinct bounds that divide sorted values into COUNT ranges, or fewer if values repeat."""
     parts = (values[len(values) * at // COUNT] for at in range(1, COUNT) if values)
     return tuple(dict.fromkeys(parts))
 
 
 def intervals(values: Sequence[Any], share: float = 1.0) -> dict[int, Interval]:
-    """The ranges of sorted values by their number; of each the ``share`` at its end, the newest keys among them. Where
-    that is less than the values tell, of some ranges only.
+    """The ranges of sorted values by their number; of each the ``share`` at its upper end, the newest keys included. If
+    the share is finer than the sample, only some ranges are taken.
     """
     every = list(enumerate(pairwise((None, *bounds(values), None))))
     least = COUNT / SAMPLE
@@ -62,7 +62,7 @@ def intervals(values: Sequence[Any], share: float = 1.0) -> dict[int, Interval]:
 
 
 def range_number(value: Column, ends: Sequence[Any]) -> Column:
-    """Which range a value is in: 0 to ``len(ends)``."""
+    """The number of the range of a value: 0 to ``len(ends)``."""
 
     def among(low: int, high: int) -> Column:
         if low == high:
@@ -74,7 +74,7 @@ def range_number(value: Column, ends: Sequence[Any]) -> Column:
 
 
 def range_number_of(value: Any, ends: Sequence[Any]) -> int:
-    """The same of a value that is here."""
+    """The same for a Python value."""
     return bisect_left(ends, value)
 
 

@@ -1,4 +1,4 @@
-"""A table made once more against the table that is there: what to write, what would be lost, one column alone.
+"""Comparison of a rebuilt table with the present one: what to write, what would be lost, and patches of single columns.
 
 Rows are silver's or its history's: the source's columns, and the system columns of ``transforms/merge.py``. Both sides
 have one row per key.
@@ -21,9 +21,9 @@ SIDES = merge.Sides()
 
 
 def difference(present: DataFrame, wanted: DataFrame, found: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """What makes the present rows the wanted ones, as ``TableFormat.put`` takes it: *wanted*'s columns and ``_op``.
+    """The difference from the present to the wanted rows, for ``TableFormat.put``: *wanted*'s columns and ``_op``.
 
-    ``found`` is what ``compare.differences`` says of the two, which have the same columns.
+    ``found`` is the result of ``compare.differences`` for the two, which have the same columns.
     """
     gone = found.where(F.col("verdict") == compare.MISSING)
     kept = found.where(F.col("verdict") != compare.MISSING)
@@ -34,8 +34,8 @@ def difference(present: DataFrame, wanted: DataFrame, found: DataFrame, keys: Se
 
 
 def keys_losing_data(present: DataFrame, wanted: DataFrame, found: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Keys of rows of which *wanted* knows less than *present*: the row is gone, stands at a lower ``_seq``, or one of
-    its columns does (debezium.md M2). Promise C (reliability.md section 1) holds for all others.
+    """Keys of rows for which *wanted* is behind *present*: the row is missing, or it or one of its columns is at a
+    lower position (debezium.md M2). Promise C (reliability.md section 1) holds for all others.
     """
     at_stake = found.where(F.col("verdict") != compare.EXTRA).select(*map(names.quote_spark, keys))
     old = present.join(at_stake, list(keys), how="left_semi").alias(SIDES.stored)
@@ -46,18 +46,18 @@ def keys_losing_data(present: DataFrame, wanted: DataFrame, found: DataFrame, ke
 
 
 def without_deleted(rows: DataFrame, upto: str) -> DataFrame:
-    """Without the deleted rows up to a place in the source's order: a purge's horizon, for they stay purged
-    (debezium.md M9), or a TRUNCATE, of which a row tells only where it was there before (T1).
+    """Drop deleted rows up to a ``_seq``: a purge horizon, since they stay purged (debezium.md M9), or a TRUNCATE,
+    which leaves a deleted row only where there was a row before (T1).
     """
     return rows.where(~F.col("_deleted") | (F.col("_seq") > upto))
 
 
 def patch_columns(present: DataFrame, made: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
-    """The present rows, of which some columns have the value, and the place in ``_column_seq``, of *made*'s row where
-    that has the same ``_seq`` and life; else they stay, in *made*'s type, or are not known where *present* has no such
-    column.
+    """The present rows with some columns' values and positions (``_column_seq``) taken from *made*'s row, if that has
+    the same ``_seq`` and ``_deleted``. Otherwise they keep their value, in *made*'s type, or are unknown if *present*
+    has no such column.
 
-    Columns that are new stand behind the source's own, as *made* has them.
+    New columns come after the source's own, as *made* has them.
     """
     kinds, marks = dict(made.dtypes), {field.name: field.metadata for field in made.schema}
     ours = [column for column in present.columns if column in TRAILING_COLUMNS]
@@ -78,7 +78,7 @@ def patch_columns(present: DataFrame, made: DataFrame, keys: Sequence[str], colu
 
 
 def changed_intervals(present: DataFrame, made: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Keys of a history's states that end elsewhere in *made*: a state ends where any of its columns changes."""
+    """Keys of a history's intervals that end elsewhere in *made*: an interval ends where any of its columns changes."""
     both = present.alias(SIDES.stored).join(made.alias(SIDES.change), merge.same_key(keys, SIDES))
     ends = [side("__END_AT") for side in (SIDES.of_stored, SIDES.of_change)]
     is_other = is_same_state() & ~ends[0].eqNullSafe(ends[1])
@@ -98,7 +98,7 @@ def column_versions(columns: Sequence[str], column: str) -> list[str]:
 
 
 def is_same_state() -> Column:
-    """Whether both sides' rows are at the same place of the source's order, both alive or both deleted."""
+    """Whether both sides' rows have the same ``_seq``, and both are alive or both deleted."""
     same_place = SIDES.of_stored("_seq") == SIDES.of_change("_seq")
     return same_place & (SIDES.of_stored("_deleted") == SIDES.of_change("_deleted"))
 
@@ -114,14 +114,14 @@ def _is_behind(entry: Column) -> Column:
 
 
 def _merged_positions(columns: Collection[str]) -> Column:
-    """``_column_seq`` of the present row, for these columns of the other."""
+    """``_column_seq`` of the present row, with these columns' entries taken from the other."""
     own = F.filter(_entries(SIDES.of_stored("_column_seq")), lambda entry: ~entry["key"].isin(*columns))
     other = F.filter(_entries(SIDES.of_change("_column_seq")), lambda entry: entry["key"].isin(*columns))
     return _map(F.concat(own, other))
 
 
 def _unknown(new: Sequence[str]) -> Column:
-    """``_column_seq`` of a row that stays as it is, but has new columns."""
+    """``_column_seq`` of an unchanged row, with the new columns as unknown."""
     places = SIDES.of_stored("_column_seq")
     if not new:
         return places

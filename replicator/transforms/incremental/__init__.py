@@ -1,1 +1,1 @@
-"""Which rows of a gold model a change of its inputs touches, and whether its SQL is one of which that can be told."""
+"""Incremental refresh of gold models: which rows a change of the inputs affects, and which models are eligible."""

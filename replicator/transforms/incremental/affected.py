@@ -1,10 +1,9 @@
-"""The rows of a gold model that a change of its inputs can touch, and those rows anew (gold.md, steps 1 to 4).
+"""The rows of a gold model that a change of its inputs can affect, and their recomputation (gold.md, steps 1 to 4).
 
-It holds for trees of N:1 look-ups from a grain: a row of the model is determined by one row, or none, of each input.
-The model's SQL is handed in as a function of its inputs, so it can be asked for a part of its rows by a part of an
-input.
-A NULL in a lineage column says that no row of the input was used: it never matches. A lineage column compares with the
-input's key as Spark compares the two types; the caller sees to it that it can hold every value of the key.
+Correct for trees of N:1 look-ups from a grain: a row of the model is determined by at most one row of each input. The
+model's SQL is passed as a function of its inputs, so that a part of an input gives a part of the model's rows. A NULL
+in a lineage column means that no row of the input was used: it never matches. A lineage column is compared with the
+input's key as Spark compares the two types; the caller makes sure that it can hold every value of the key.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from replicator.transforms import spans
 from replicator.transforms.spans import Spans
 
 Query = Callable[[Mapping[str, DataFrame]], DataFrame]
-"""A model's rows, by the rows of its inputs by placeholder."""
+"""A model's SQL: from the rows of its inputs, by placeholder, to the model's rows."""
 
 
 @dataclass(frozen=True)
 class InputUse:
-    """One use of an input by a model: its present ``rows``, one per key (of a history all states of it); the columns
-    ``keys`` of its key; the model's columns ``lineage`` that hold them, in the same order; and the distinct keys that
-    ``changed``, inserted, updated and deleted alike, in columns named as ``keys`` (None: none did). ``lie`` tells where
-    those are, as far as that is known.
+    """One use of an input by a model: its present ``rows``, one per key (of a history all states); its key columns
+    ``keys``; the model's columns ``lineage`` that hold them, in the same order; and the distinct keys that ``changed``
+    (inserted, updated or deleted), in columns named as ``keys`` (None: none did). ``lie`` are the spans of the changed
+    keys, as far as known.
     """
 
     rows: DataFrame
@@ -42,9 +41,9 @@ class InputUse:
 
 
 def affected_rows(query: Query, stored: DataFrame, uses: Mapping[str, InputUse], key: Sequence[str]) -> DataFrame:
-    """Steps 1 to 3: rows that the model has (``stored``) or will have in which a changed row of some input takes part.
+    """Steps 1 to 3: the rows that the model has (``stored``) or will have and that use a changed row of some input.
 
-    Columns: the model's key and all lineage columns. A row is there once per side and input that touches it.
+    Columns: the model's key and all lineage columns. A row occurs once per side and input that affects it.
     """
     columns = [names.quote_spark(column) for column in lineage_columns(uses, key)]
     sides = [_old_side(stored.select(*columns), uses).select(*columns)]
@@ -54,15 +53,14 @@ def affected_rows(query: Query, stored: DataFrame, uses: Mapping[str, InputUse],
             near = use.rows.where(spans.may_match(use.rows, use.keys, use.lie, use.keys))
             part = semi_join(near, use.keys, use.changed, use.keys)
             rows = query({**whole, name: part}).select(*columns)
-            # a left join against a part of an input invents rows without a match: those are not in this lineage
+            # a left join against a part of an input gives false rows without a match: those lack this lineage
             sides.append(semi_join(rows, use.lineage, use.changed, use.keys))
     return reduce(DataFrame.unionByName, sides)
 
 
 def affected_by_key(uses: Mapping[str, InputUse], key: Sequence[str]) -> tuple[DataFrame, Spans] | None:
-    """What :func:`affected_rows` finds, and nobody has to look for, where all that changed is one input, used once,
-    that has the model's own key: the changed keys, also those without a row, and no other lineage; and where those are.
-    None for all else.
+    """The shortcut for :func:`affected_rows` if only one input changed, used once, whose key is the model's own: the
+    changed keys, including those without a row, without other lineage columns; and their spans. Otherwise None.
     """
     moved = [(use, use.changed) for use in uses.values() if use.changed is not None]
     if len(moved) != 1:
@@ -76,7 +74,7 @@ def affected_by_key(uses: Mapping[str, InputUse], key: Sequence[str]) -> tuple[D
 
 
 def lineage_columns(uses: Mapping[str, InputUse], key: Sequence[str]) -> list[str]:
-    """The model's key, and behind it the lineage columns that are not in it."""
+    """The model's key, followed by the lineage columns that are not in it."""
     return list(dict.fromkeys([*key, *(column for use in uses.values() for column in use.lineage)]))
 
 
@@ -93,14 +91,14 @@ def recompute(
 ) -> DataFrame:
     """Step 4: the rows that the model has now under ``keys``, computed from the input rows that ``lines`` lead to.
 
-    A row whose references, the ``firm`` columns of its lineage, are those of none of the lines is none: its filter
-    dropped it, and let it pass where a part of an input had no match for it. Each row of the model has a line with its
-    references, as it is now or as the table has it; what it found by them it may have lost.
-    ``lines`` are rows of :func:`affected_rows`, and those of the table under the same keys: a row there that nothing
-    touched and that has a key of a touched one is computed as well, so that the two meet here and not unseen in the
-    table. Of :func:`affected_by_key` they have the key alone: what they lead to in other inputs nobody has looked for,
-    and those are taken whole. ``near``: the keys are few enough to be sent to every task. ``lie`` tells where the
-    values of lines are.
+    A row whose references (the ``firm`` columns of its lineage) occur in none of the lines is false: the model's filter
+    drops it, and let it pass only because a part of an input had no match for it. Each true row of the model has a line
+    with its references, as it is now or as the table has it; what it found by them it may have lost.
+
+    ``lines`` are the rows of :func:`affected_rows`, and those of the table under the same keys: an unaffected row with
+    the key of an affected one is recomputed as well, so that the duplicate is detected here and does not go unseen in
+    the table. From :func:`affected_by_key` they have the key alone: their other inputs are unknown, and are read
+    completely. ``near``: the keys are few enough to be broadcast. ``lie`` are the spans of the lines' values.
     """
     parts = {}
     for name, use in uses.items():
@@ -119,14 +117,14 @@ def recompute(
 def semi_join(
     rows: DataFrame, columns: Sequence[str], keys: DataFrame, key: Sequence[str], *, or_null: bool = False
 ) -> DataFrame:
-    """The rows whose ``columns`` are among ``keys``, which has them in the columns ``key``; NULL is in no key, or
-    (``or_null``) a value as any other.
+    """The rows whose ``columns`` are among ``keys``, in its columns ``key``; NULL matches nothing, or with ``or_null``
+    NULL.
     """
     return rows.join(_named(keys, key), _same(columns, or_null=or_null), how="left_semi")
 
 
 def _old_side(stored: DataFrame, uses: Mapping[str, InputUse]) -> DataFrame:
-    """Rows of the table of which some lineage changed; the table is read once."""
+    """Rows of the table with a changed key in some lineage; the table is read once."""
     found, hit, near = stored, F.lit(False), F.lit(False)
     for number, use in enumerate(uses.values()):
         if use.changed is not None:
@@ -139,7 +137,7 @@ def _old_side(stored: DataFrame, uses: Mapping[str, InputUse]) -> DataFrame:
 
 
 def _named(keys: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Keys under names that no column of a model or an input has."""
+    """Keys, renamed to names that no column of a model or an input has."""
     return keys.select(*[F.col(names.quote_spark(c)).alias(mark) for c, mark in zip(key, _marks(key), strict=True)])
 
 

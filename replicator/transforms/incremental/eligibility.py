@@ -1,12 +1,14 @@
-"""Whether a model's SQL is one that ``affected.py`` holds for: told from the plan that Spark makes of it.
+"""Eligibility of a model's SQL for incremental refresh (``affected.py``), from Spark's plan of it.
 
-What is looked for: operators by which a row of the model depends on other rows, or on rows that no lineage can
-name (aggregates, windows, set operations, sub-queries, other joins than inner and left ones): all but those that are
-known as none. And a lineage that is taken from the looked-up side of a left join, NULL once that row is gone, while
-that loss can do more than empty columns: let a row through a filter, lead to another row of a later join, or give the
-row another key. What comes so is in nobody's lineage, before or after, and would be missed. The referencing column
-names it. An input that the SQL reads more than once. And a lineage that is not the key of its input
-(``equalities.py``).
+A model is not eligible if its plan has
+
+- operators by which a row depends on other rows, or on rows that no lineage can name (aggregates, windows, set
+  operations, sub-queries, joins other than inner and left ones): all operators but those known to be safe;
+- a lineage taken from the looked-up side of a left join, which is NULL once that row is gone, if that can do more than
+  empty columns: let a row through a filter, lead to another row of a later join, or change the row's key. Such a row is
+  in no lineage, before or after, and would be missed. The referencing column must be the lineage instead;
+- an input that the SQL reads more than once;
+- a lineage that is not the key of its input (``equalities.py``).
 """
 
 from __future__ import annotations
@@ -26,21 +28,23 @@ _ALIASES = frozenset(
     {"Sort", "SubqueryAlias", "WithCTE", "ResolvedHint", "Repartition", "RepartitionByExpression",
      "RebalancePartitions"}
 )  # fmt: skip
-"""Operators that give the rows below them with the columns that they have."""
+"""Operators that return the rows of their child with the same columns."""
 _ROW_BY_ROW = _ALIASES | {"Project", "Filter", "Join", "Generate", "Expand", "View", "CTERelationDef"}
-"""Operators of which a row depends on no other rows than those that it is made of. Whatever is not named here is taken
-for one across rows: computed in full, a model is right all the same.
+"""Operators whose rows depend only on the rows that they are made of. All others are assumed to work across rows: a
+model that is refreshed in full is correct all the same.
 """
 _JOINS = frozenset({"Inner", "Cross", "LeftOuter"})
 _STRICT = frozenset(
     {"EqualTo", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "In", "Not", "Cast", "Add",
      "Subtract", "Multiply", "UnaryMinus", "Lower", "Upper", "Substring", "StringTrim", "Like", "StartsWith"}
 )  # fmt: skip
-"""Expressions that are NULL if any part is; those that are not named here are taken for others."""
+"""Expressions that are NULL if any part is; all others are assumed not to be."""
 
 
 def obstacle(rows: DataFrame) -> str | None:
-    """What in the plan of a model's rows keeps it from being refreshed incrementally, by its name in Spark's plans."""
+    """The operator, by its name in Spark's plans, that keeps a model from being refreshed incrementally; None if there
+    is none.
+    """
     for node in logical_plans.nodes(logical_plans.plan(rows)):
         name = str(node.nodeName())
         if name not in _ROW_BY_ROW and node.children().nonEmpty():
@@ -53,9 +57,9 @@ def obstacle(rows: DataFrame) -> str | None:
 
 
 class JoinAnalysis:
-    """What the plan of a model's SQL tells of its joins: over inputs with the columns of these ``views`` of which none
-    can be NULL, nor anything in them, so that only a left join makes NULLs (and functions that may give one). Columns
-    are looked at as what they were made of, in whichever sub-select.
+    """Analysis of the joins in the plan of a model's SQL. The plan is over inputs with the columns of these ``views``
+    made non-nullable, also inside, so that only left joins (and functions that may return NULL) make NULLs. Columns are
+    traced to the expressions that they are made of, through all sub-selects.
     """
 
     def __init__(self, query: Query, views: Mapping[str, DataFrame]) -> None:
@@ -70,7 +74,7 @@ class JoinAnalysis:
         self._selected = {str(each.name()): each for each in listed}
 
     def inputs_read_twice(self) -> list[str]:
-        """Inputs that the SQL reads more than once: changed keys of such a one have one lineage for several rows."""
+        """Inputs that the SQL reads more than once: one lineage would have to name several rows of such an input."""
         often = {rdd for rdd, count in logical_plans.reads(self._plan, self._common).items() if count > 1}
         return [
             name
@@ -79,14 +83,14 @@ class JoinAnalysis:
         ]
 
     def firm(self, lineage: Collection[str]) -> set[str]:
-        """Of the columns of a lineage those of the referencing side: they stay as they are where a left join finds
-        nothing any more.
+        """The columns of a lineage that come from the referencing side: they keep their values when a left join no
+        longer finds a row.
         """
         return {name for name in lineage if name in self._selected and not self._reach(self._selected[name])}
 
     def loses_lineage(self, lineage: Collection[str], key: Collection[str]) -> bool:
-        """Whether a lineage column comes from the far side of a left join, and which rows there are or their key
-        depends on that side in another way than by being dropped with it. True where it cannot be told.
+        """Whether a lineage column comes from the looked-up side of a left join, and the model's rows or their keys
+        depend on that side other than by being dropped with it. True if that is unknown.
         """
         if self._top is None:
             return True
@@ -99,8 +103,8 @@ class JoinAnalysis:
     def untraced(
         self, lineage: Mapping[str, Sequence[str]], keys: Mapping[str, Sequence[str]]
     ) -> tuple[str, str] | None:
-        """An input, each of which is read once, and a column of its lineage that the SQL does not show to be its key
-        wherever a row of it is used; None where there is none.
+        """An input and a column of its lineage that the SQL does not show to equal the input's key wherever a row of it
+        is used; None if there is none. Every input is read once.
         """
         equal = Equalities(self._plan, self._origins)
         for name, columns in lineage.items():
@@ -111,12 +115,12 @@ class JoinAnalysis:
         return None
 
     def _reach(self, expression: Any) -> bool:
-        """Whether some part is NULL where a left join found nothing."""
+        """Whether some part of the expression is NULL if a left join finds no row."""
         references = list(gateway.iterate(expression.references()))
         return any(bool(each.nullable()) for each in references) or any(map(self._reach, self._made_of(references)))
 
     def _is_hidden_by(self, node: Any) -> bool:
-        """Whether an operator could act otherwise than by dropping the row when some column is NULL by a left join."""
+        """Whether an operator may do something other than drop the row if a column is NULL by a left join."""
         name = str(node.nodeName())
         if name == "Generate":
             return self._reach(node.generator())
@@ -148,7 +152,7 @@ class JoinAnalysis:
 
 
 def _never_null(rows: DataFrame) -> DataFrame:
-    """No row, in the columns of *rows*, of which none can be NULL."""
+    """An empty DataFrame with the columns of *rows*, made non-nullable."""
     return gateway.create_frame(rows.sparkSession, (), _without_nulls(rows.schema))
 
 
@@ -159,7 +163,7 @@ def _without_nulls(schema: T.StructType) -> T.StructType:
 
 
 def _type_without_nulls(kind: T.DataType) -> T.DataType:
-    """The type without a NULL in it, however deep."""
+    """The type with all nested values non-nullable."""
     if isinstance(kind, T.StructType):
         return _without_nulls(kind)
     if isinstance(kind, T.ArrayType):
@@ -170,7 +174,7 @@ def _type_without_nulls(kind: T.DataType) -> T.DataType:
 
 
 def _top(plan: Any) -> Any | None:
-    """The projection that gives the model its columns."""
+    """The projection that computes the model's columns."""
     while str(plan.nodeName()) in _ALIASES:
         plan = list(gateway.iterate(plan.children()))[-1]
     return plan if str(plan.nodeName()) == "Project" else None

@@ -1,9 +1,9 @@
-"""Which columns of a model are the key of an input's row wherever that row is used, as far as the plan of its SQL
-shows.
+"""Equalities in the plan of a model's SQL: which columns of the model equal the key of an input's row wherever that row
+is used.
 
-Equal are what a projection or a wider type hands on, and what an equation in the condition of a join or a filter says.
-One of a left join holds for rows that it found: so from a column of the looked-up side it leads to the other side, and
-not back.
+Columns are equal if a projection or a widening cast passes one on, or by an equation in the condition of a join or a
+filter. An equation of a left join holds only for rows that it found: it leads from a column of the looked-up side to
+the other side, but not back.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ _ALWAYS = frozenset({"Inner", "Cross"})
 
 
 class Equalities:
-    """What equals what in a plan; expressions are told apart by texts. ``origins``: as ``logical_plans.origins`` has
-    them.
-    """
+    """The equalities of a plan; expressions are identified by their text; ``origins`` as in ``logical_plans``."""
 
     def __init__(self, plan: Any, origins: Mapping[int, list[Any]]) -> None:
         self._plan = plan
@@ -36,7 +34,7 @@ class Equalities:
             self._leads.setdefault(one, set()).add(other)
 
     def shows(self, selected: Any | None, read: int, key: str) -> bool:
-        """Whether a ``selected`` expression is the column ``key`` of the input that the RDD ``read`` stands for."""
+        """Whether a ``selected`` expression equals the column ``key`` of the input that is read as the RDD ``read``."""
         starts = [each for each in self._columns(read) if str(each.name()).casefold() == key.casefold()]
         if selected is None or len(starts) != 1:
             return False
@@ -52,7 +50,7 @@ class Equalities:
                 yield from gateway.iterate(node.output())
 
     def _readings(self, expression: Any) -> Iterator[str]:
-        """An expression and, where it has another value in place of NULL, what it is else."""
+        """An expression and, for a COALESCE, its first argument, recursively."""
         while True:
             expression = self._root(expression)
             yield self._text(expression)
@@ -64,7 +62,7 @@ class Equalities:
         return str(self._root(expression).canonicalized().toString())
 
     def _root(self, expression: Any) -> Any:
-        """What it was handed on from."""
+        """The expression that it passes on, through aliases, widening casts and projections."""
         while True:
             if logical_plans.kind(expression) == "Alias" or _widens(expression):
                 expression = expression.child()
@@ -79,7 +77,7 @@ class Equalities:
             expression = made[0]
 
     def _steps(self) -> Iterator[tuple[str, str]]:
-        """From what to what an equation leads."""
+        """The directed steps of all equations, from one expression to an equal one."""
         for node in logical_plans.nodes(self._plan):
             name = str(node.nodeName())
             if name == "Filter":
@@ -101,7 +99,7 @@ class Equalities:
 
 
 def _widens(expression: Any) -> bool:
-    """Whether it gives a value another type that holds all of the former one."""
+    """Whether the expression is a cast to a type that holds every value of the former one."""
     if logical_plans.kind(expression) != "Cast":
         return False
     before, after = (str(each.dataType().catalogString()) for each in (expression.child(), expression))

@@ -1,4 +1,4 @@
-"""Spark's logical plans, read from Python: operators, and what columns are made of."""
+"""Spark's logical plans, read from Python: operators, and the expressions that columns are made of."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from replicator.jvm import gateway
 
 
 def plan(rows: DataFrame) -> Any:
-    """The analysed plan of some rows."""
+    """The analysed logical plan of a DataFrame."""
     java_rows: Any = rows._jdf  # noqa: SLF001 - Spark shows its plans to the JVM only
     return java_rows.queryExecution().analyzed()
 
 
 def nodes(root: Any) -> Iterator[Any]:
-    """A plan's operators, from above."""
+    """A plan's operators, from the top."""
     yield root
     for child in gateway.iterate(root.children()):
         yield from nodes(child)
 
 
 def kind(expression: Any) -> str:
-    """What Spark calls it."""
+    """The class name of an expression."""
     return str(expression.getClass().getSimpleName())
 
 
 def attribute_id(attribute: Any) -> int:
-    """By which operators know one column from another."""
+    """The id by which operators refer to a column."""
     return int(attribute.exprId().id())
 
 
 def common_table_expressions(plan: Any) -> dict[int, Any]:
-    """Common table expressions by their numbers."""
+    """Common table expressions by their ids."""
     return {int(node.id()): node.child() for node in nodes(plan) if str(node.nodeName()) == "CTERelationDef"}
 
 
 def origins(plan: Any, common: Mapping[int, Any]) -> Iterator[tuple[int, Any]]:
-    """The expressions that each column is made of which an operator makes, by the number of its attribute: one, or
-    several where columns become rows.
+    """Pairs of attribute id and expression for each column that an operator computes: one pair, or several if columns
+    become rows.
     """
     for node in nodes(plan):
         name = str(node.nodeName())
@@ -62,7 +62,7 @@ def origins(plan: Any, common: Mapping[int, Any]) -> Iterator[tuple[int, Any]]:
             pairs = zip(
                 gateway.iterate(node.output()), gateway.iterate(common[int(node.cteId())].output()), strict=True
             )
-            # a reference may have the very columns of what it refers to
+            # a reference may have the same columns as its definition
             yield from ((attribute_id(own), other) for own, other in pairs if attribute_id(own) != attribute_id(other))
 
 

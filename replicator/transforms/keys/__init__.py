@@ -1,1 +1,1 @@
-"""The key of a change: where records tell it, rows that change theirs, and who holds one meanwhile."""
+"""Keys of changes: how records identify their row, and rows that change or swap their keys."""

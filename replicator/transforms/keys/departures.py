@@ -1,5 +1,5 @@
-"""Updates that gave their row another key (``row_keys.py``): a *departure* is the delete of the row under its former
-key, at the update's own ``_seq``.
+"""Departures of updates that changed their row's key (``row_keys.py``): a *departure* is the delete of the row under
+its former key, at the update's own ``_seq``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from replicator.transforms.keys.row_keys import CAME_FROM
 
 
 def departures(changes: DataFrame, layout: Layout) -> DataFrame:
-    """Of changes with FROM and ``_at``, and the columns of ``layout``, those that can be applied, as deletes under the
-    keys that they left.
+    """Deletes under the former keys, for the changes that can be applied and changed their key. The changes have
+    CAME_FROM, ``_at`` and the columns of ``layout``.
     """
     kinds = dict(changes.dtypes)
     moved = changes.where(F.col("_reject").isNull() & F.col(CAME_FROM).isNotNull())
@@ -39,13 +39,13 @@ def departures(changes: DataFrame, layout: Layout) -> DataFrame:
 def unoccupied_departures(
     deletes: DataFrame, images: DataFrame, changes: DataFrame, held: DataFrame | None, keys: Sequence[str]
 ) -> DataFrame:
-    """Of departures those that leave nobody under their key. Where a source compares keys at the end of a transaction,
-    rows pass them on within it (C5), and another one may have come before.
+    """The departures that leave no row under their key. If a source checks keys only at the end of a transaction, rows
+    can pass keys on within it (C5), and another row may have taken the key before.
 
-    ``images`` are the rows before these updates, by ``_at``, ``changes`` the batch's with FROM, ``held`` silver before
-    it. Nobody is left where the transaction brought no more rows to the key than left it, and what it wrote there last
-    is the row that leaves. One that is not known whole is taken for another: what stays under a former key is told by
-    ``verify``, and a row that is lost is lost.
+    ``images`` are the rows before these updates, by ``_at``; ``changes`` are the batch's, with CAME_FROM; ``held`` is
+    silver before it. No row is left if the transaction brought no more rows to the key than left it, and what it wrote
+    there last is the row that leaves. A row that is not completely known is taken for another one: ``verify`` reports a
+    row that wrongly stays under a former key, but a wrongly deleted row is lost.
     """
     columns = key_changes.registers(images, keys)
     came = ~F.col("_deleted") & F.col(CAME_FROM).isNotNull()
@@ -62,8 +62,8 @@ def unoccupied_departures(
 
 
 def _events(rows: DataFrame, came: Column, image: Column, keys: Sequence[str]) -> DataFrame:
-    """What happened to keys: whether a row was there behind it, and whether it ``_came`` from another key; its image,
-    '' where it is not known.
+    """The events of keys: whether a row was there afterwards, whether it ``_came`` from another key, and its image, ''
+    if unknown.
     """
     return rows.select(
         key_changes.key_struct(keys),
@@ -75,9 +75,9 @@ def _events(rows: DataFrame, came: Column, image: Column, keys: Sequence[str]) -
 
 
 def _before(deletes: DataFrame, events: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Of each departure (``_at``, and the row that it ``_was``) how many rows were ``_there`` under its key just before
-    it, and the ``_newest`` image that its transaction wrote there. What was sent twice counts once: of one place, which
-    other changes may have, too, and of one image. Only offsets tell no transactions.
+    """For each departure (``_at``, and the row that it ``_was``), how many rows were ``_there`` under its key just
+    before it, and the ``_newest`` image that its transaction wrote there. A redelivery (the same place, which other
+    changes may share, and the same image) counts once. Offsets alone do not identify transactions.
     """
     own, then, is_there = F.col("_seq"), F.col("_then"), F.col("_is_there")
     place = F.struct(position.without_offset(then), "_image")

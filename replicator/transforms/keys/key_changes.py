@@ -1,7 +1,8 @@
-"""Rows that change their key: what they inherit (debezium.md M7) and who left when two rows swap keys (C5).
+"""Rows that change their key: the values that they inherit (debezium.md M7), and deletes to suppress when rows swap
+keys (C5).
 
-Here changes have ``moved_keys.MOVE_COLUMNS``. An *arrival* is the insert under the new key, a *departure* the delete
-under the old one. A key change is rare, and nothing of this is planned for a batch without one.
+Changes have ``key_headers.MOVE_COLUMNS`` here. An *arrival* is the insert under the new key, a *departure* the delete
+under the old one. Key changes are rare, and none of this is planned for a batch without one.
 """
 
 from __future__ import annotations
@@ -26,47 +27,47 @@ from replicator.transforms.user_view import JSON_OPTIONS
 
 
 def registers(changes: DataFrame, keys: Sequence[str]) -> list[str]:
-    """The columns that are neither key nor ours."""
+    """The columns that are neither keys nor our own."""
     ours = {*merge.SYSTEM_COLUMNS, *MOVE_COLUMNS, "_unavailable", "_reject", PASSES}
     return [column for column in changes.columns if column not in keys and column not in ours]
 
 
 def key_struct(keys: Sequence[str]) -> Column:
-    """``_key STRUCT`` of a key's columns: beside it columns of ours may have any names."""
+    """``_key STRUCT`` of the key columns, so that their names cannot collide with ours."""
     return F.struct(*map(names.quote_spark, keys)).alias("_key")
 
 
 def image(columns: Sequence[str]) -> Column:
-    """The values of a row as a text that is the same for equal rows."""
+    """The values of a row as JSON, equal for equal rows."""
     return F.to_json(F.struct(*map(names.quote_spark, columns)), JSON_OPTIONS) if columns else F.lit("{}")
 
 
 def change_image(columns: Sequence[str]) -> Column:
-    """:func:`image` of what a change says that a row is; NULL where it does not know every column."""
+    """:func:`image` of the row in a change; NULL if the change does not know every column."""
     return F.when(F.size(decode.unavailable_columns()) == 0, image(columns))
 
 
 def stored_image(columns: Sequence[str]) -> Column:
-    """:func:`image` of a row of silver; NULL where some column is not known, or from another place than the row."""
+    """:func:`image` of a silver row; NULL if some column is unknown, or has another position than the row."""
     return F.when(F.col("_column_seq").isNull(), image(columns))
 
 
 def incomplete_arrivals(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Arrivals that lack values: ``_link`` (which arrival), ``_q`` (its ``_seq``), ``_from`` (where its record lies),
+    """Arrivals that lack values: ``_link`` (its id), ``_q`` (its ``_seq``), ``_from`` (its record's coordinates),
     ``_old`` and ``_old_text``.
     """
     lacking = changes.where(F.col("_old").isNotNull() & (F.size("_unavailable") > 0))
-    told = F.col("_seq").alias("_q"), F.col("_at").alias("_from")
-    return lacking.select(_link(keys).alias("_link"), *told, "_old", "_old_text")
+    place = F.col("_seq").alias("_q"), F.col("_at").alias("_from")
+    return lacking.select(_link(keys).alias("_link"), *place, "_old", "_old_text")
 
 
 def departures(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Where rows left a key: the key, ``_seq`` and ``_at``, whatever becomes of the delete."""
+    """All departures: the key, ``_seq`` and ``_at``, whether or not the delete is applied."""
     return changes.where("_left").select(*map(names.quote_spark, keys), "_seq", "_at")
 
 
 def affected_keys(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The keys that rows which moved came from, came to and left; a key may occur again."""
+    """The keys that moved rows came from, came to and left; not distinct."""
     moved = changes.where(F.col("_left") | F.col("_old").isNotNull())
     both = moved.select(F.explode(F.array(key_struct(keys), "_old")).alias("_key"))
     return both.where(F.col("_key").isNotNull()).select("_key.*")
@@ -74,8 +75,8 @@ def affected_keys(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 @dataclass(frozen=True)
 class KeyHistory:
-    """What tells what a row held under its old key: ``changes``, those of them or others that :func:`departures` has
-    ``left``, and silver (``stored``), if it is asked. ``truncates`` (``_seq``) took away what came before each.
+    """The sources for a row's values under its old key: ``changes``; the :func:`departures` of these or other changes
+    (``left``); and silver (``stored``), if needed. ``truncates`` (their ``_seq``) cleared what came before them.
     """
 
     changes: DataFrame
@@ -85,13 +86,13 @@ class KeyHistory:
 
 
 def inherited_values(changes: DataFrame, known: KeyHistory, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
-    """What :func:`incomplete_arrivals` held under their old keys, one row for each of which some of these columns is
-    known: ``_there`` (which arrival), and ``_was STRUCT<values, known>`` of the columns and the names of those whose
-    value is known: the newest register below the arrival, but for the departure that belongs to it (M7), and above the
+    """The values of :func:`incomplete_arrivals` under their old keys, one row per arrival for which some of these
+    columns is known: ``_there`` (the arrival), and ``_was STRUCT<values, known>``, the columns and the names of those
+    that are known. A value is the newest register below the arrival, its own departure excluded (M7), and above the
     last truncate below it (T2).
 
-    Only of rows that are known to the end under their old key: their departure was seen. Partitions may be read at
-    different speeds, and what the row became in one that lags behind is still to come (C3).
+    Only for rows whose departure was seen: partitions may be read at different speeds, and later changes under the old
+    key may still be missing (C3).
     """
     place = [F.when(F.col("_counts"), F.col(f"_p{i}")) for i, _ in enumerate(columns)]
     of_links = _under_old_keys(incomplete_arrivals(changes, keys), known, keys, columns).groupBy("_link")
@@ -101,14 +102,14 @@ def inherited_values(changes: DataFrame, known: KeyHistory, keys: Sequence[str],
         *[F.max(at).alias(f"_p{i}") for i, at in enumerate(place)],
     )
     values = F.struct(*[F.col(f"_v{i}").alias(column) for i, column in enumerate(columns)])
-    told = [F.when(~merge.is_unknown(F.col(f"_p{i}")), F.lit(column)) for i, column in enumerate(columns)]
-    was = F.struct(values.alias("values"), F.array_compact(F.array(*told)).alias("known"))
+    known_names = [F.when(~merge.is_unknown(F.col(f"_p{i}")), F.lit(column)) for i, column in enumerate(columns)]
+    was = F.struct(values.alias("values"), F.array_compact(F.array(*known_names)).alias("known"))
     found = newest.where("_seen").select(F.col("_link").alias("_there"), was.alias("_was"))
     return found.where(F.size("_was.known") > 0)
 
 
 def fill_inherited(changes: DataFrame, values: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
-    """Changes whose missing values in these columns were found enter with them, as known at the arrival's own place."""
+    """Fill the missing values of these columns where they were found, as known at the arrival's own position."""
     joined = changes.join(values, _link(keys) == F.col("_there"), how="left")
     known = F.col("_was.known")
 
@@ -123,7 +124,7 @@ def fill_inherited(changes: DataFrame, values: DataFrame, keys: Sequence[str], c
 
 
 def contested_keys(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Keys that some transaction gave a row and then took one from, with a change of keys on either side (C5)."""
+    """Keys that some transaction gave a row and then took one from, with a key change on either side (C5)."""
     is_move = F.col("_left") | F.col("_old").isNotNull()
     of_transaction = (
         changes.where(F.col("_tx").isNotNull())
@@ -138,10 +139,11 @@ def contested_keys(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def suppressed_deletes(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: Sequence[str]) -> DataFrame:
-    """Which deletes of contested keys are not to be applied: the keys, ``_seq`` and ``_action`` (see `occupants`).
+    """The deletes of contested keys that must not be applied: the keys, ``_seq`` and ``_action`` (see
+    ``key_swaps.verdicts``).
 
-    ``changes`` is all that is known of these keys, ``images`` their deletes decoded with ``decode.decode_before``,
-    ``held`` the rows of silver that were there before.
+    ``changes`` is all that is known of these keys, ``images`` are their deletes decoded with ``decode.decode_before``,
+    ``held`` the silver rows that were there before.
     """
     columns = registers(images, keys)
     at = [*map(names.quote_spark, keys), "_seq"]
@@ -167,7 +169,7 @@ def suppressed_deletes(changes: DataFrame, images: DataFrame, held: DataFrame | 
 
 
 def drop_move_columns(changes: DataFrame) -> DataFrame:
-    """Changes that know nothing of moves; where each record lies stays."""
+    """Drop MOVE_COLUMNS from changes, except for ``_at``."""
     return changes.drop(*[column for column in MOVE_COLUMNS if column != "_at"])
 
 
@@ -176,9 +178,9 @@ def _link(keys: Sequence[str]) -> Column:
 
 
 def _under_old_keys(links: DataFrame, known: KeyHistory, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
-    """All that is known of the old key of each link: registers (see `_of_changes`), whether they count for it, and
-    whether this shows that its row was ``_seen`` to leave. Offsets alone order one partition only (Q8): what is known
-    of a key whose row left in another one than it came to tells nothing.
+    """Everything known of the old key of each arrival: registers (see ``_of_changes``), whether they count for it, and
+    whether its row was ``_seen`` to leave. Offsets give an order within one partition only (Q8): if the row left in
+    another partition than it arrived in, nothing is known.
     """
     left = _keyed(known.left, keys, F.lit(True).alias("_gone"), F.lit(False).alias("_is_held"), F.col("_at"))
     rows = _of_changes(known.changes, keys, columns).unionByName(left, allowMissingColumns=True)
@@ -200,7 +202,7 @@ def _under_old_keys(links: DataFrame, known: KeyHistory, keys: Sequence[str], co
 
 
 def _since_cut(columns: int) -> dict[str, Column]:
-    """Places ``_p``: a row of silver may be newer than a truncate, and some of its values older."""
+    """The positions ``_p`` after the last truncate: a silver row may be newer than it, and some of its values older."""
 
     def since(place: Column) -> Column:
         return F.when(F.col("_is_held"), truncate.clear_position(place, F.col("_cut"))).otherwise(place)
@@ -209,13 +211,13 @@ def _since_cut(columns: int) -> dict[str, Column]:
 
 
 def _keyed(rows: DataFrame, keys: Sequence[str], *more: Column) -> DataFrame:
-    """The key of each row and its ``_seq``, by names that no column has, and more."""
+    """The key of each row and its ``_seq``, under names that no column has, and ``more`` columns."""
     own = [F.col(names.quote_spark(key)).alias(f"_k{i}") for i, key in enumerate(keys)]
     return rows.select(*own, F.col("_seq").alias("_was"), *more)
 
 
 def _of_changes(changes: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
-    """What good changes say of these columns: values ``_v`` and their places ``_p``."""
+    """The registers of these columns in changes that can be applied: values ``_v`` and positions ``_p``."""
     good = changes.where(F.col("_reject").isNull() & ~F.col("_stays"))
     values = [fold.value_unless_deleted(column, keys).alias(f"_v{i}") for i, column in enumerate(columns)]
     places = [fold.register_position(column).alias(f"_p{i}") for i, column in enumerate(columns)]
@@ -223,7 +225,7 @@ def _of_changes(changes: DataFrame, keys: Sequence[str], columns: Collection[str
 
 
 def _of_silver(stored: DataFrame, as_in: StructType, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
-    """The same of silver, which may not have all of them yet."""
+    """The same for silver rows; silver may not have all of the columns yet."""
     default = merge.default_position(F.col("_seq"), F.col("_deleted"))
     values = [
         (F.col(names.quote_spark(c)) if c in stored.columns else F.lit(None).cast(as_in[c].dataType)).alias(f"_v{i}")
@@ -236,7 +238,7 @@ def _of_silver(stored: DataFrame, as_in: StructType, keys: Sequence[str], column
 
 @F.udf(returnType=MapType(StringType(), StringType()), useArrow=False)
 def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[str, str]:
-    # a fold with a list as its state, over the few events of a contested key: Spark's own aggregate was tried first
+    # a fold with a list as state, over the few events of a contested key; Spark's own `aggregate` was tried first
     return key_swaps.verdicts([key_swaps.Event(*event) for event in events], held or ())
 
 
@@ -247,5 +249,5 @@ def _is_whole(columns: Sequence[str]) -> Column:
 
 
 def _is_filler(value: Column) -> Column:
-    """What PostgreSQL puts where it does not know the old row (E9)."""
+    """Whether a value may be what PostgreSQL sends for one that it does not know of the old row (E9)."""
     return value.isNull() | value.cast("string").isin("", "0", "false", "0.0")

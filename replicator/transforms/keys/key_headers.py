@@ -1,10 +1,12 @@
-"""What headers say of a key that changed, as columns of a change (debezium.md C3).
+"""Key changes from record headers, as columns of a change (debezium.md C3).
 
-``_old STRUCT`` of key columns is the key that the row had before, ``_left BOOLEAN`` tells a delete of a row that moved
-to another key, and ``_stays BOOLEAN`` one of these whose row has the same key here: the table's key is a part of what
-changed. ``_old_text`` is, of both, the key that was left, as JSON; ``_tx STRING`` the transaction, or else the major
-part of the position (C5), NULL where only offsets tell; ``_inserted BOOLEAN`` says that the row is new under its key;
-``_at STRUCT<topic, topic_id, partition, offset>`` is where the record lies.
+- ``_old STRUCT`` of key columns: the key that the row had before.
+- ``_left BOOLEAN``: the delete of a row that moved to another key.
+- ``_stays BOOLEAN``: such a delete whose row keeps its key here, since the table's key is only a part of Kafka's.
+- ``_old_text``: for all of these the key that was left, as JSON.
+- ``_tx STRING``: the transaction, or else the major part of the position (C5); NULL if there are only offsets.
+- ``_inserted BOOLEAN``: the row is new under its key.
+- ``_at STRUCT<topic, topic_id, partition, offset>``: the coordinates of the record.
 """
 
 from __future__ import annotations
@@ -25,27 +27,27 @@ from replicator.transforms.columns.layout import Layout
 from replicator.transforms.structs import Struct
 
 MOVE_COLUMNS = ("_old", "_old_text", "_left", "_stays", "_tx", "_inserted", "_at")
-"""What a change has besides, where keys change."""
+"""The additional columns of changes where keys change."""
 
 _OLD_KEY, _NEW_KEY = "_old_key", "_new_key"
 
 
 def with_header_keys(records: DataFrame) -> DataFrame:
-    """Records with the keys that their headers tell."""
+    """Add the old and new keys from the headers of records."""
     old = F.when(F.col("op") != "d", headers.old_key(F.col("headers")))
     new = F.when(F.col("op") == "d", headers.new_key(F.col("headers")))
     return records.withColumn(_OLD_KEY, old).withColumn(_NEW_KEY, new)
 
 
 def structs(form: Form, layout: Layout) -> list[Struct]:
-    """What of these is parsed: the new key only where a row may stay under it."""
+    """The structs to parse from header keys: the new key only if a row may keep its table key."""
     fields = _header_fields(form.key_fields)
     new = [Struct("_new_row", _NEW_KEY, (), fields)] if is_partial_key(form, layout) else []
     return [Struct("_old_row", _OLD_KEY, (), fields), *new]
 
 
 def parsed_columns() -> list[Column]:
-    """What records with those keys :func:`with_header_keys` them tell."""
+    """The columns of records with keys from :func:`with_header_keys`."""
     left, came = F.col(_NEW_KEY).isNotNull(), F.col(_OLD_KEY)
     by_place = F.when(~position.is_by_offset(F.col("_seq")), position.major(F.col("_seq")))
     return [
@@ -57,7 +59,7 @@ def parsed_columns() -> list[Column]:
 
 
 def columns(form: Form, layout: Layout) -> list[Column]:
-    """MOVE_COLUMNS but ``_at``."""
+    """MOVE_COLUMNS without ``_at``."""
     in_headers = _header_fields(form.key_fields)
     came = F.col("_old_text").isNotNull() & ~F.col("_left")
     old = F.when(came, _key_in("_old_row", layout, in_headers))  # NULL for a row that came from no other key
@@ -70,13 +72,13 @@ def columns(form: Form, layout: Layout) -> list[Column]:
 
 
 def is_partial_key(form: Form, layout: Layout) -> bool:
-    """Whether the table's key is a part of Kafka's, so that a row may stay under it when that changes."""
+    """Whether the table's key is a proper part of Kafka's, so that a row may keep it when Kafka's changes."""
     return set(layout.keys) < {layout.named(field.name) for field in form.key_fields}
 
 
 def with_sent_key(records: DataFrame, forms: Sequence[Form], layout: Layout) -> DataFrame | None:
-    """Records with the key of each as the table has it (``_sent_key``), by the first of the forms that can read it;
-    None where their texts tell as much as the texts in headers do (measured Z2.4).
+    """Records with their key in the table's types (``_sent_key``), by the first of the forms that can read it; None if
+    the key's text can be compared with that in headers (measured Z2.4).
     """
     odd = [form for form in forms if _header_fields(form.key_fields) != list(form.key_fields)]
     if not odd:
@@ -90,13 +92,13 @@ def with_sent_key(records: DataFrame, forms: Sequence[Form], layout: Layout) -> 
 
 
 def _key_in(source: str, layout: Layout, fields: Sequence[Field]) -> Column:
-    """The columns of a key in ``source`` as a struct, as the table has them."""
-    told = {layout.named(field.name): cells.decode_key_column(source, field.name, field.logical) for field in fields}
-    return F.struct(*[told.get(key, F.lit(None)).cast(layout.types[key]).alias(key) for key in layout.keys])
+    """The key in ``source`` as a struct of the table's key columns."""
+    parts = {layout.named(field.name): cells.decode_key_column(source, field.name, field.logical) for field in fields}
+    return F.struct(*[parts.get(key, F.lit(None)).cast(layout.types[key]).alias(key) for key in layout.keys])
 
 
 def _header_fields(fields: Sequence[Field]) -> list[Field]:
-    """Headers spell decimals as numbers, whatever the record does (measured Z2.4)."""
+    """The fields as headers write them: decimals as numbers, whatever the record does (measured Z2.4)."""
     return [
         replace(field, logical=replace(field.logical, encoding="number"))
         if field.logical.name == "decimal" and field.logical.encoding != "text"

@@ -1,7 +1,8 @@
-"""Who holds a key while one transaction moves rows about, told from all that happened to the key (debezium.md C5).
+"""Key swaps: which row holds a key while one transaction moves rows between keys, from all events of the key
+(debezium.md C5).
 
-Where keys are checked at the end of a transaction, several rows may hold one key in its midst, and a record of such a
-key does not say of which of them it speaks. Pure Python over the events of one key; key changes are rare.
+If keys are checked only at the end of a transaction, several rows may hold one key within it, and a record of the key
+does not say which row it is about. Pure Python over the events of one key; key changes are rare.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ SWAP, AMBIGUOUS = "key_swap", "key_swap_ambiguous"
 
 
 class Event(NamedTuple):
-    """One record of a key. ``place`` is its position without the Kafka offset, None where positions tell nothing.
+    """One record of a key. ``place`` is its position without the Kafka offset, None if there is no usable position.
 
-    ``kind``: INSERT adds a row, WRITE says what a row is now, DELETE takes one away. ``image`` is what the row became,
-    of a DELETE what it was: its values as a text, None where they are not all known. ``whole``: the image of a DELETE
-    can be nothing but the whole row (E9). ``own`` is what a record of PostgreSQL has wherever it stands when it is sent
-    again (``position.own``), None where its place tells that.
+    ``kind``: INSERT adds a row, WRITE sets its values, DELETE removes one. ``image`` are the row's values as text after
+    the event (for a DELETE before it), None if they are not all known. ``whole``: the image of a DELETE is certainly
+    the complete row (E9). ``own`` identifies a PostgreSQL record independently of its position in a redelivery
+    (``position.transaction_lsn``), None where the place does.
     """
 
     seq: str
@@ -34,10 +35,10 @@ class Event(NamedTuple):
 
 
 def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[str, str]:
-    """``_seq`` of each DELETE that is not to be applied -> why.
+    """The reason per ``_seq`` of each DELETE that must not be applied.
 
-    SWAP: another row holds the key, and it is the one that was written last. AMBIGUOUS: another row may hold it, and
-    which one the records do not tell. ``held`` are the images of the rows that held the key before all events.
+    SWAP: another row holds the key, the one that was written last. AMBIGUOUS: another row may hold it, and the records
+    do not tell which. ``held`` are the images of the rows that held the key before all events.
     """
     by_seq = {event.seq: event for event in sorted(events, key=lambda event: event.image is not None)}
     events, firsts = sorted(by_seq.values(), key=lambda event: event.seq), dict[tuple[str | None, str], str]()
@@ -50,7 +51,7 @@ def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[s
     for again in (once for _, sent in in_order for once in _group_repetitions(list(sent))):
         event = next((each for each in again if each.image is not None), again[0])
         if event.transaction is None or event.transaction != transaction:
-            del rows[:-1]  # at the end of a transaction a key has one row at most
+            del rows[:-1]  # after a transaction a key has at most one row
         transaction = event.transaction
         if event.kind == DELETE:
             verdict = _take_row(rows, event, shown)
@@ -62,13 +63,13 @@ def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[s
 
 
 def _place(event: Event) -> str:
-    """What is the same when a record occurs twice, or the source sent a change once more."""
+    """What a redelivery of a record or change has in common with the first delivery."""
     return event.own or event.place or event.seq
 
 
 def _group_repetitions(events: Sequence[Event]) -> list[list[Event]]:
-    """The changes of one place, each with its repetitions. Of some databases a whole transaction has one: what was sent
-    again is then known by its going through to the end of what had been sent.
+    """The changes of one place, each with its redeliveries. In some databases a whole transaction has one place: a
+    redelivery is then a run of events that repeats the changes through to the last one sent.
     """
     found: list[list[Event]] = []
     alike: defaultdict[tuple[str | None, ...], set[int]] = defaultdict(set)
@@ -90,24 +91,24 @@ def _group_repetitions(events: Sequence[Event]) -> list[list[Event]]:
 
 
 def _is_run(found: Sequence[Sequence[Event]], start: int, events: Sequence[Event], at: int) -> bool:
-    """Whether all changes from one on are sent again, one by one, by the events from there on."""
+    """Whether the events from ``at`` on repeat all changes from ``start`` on, one by one."""
     size = len(found) - start
-    is_told = (_is_same(found[start + each][-1], events[at + each]) for each in range(size))
-    return size <= len(events) - at and all(is_told)
+    are_same = (_is_same(found[start + each][-1], events[at + each]) for each in range(size))
+    return size <= len(events) - at and all(are_same)
 
 
 def _is_same(one: Event, other: Event) -> bool:
-    """One that does not tell its row is taken for the other."""
+    """Whether two events may be the same; an unknown image equals any."""
     return one.kind == other.kind and (None in (one.image, other.image) or one.image == other.image)
 
 
 def _first(event: Event, firsts: Mapping[tuple[str | None, str], str]) -> str:
-    """Where a change stood when it was sent first."""
+    """The ``_seq`` of the first delivery of a change."""
     return event.seq if event.own is None else firsts[event.own, event.kind]
 
 
 def _take_row(rows: list[str | None], event: Event, shown: str | None) -> str | None:
-    """Take the row of a DELETE out of ``rows``; the verdict, None where it is to be applied."""
+    """Remove the row of a DELETE from ``rows``; return the verdict, None if the DELETE is to be applied."""
     is_known = event.image is not None and event.image in rows
     at = rows.index(event.image) if is_known else rows.index(None) if None in rows else 0
     del rows[at : at + 1]

@@ -1,9 +1,9 @@
-"""The key of a change: from Kafka's key (C1), where that lacks a declared one from the row, and of a delete that has no
-other from the row ``before`` (debezium.md B4).
+"""Row keys: the key of a change from Kafka's key (C1); from the row, for declared columns that Kafka's key lacks; and
+for a delete without either, from the row ``before`` (debezium.md B4).
 
-A declared key may be *wider* than the key of the records, which may have none: that does not tell which row a delete
-takes, nor that an update gave its row another key. ``before`` tells both, where it is the row. What becomes of such an
-update is told in ``departures.py``.
+A declared key may be *wider* than Kafka's, which may be missing: that neither identifies the row of a delete, nor shows
+that an update changed its row's key. ``before`` does both, if it is the complete row. ``departures.py`` handles such
+updates.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from replicator.transforms.columns.layout import Layout
 from replicator.transforms.structs import Struct
 
 CAME_FROM = "_came_from"
-"""Of a change: STRUCT of the key that an update took its row from; NULL where it did not, or nothing tells."""
+"""The column with the former key of an update that changed it, as STRUCT; NULL if it did not, or that is unknown."""
 
 _FILLERS = ("", "0", "false", "0.0", "AA==")
-"""What PostgreSQL has for a value that it does not know of the former row (E9), as records write it."""
+"""What PostgreSQL sends for a value that it does not know of the former row (E9), as records write it."""
 
 _BEFORE, _IS_IMAGE = "_before", "_is_image"
 
 
 def is_wider(form: Form, layout: Layout) -> bool:
-    """Whether the records of a form do not have all of the declared key in Kafka's."""
+    """Whether Kafka's key lacks a part of the declared key in the records of a form."""
     return layout.keys_from_row and not set(layout.keys) <= {layout.named(field.name) for field in form.key_fields}
 
 
 @dataclass(frozen=True)
 class RowKeys:
-    """How the records of a form tell the key of their row, in a ``layout``. ``by_image``: deletes may have it in the
-    row before alone.
+    """The row keys of the records of a form, in a ``layout``. ``by_image``: deletes may have theirs only in the row
+    before.
     """
 
     form: Form
@@ -52,7 +52,7 @@ class RowKeys:
         return self.by_image and not self.form.is_flat
 
     def structs(self) -> list[Struct]:
-        """What of a record is parsed for it."""
+        """The structs to parse for the key."""
         found = [Struct("_key", "key", self.form.key_path, self.form.key_fields)]
         if self._reads_before:
             fields = self.form.image_fields if is_wider(self.form, self.layout) else self._fields_before()
@@ -60,8 +60,8 @@ class RowKeys:
         return found
 
     def columns(self) -> dict[str, Column]:
-        """Of what was parsed, by short names: ``_k`` of the record's key, ``_b`` of the one in the row before, and
-        whether that is one.
+        """Columns over the parsed structs: ``_k<i>`` of the record's key, ``_b<i>`` of the key in the row before, and
+        whether that is a real row image.
         """
         fields = enumerate(self.form.key_fields)
         found = {f"_k{i}": cells.decode_key_column("_key", field.name, field.logical) for i, field in fields}
@@ -71,7 +71,7 @@ class RowKeys:
         return found | ({_IS_IMAGE: self._is_image()} if self.by_image else {})
 
     def of_row(self, row: Mapping[str, Column]) -> tuple[dict[str, Column], Column]:
-        """The key, over these columns and the values of the ``row`` by stored name; what is wrong with it."""
+        """The key, over :meth:`columns` and the values of the ``row`` by stored name, and its problem, if any."""
         layout, wider = self.layout, is_wider(self.form, self.layout)
         in_key = {layout.named(field.name): F.col(f"_k{i}") for i, field in enumerate(self.form.key_fields)}
         known = {**row, **in_key} if wider else in_key
@@ -84,11 +84,11 @@ class RowKeys:
         taken = self._named(in_key | (dict(row) if self.form.is_flat else self._before()))
         nowhere = F.when(~(_complete(taken.values()) & F.col(_IS_IMAGE)), "key_missing")
         is_taken = (F.col("op") == "d") & (F.col("key").isNull() | F.lit(wider))
-        told = {column: F.when(is_taken, taken[column]).otherwise(key) for column, key in keys.items()}
-        return told, F.when(is_taken, nowhere).otherwise(problem)
+        found = {column: F.when(is_taken, taken[column]).otherwise(key) for column, key in keys.items()}
+        return found, F.when(is_taken, nowhere).otherwise(problem)
 
     def came_from(self, now: Mapping[str, Column]) -> Column:
-        """FROM of a change whose columns are ``now``."""
+        """CAME_FROM of a change whose columns are ``now``."""
         old, new = (self._struct(columns) for columns in (self._before(), now))
         if not (self._reads_before and is_wider(self.form, self.layout)):
             return F.when(F.lit(False), self._struct({}))
@@ -96,20 +96,20 @@ class RowKeys:
         return F.when(is_known & (old != new), old)
 
     def _is_image(self) -> Column:
-        """Whether the row before is one: not just its key and filler, as PostgreSQL sends it where rows are identified
-        by their keys (E9). Without a key in Kafka it always is.
+        """Whether the row before is a real image: not just its key and filler, as PostgreSQL sends it where rows are
+        identified by their keys (E9). Without a Kafka key it always is.
         """
         form = self.form
         if not (form.key_fields and is_wider(form, self.layout)):
             return F.lit(True)
         source, fields = (cells.ROW, form.fields) if form.is_flat else (_BEFORE, form.image_fields)
         in_key = {field.name for field in form.key_fields}
-        told = [
+        not_fillers = [
             ~F.coalesce(F.col(source).getField(field.name).cast("string"), F.lit("")).isin(*_FILLERS)
             for field in fields
             if field.name not in in_key and "<" not in types.wire_type(field.logical)
         ]
-        return expressions.any_of(told)
+        return expressions.any_of(not_fillers)
 
     def _fields_before(self) -> list[Field]:
         return [field for field in self.form.image_fields if self.layout.named(field.name) in self.layout.keys]

@@ -1,1 +1,1 @@
-"""What a table's `transform` makes of changes, whether it can, and what its SQL reads."""
+"""A table's ``transform``: its validation against the table's columns, and its execution on changes."""

@@ -1,10 +1,10 @@
 """``apply_as_deletes``: a change whose row satisfies a condition is a delete of its key, at its own ``_seq``.
 
-The condition is over the columns as the source has them, before any step of a ``transform``: it may read what the table
-hides or leaves out, and of a column that has had several types it reads the value that is there
-(:mod:`~replicator.transforms.table_transform.versions`). It looks at one change alone, so order, repetition and batches
-make no difference (debezium.md M2). NULL is no delete. A change that did not send what the condition reads (E1) is
-decided neither way: it is a dead letter, since which value an older change told depends on what has come by then.
+The condition is over the columns as the source has them, before any step of a ``transform``: it may read columns that
+the table hides or leaves out, and for a column that has had several types it reads the one that has a value
+(:mod:`~replicator.transforms.table_transform.versions`). It is evaluated on one change alone, so order, redelivery and
+batching make no difference (debezium.md M2). NULL is no delete. A change that did not send a column that the condition
+reads (E1) becomes a dead letter: the older value would depend on what has arrived by then.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from replicator.transforms.table_transform import rowwise, versions
 from replicator.transforms.table_transform.versions import Versions
 
 IS_DELETE = "_apply_as_deletes"
-"""Of a change, BOOLEAN: whether its row satisfies the condition."""
+"""The BOOLEAN column of a change: whether its row satisfies the condition."""
 
 
 class InvalidCondition(ValueError):
-    """What is said cannot be asked of each row: why, as a sentence without its end."""
+    """The condition cannot be evaluated on each row; the message is a sentence without its end."""
 
 
 def columns_read(condition: str, rows: DataFrame, columns: Collection[str]) -> frozenset[str]:
-    """Which of the rows' columns the condition reads; ``columns`` are those of the source. ``rows`` lie there as they
-    are. Raises NoCondition.
+    """The columns of the rows that the condition reads; ``columns`` are those of the source. ``rows`` must be a plain
+    relation. Raises InvalidCondition.
     """
     try:
         judged = versions.evaluate(
@@ -55,11 +55,11 @@ def columns_read(condition: str, rows: DataFrame, columns: Collection[str]) -> f
 
 
 def mark_deletes(changes: DataFrame, condition: str, over: Versions) -> DataFrame:
-    """The changes with ENDS, ``over`` columns of which any with a value is meant."""
+    """The changes with IS_DELETE; of each of the columns ``over`` the version that has a value is read."""
     return versions.evaluate(changes, F.coalesce(F.expr(condition), F.lit(False)), IS_DELETE, over)
 
 
 def undecided_column(read: Collection[str]) -> Column:
-    """The source's name of a column that the condition reads and a change did not send; NULL where it sent all."""
+    """The source's name of a column that the condition reads and a change did not send; NULL if it sent all."""
     lacks = [F.when(F.array_contains("_unavailable", name), F.lit(names.decode(name))) for name in sorted(read)]
     return F.when(~F.col("_deleted"), F.coalesce(*lacks))

@@ -1,4 +1,4 @@
-"""Whether a ``transform`` can be done with a table's changes, and what it gives then: asked of their columns alone."""
+"""Binding of a ``transform`` to a table's changes: validation, and the resulting columns, from the schema alone."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from replicator.transforms.table_transform.steps import PASSES, Function
 from replicator.transforms.table_transform.versions import Versions
 
 _HIDDEN = "string"
-"""The type of what is hashed or masked."""
+"""The type of hashed or masked columns."""
 
 
 class InvalidTransform(ValueError):
-    """The transform cannot be done with these columns: what is wrong, as a sentence without its end."""
+    """The transform does not fit these columns; the message is a sentence without its end."""
 
 
 @dataclass(frozen=True)
 class BoundTransform:
-    """A transform that fits a table's changes, with the user's ``function``, the secret ``key`` of hashes, and the
-    ``table`` that dead letters name.
+    """A transform bound to a table's changes, with the user's ``function``, the secret ``key`` of hashes, and the
+    ``table`` named in dead letters.
 
-    ``keys`` are the key's columns before the last steps. ``columns`` are what it gives, by stored name: of which column
-    before the last steps each is, and its Spark type. ``sources`` says of which columns each is made, ``filtered_by``
-    of which the filter is, ``deleted_by`` of which ``as_deletes`` is. ``over`` are columns of which ``as_deletes``
-    means the one that has a value, ``passes_over`` those of the filter.
+    ``keys`` are the key columns before the last steps. ``columns`` are the resulting columns, by stored name: the
+    column before the last steps, and the Spark type of each. ``sources`` are the columns that each is computed from,
+    ``filtered_by`` those that the filter reads, ``deleted_by`` those that ``as_deletes`` reads. ``over`` are columns
+    with several versions, of which ``as_deletes`` reads the one that has a value; ``passes_over`` those of the filter.
     """
 
     transform: Transform
@@ -52,12 +52,12 @@ class BoundTransform:
 
     @property
     def types(self) -> dict[str, str]:
-        """The columns that it gives."""
+        """The types of the resulting columns."""
         return {name: kind for name, (_, kind) in self.columns.items()}
 
     @property
     def keys_there(self) -> tuple[str, ...]:
-        """The key's columns as it gives them."""
+        """The key columns in the result."""
         new = {before: name for name, (before, _) in self.columns.items()}
         return tuple(new[key] for key in self.keys)
 
@@ -65,8 +65,8 @@ class BoundTransform:
 def bind(
     transform: Transform, function: Function | None, key: str, table: str, changes: DataFrame, keys: Sequence[str]
 ) -> BoundTransform:
-    """The transform for changes such as these. Raises Unfit, NoCondition, ConfigError for names that no table can
-    have.
+    """Bind the transform to changes of this schema. Raises InvalidTransform, InvalidCondition, and ConfigError for
+    names that no table can have.
     """
     if transform.shard and stored_name(transform.shard) in changes.columns:
         raise InvalidTransform(f"the source has a column {transform.shard} already")
@@ -107,7 +107,7 @@ def bind(
 
 
 def _delete_inputs(transform: Transform, probe: DataFrame) -> tuple[frozenset[str], Versions]:
-    """Which columns ``as_deletes`` reads, and of which it means the one that has a value."""
+    """The columns that ``as_deletes`` reads, and those with several versions of which it reads the one with a value."""
     if not transform.as_deletes:
         return frozenset(), {}
     read = as_deletes.columns_read(transform.as_deletes, probe, steps.row_columns(probe))
@@ -115,7 +115,9 @@ def _delete_inputs(transform: Transform, probe: DataFrame) -> tuple[frozenset[st
 
 
 def _filter_versions(transform: Transform, rows: DataFrame, remade: frozenset[str]) -> Versions:
-    """Of which columns the filter means the one that has a value: not of those that are ``remade`` or derived."""
+    """The columns with several versions of which the filter reads the one with a value, without those that are
+    ``remade`` or derived.
+    """
     if not transform.where:
         return {}
     whole = remade | steps.to_stored_names(dict(transform.derive), steps.known_names(transform, rows.columns))
@@ -124,7 +126,7 @@ def _filter_versions(transform: Transform, rows: DataFrame, remade: frozenset[st
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """What Spark, and what looks at its plans, says of a transform that it cannot do, as Unfit."""
+    """Translate errors of Spark and of the plan checks into InvalidTransform."""
     try:
         yield
     except PySparkException as error:
@@ -136,7 +138,7 @@ def _translate_errors() -> Iterator[None]:
 
 
 def _output_columns(transform: Transform, kinds: Mapping[str, str], keys: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The columns that stay, with what becomes of their names and types; a source column goes with all its versions."""
+    """The resulting columns with their former names and types; a source column is left out with all its versions."""
     there = index_by_case(version_of(name)[0] for name in kinds)
     free = index_by_case(steps.known_names(transform, there.values()))
     told = (transform.column_list, transform.except_column_list, (*transform.hashed, *transform.masked))
@@ -154,7 +156,9 @@ def _output_columns(transform: Transform, kinds: Mapping[str, str], keys: Sequen
 
 
 def _refuse_unknown(transform: Transform, rows: DataFrame, keys: Sequence[str], *, is_whole: bool) -> None:
-    """A misspelled name must not let a column through; what is new in ``derive`` is there behind it only."""
+    """Refuse unknown names: a misspelled one must not let a column through. Columns new in ``derive`` exist only after
+    it.
+    """
     own = {version_of(name)[0] for name in steps.row_columns(rows)}
     there = own | steps.to_stored_names(dict(transform.derive), steps.known_names(transform, own))
     told = (*transform.hashed, *transform.masked, *transform.column_list, *transform.except_column_list)
@@ -183,8 +187,8 @@ def _refuse_untyped(rows: DataFrame) -> None:
 def _refuse_unsafe_function(
     function: Function | None, rows: DataFrame, keys: Sequence[str], free: Sequence[str]
 ) -> frozenset[str]:
-    """A function gives each row it is given, and leaves its key and what is ours as it is. Gives the others that it
-    makes anew.
+    """Refuse a function that drops or adds rows, or changes the key or our own columns; return the columns that it
+    computes.
     """
     if function is None:
         return frozenset()

@@ -1,7 +1,7 @@
-"""Casts of a ``transform`` that lose nothing: what would be another value in the new type is none (types.md Y2, Y10).
+"""Lossless casts of a ``transform``: a value that would change in the new type becomes NULL (types.md Y2, Y10).
 
-Spark's ``try_cast`` refuses what is too large and rounds or cuts the rest. Here a number or a text is an integer or a
-DECIMAL only where it is the same number. Other types are as Spark casts them.
+Spark's ``try_cast`` refuses what is too large but rounds or truncates the rest. Here a number or string casts to an
+integer or a DECIMAL only if it is exactly the same number. Other types are cast as by Spark.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
-def normalize_types(rows: DataFrame, told: Mapping[str, str]) -> dict[str, str]:
-    """Types as ``DataFrame.dtypes`` spells them, by the same names. Raises PySparkException for one that is none."""
-    found = rows.select(*[F.expr(f"CAST(NULL AS {kind})") for kind in told.values()]).dtypes
-    return {name: kind for name, (_, kind) in zip(told, found, strict=True)}
+def normalize_types(rows: DataFrame, types: Mapping[str, str]) -> dict[str, str]:
+    """Types as ``DataFrame.dtypes`` spells them, by the same names. Raises PySparkException for an invalid one."""
+    found = rows.select(*[F.expr(f"CAST(NULL AS {kind})") for kind in types.values()]).dtypes
+    return {name: kind for name, (_, kind) in zip(types, found, strict=True)}
 
 
 def exact_cast(path: str, held: str, kind: str) -> Column:
-    """The value at a path of SQL, which is ``held`` as one type, in another; NULL where it is not the same there."""
+    """The value at an SQL path, of type ``held``, cast to ``kind``; NULL if the cast would change it."""
     value = f"try_cast({path} AS {kind})"
     bounds = _DECIMAL.fullmatch(kind)
     if bounds is not None and held == "string":

@@ -1,9 +1,9 @@
-"""Typed changes of a source table -> changes of the silver table that its ``transform`` makes of it.
+"""Execution of a ``transform``: typed changes of a source table become changes of its silver table.
 
-Each change is changed by itself, so that any order, repetition and batching of changes ends in the same rows. A row for
-which ``where`` does not hold is not in the table: whatever says so is a delete at its own ``_seq``
-(:func:`apply_filter`), before whichever change it arrives; so is one for which ``as_deletes`` does. A column that is
-made of one that was not sent is not known either (debezium.md E4); a filter needs rows that are whole.
+Each change is transformed by itself, so that any order, redelivery and batching of changes ends in the same rows. A row
+that does not satisfy ``where`` is not in the table: its change becomes a delete at its own ``_seq``
+(:func:`apply_filter`); so does one that satisfies ``as_deletes``. A column computed from one that was not sent is
+unknown, too (debezium.md E4); a filter needs complete rows.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from replicator.transforms.table_transform.steps import PASSES
 
 
 def transform_changes(changes: DataFrame, making: BoundTransform) -> DataFrame:
-    """The changes, one for one, with the columns that the transform gives, and PASSES where some may not be in it."""
-    told = making.transform
-    rows = steps.apply_steps(changes, told, making.function, making.keys, making.table, making.over)
-    rows = steps.with_passes(rows, told, making.passes_over)
-    if told.hashed:
+    """The changes, one to one, with the transform's columns, and PASSES if some may not be in the table."""
+    transform = making.transform
+    rows = steps.apply_steps(changes, transform, making.function, making.keys, making.table, making.over)
+    rows = steps.with_passes(rows, transform, making.passes_over)
+    if transform.hashed:
         rows = hashing.with_hmac_pads(rows, making.key)
     kinds = dict(rows.dtypes)
     values = [
-        _hash_or_mask(F.col(names.quote_spark(before)), before, kinds[before], told).alias(name)
+        _hash_or_mask(F.col(names.quote_spark(before)), before, kinds[before], transform).alias(name)
         for name, (before, _) in making.columns.items()
     ]
     unsent = _unsent(making)
@@ -46,7 +46,7 @@ def transform_changes(changes: DataFrame, making: BoundTransform) -> DataFrame:
 
 
 def _reject(making: BoundTransform, unsent: Column) -> Column:
-    """Why a change is a dead letter: what was wrong before, or what it did not send is needed to decide what it is."""
+    """The dead letter of a change: that from before, or one since it did not send a column that is needed to decide."""
     wrong = F.col("_reject")
     if making.transform.as_deletes:
         lacking = as_deletes.undecided_column(making.deleted_by)
@@ -59,7 +59,7 @@ def _reject(making: BoundTransform, unsent: Column) -> Column:
 
 
 def apply_filter(changes: DataFrame) -> DataFrame:
-    """Changes without PASSES: those that do not pass are deletes."""
+    """Drop PASSES from changes and turn those that do not pass into deletes."""
     if PASSES not in changes.columns:
         return changes
     leaves = ~F.col(PASSES) & F.col("_reject").isNull()
@@ -72,7 +72,7 @@ def apply_filter(changes: DataFrame) -> DataFrame:
 
 
 def _hash_or_mask(value: Column, name: str, kind: str, transform: Transform) -> Column:
-    """A value as it may rest."""
+    """The value to store: hashed, masked or unchanged."""
     first = version_of(name)[0]
     if first in steps.to_stored_names(transform.hashed, [first]):
         return hashing.hash_value(value, kind)
@@ -87,7 +87,7 @@ def _masked(text: Column) -> Column:
 
 
 def _unsent(making: BoundTransform) -> Column:
-    """Names of the columns that are made of one that was not sent."""
+    """Names of the columns that are computed from one that was not sent."""
     there = [
         F.when(F.arrays_overlap("_unavailable", _texts(sources)), F.lit(name))
         for name, sources in making.sources.items()
@@ -98,21 +98,21 @@ def _unsent(making: BoundTransform) -> Column:
 
 
 def _is_incomplete(making: BoundTransform, unsent: Column) -> Column:
-    """Whether a change does not know all of a row that is to be filtered."""
+    """Whether a change lacks a part of a row that is to be filtered."""
     asked = F.arrays_overlap("_unavailable", _texts(making.filtered_by)) if making.filtered_by else F.lit(False)
     return ~steps.is_delete(making.transform) & F.coalesce((F.size(unsent) > 0) | asked, F.lit(False))
 
 
 def _old(making: BoundTransform, before: Mapping[str, str], kinds: Mapping[str, str]) -> Column:
-    """The key that a row had before, as its columns are now; ``before`` are its types as they were sent."""
+    """The former key of a row in the types of its present columns; ``before`` are the types as sent."""
     casts = steps.cast_types(making.transform, making.keys)
 
     def value(key: str) -> Column:
         if key == stored_name(making.transform.shard or " "):
             return steps.shard()
         path = f"_old.{names.quote_spark(key)}"
-        told = casts_of.exact_cast(path, before[key], kinds[key]) if key in casts else F.col(path)
-        return _hash_or_mask(told, key, kinds[key], making.transform)
+        former = casts_of.exact_cast(path, before[key], kinds[key]) if key in casts else F.col(path)
+        return _hash_or_mask(former, key, kinds[key], making.transform)
 
     pairs = zip(making.keys, making.keys_there, strict=True)
     return F.when(F.col("_old").isNotNull(), F.struct(*[value(key).alias(new) for key, new in pairs]))

@@ -1,8 +1,7 @@
-"""Values under a keyed hash: HMAC-SHA-256 in lower-case hexadecimal, the same for equal values wherever they stand.
+"""Keyed hashes of values: HMAC-SHA-256 in lower-case hexadecimal, the same for equal values in any column.
 
-What is hashed is the value's text: of a number its digits without an exponent and without zeros at the end of its
-decimals, so that a column of another type gives the same hash; bytes as they are; of nested values their JSON. NULL
-stays NULL.
+The input is the value's text: for a number its digits without exponent and trailing decimal zeros, so that columns of
+different types give the same hash; bytes as they are; nested values as JSON. NULL stays NULL.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ _NESTED = ("struct<", "array<", "map<")
 
 
 def with_hmac_pads(rows: DataFrame, key: str) -> DataFrame:
-    """Rows with PADS, from a table of one row: in a literal the key would stand in every plan, and so in Spark's page
-    and its event log.
+    """Add PADS to rows, from a table of one row: as a literal the key would be visible in every plan, and so in Spark's
+    UI and event log.
     """
     secret = key.encode()
     block = (hashlib.sha256(secret).digest() if len(secret) > _BLOCK else secret).ljust(_BLOCK, b"\0")
@@ -50,13 +49,13 @@ def with_hmac_pads(rows: DataFrame, key: str) -> DataFrame:
 
 
 def hash_value(value: Column, kind: str) -> Column:
-    """The hash of a value of a Spark type, beside PADS."""
+    """The hash of a value of a Spark type, in rows with PADS."""
     inner = F.sha2(F.concat(F.col(PADS[0]), hash_input(value, kind).cast("binary")), 256)
     return F.sha2(F.concat(F.col(PADS[1]), F.unhex(inner)), 256)
 
 
 def hash_input(value: Column, kind: str) -> Column:
-    """What of a value is hashed."""
+    """The text or bytes of a value to hash."""
     if kind.startswith(_NESTED):
         return F.to_json(value)
     if kind.startswith(_FRACTIONS):
@@ -65,13 +64,13 @@ def hash_input(value: Column, kind: str) -> Column:
     return value if kind in ("string", "binary") else value.cast("string")
 
 
-def digest(key: str, told: str) -> str:
+def digest(key: str, text: str) -> str:
     """The hash of one text, as :func:`hash_value` makes it."""
-    return hmac.new(key.encode(), told.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+    return hmac.new(key.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def _digits(number: Column) -> Column:
-    """``hiding.text_of`` of a number; Spark's own text of one has an exponent where there are many zeros."""
-    told = number.cast("string")
+    """The digits of a number; Spark's own text of a DOUBLE or DECIMAL may have an exponent."""
+    text = number.cast("string")
     plain = F.call_function("format_number", number, F.lit(_DIGITS))
-    return F.when(number == 0, "0").when(told.isin(*_NO_NUMBERS), told).otherwise(plain)
+    return F.when(number == 0, "0").when(text.isin(*_NO_NUMBERS), text).otherwise(plain)

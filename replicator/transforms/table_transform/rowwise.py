@@ -1,7 +1,8 @@
-"""Whether what somebody makes of rows depends on each row alone, and on which of its columns: told from Spark's plan.
+"""Row-wise check: whether a user's SQL or function computes each row from that row alone, and from which columns, by
+Spark's plan.
 
-A change is applied once, again, late or with others: what is made of it must be the same each time. So the plan may
-have projections and nothing else, and no expression whose value is another one tomorrow.
+A change may be applied once, again, late or with others, and must give the same result each time. So the plan may only
+have projections, and only deterministic expressions that do not depend on the current time.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _HINTS = {
 
 
 class NotRowwise(ValueError):
-    """What is in the way, as the end of a sentence."""
+    """A computation is not row-wise; the message is the end of a sentence."""
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """Of each column, which columns of the rows before it is made of (``of``), and which of them it is as it was
-    (``same``); by name.
+    """The input columns that each column is computed from (``of``), and the one that it is unchanged (``same``), by
+    name.
     """
 
     of: Mapping[str, frozenset[str]]
@@ -38,7 +39,7 @@ class Lineage:
 
 
 def lineage(rows: DataFrame, made: DataFrame) -> Lineage:
-    """How *made* comes from *rows*, which lie there as they are. Raises NotRowwise."""
+    """The lineage of *made* from *rows*, which must be a plain relation. Raises NotRowwise."""
     base = {_id(each): str(each.name()) for each in gateway.iterate(_plan(rows).output())}
     of, same = {at: frozenset({name}) for at, name in base.items()}, dict(base)
     now = gateway.of(rows.sparkSession).org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
@@ -54,7 +55,7 @@ def lineage(rows: DataFrame, made: DataFrame) -> Lineage:
 
 
 def _expressions(plan: Any, base: set[int]) -> list[Any]:
-    """What the projections of a plan compute, the lowest ones first."""
+    """The expressions of a plan's projections, the lowest projection first."""
     nodes = []
     while (children := list(gateway.iterate(plan.children()))) and str(plan.nodeName()) in _PASSING:
         nodes.append(plan)
@@ -71,7 +72,7 @@ def _expressions(plan: Any, base: set[int]) -> list[Any]:
 
 
 def _refuse_nondeterministic(expression: Any, now: Any) -> None:
-    """Expressions that are not the same each time."""
+    """Raise NotRowwise for an expression that may give another value each time."""
     if not expression.deterministic():
         raise NotRowwise(f"{expression.name()} is not the same each time it is computed")
     if expression.containsPattern(now):

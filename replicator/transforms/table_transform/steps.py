@@ -1,6 +1,4 @@
-"""What a ``transform`` computes of changes, step by step: which are deletes, casts, the function, derived columns, the
-filter.
-"""
+"""The steps of a ``transform``: ``as_deletes``, casts, the function, derived columns, and the filter."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from replicator.transforms.table_transform import casts as casts_of
 from replicator.transforms.table_transform.versions import Versions
 
 PASSES = "_passes"
-"""Of a change: whether the row that it leaves is in the table. Only with a ``where`` or ``as_deletes``."""
+"""The column of a change that says whether its row is in the table. Only with a ``where`` or ``as_deletes``."""
 
 CHANGE_COLUMNS = (
     "_seq",
@@ -36,7 +34,7 @@ CHANGE_COLUMNS = (
     PASSES,
     as_deletes.IS_DELETE,
 )
-"""Columns of changes that are not of their rows."""
+"""Columns of changes that are not columns of the row."""
 
 _TWO_PARTS = "([^.]+[.][^.]+)$"
 
@@ -51,7 +49,7 @@ def apply_steps(
     table: str,
     over: Versions,
 ) -> DataFrame:
-    """What is computed of plain values before the filter: which are deletes, casts, the function, derived columns."""
+    """Apply the steps before the filter: ``as_deletes``, casts, the function, derived columns, and the shard column."""
     rows = cast(mark_deletes(changes, transform, over), transform, keys, table)
     own = index_by_case(known_names(transform, rows.columns))
     if function is not None:
@@ -70,25 +68,25 @@ def apply_steps(
 
 
 def with_passes(rows: DataFrame, transform: Transform, over: Versions) -> DataFrame:
-    """The rows with PASSES, where some may not be in the table."""
+    """Add PASSES to rows if some may not be in the table."""
     passes = [F.coalesce(F.expr(transform.where).cast("boolean"), F.lit(False))] if transform.where else []
     passes += [~F.col(as_deletes.IS_DELETE)] if transform.as_deletes else []
     return versions.evaluate(rows, reduce(and_, passes), PASSES, over) if passes else rows
 
 
 def mark_deletes(changes: DataFrame, transform: Transform, over: Versions) -> DataFrame:
-    """The changes with ``as_deletes.IS_DELETE``, where there is such a condition; ``over`` columns with several
-    types.
+    """Add ``as_deletes.IS_DELETE`` to changes if there is such a condition; ``over`` are its columns with several
+    versions.
     """
     return as_deletes.mark_deletes(changes, transform.as_deletes, over) if transform.as_deletes else changes
 
 
 def cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: str) -> DataFrame:
-    """A value that is not the same in its new type makes the change a dead letter."""
+    """Cast columns; a value that would change in its new type makes the change a dead letter."""
     if not transform.cast:
         return changes
-    held, told = dict(changes.dtypes), casts_of.normalize_types(changes, cast_types(transform, changes.columns))
-    casts = {name: casts_of.exact_cast(names.quote_spark(name), held[name], kind) for name, kind in told.items()}
+    held, wanted = dict(changes.dtypes), casts_of.normalize_types(changes, cast_types(transform, changes.columns))
+    casts = {name: casts_of.exact_cast(names.quote_spark(name), held[name], kind) for name, kind in wanted.items()}
     wrong = F.col("_reject")
     for name, value in casts.items() if "_at" in changes.columns else ():
         lost = F.col(names.quote_spark(name)).isNotNull() & value.isNull()
@@ -100,45 +98,45 @@ def cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: s
 
 
 def cast_types(transform: Transform, there: Iterable[str]) -> dict[str, str]:
-    """The types that columns are cast to, by their names among those that are ``there``."""
+    """The types that columns are cast to, by their stored names among those ``there``."""
     own = index_by_case(there)
     return {stored_name(name, own): kind for name, kind in transform.cast}
 
 
 def is_delete(transform: Transform) -> Column:
-    """Whether a change is a delete already, whatever else its row holds."""
+    """Whether a change is a delete, by itself or by ``as_deletes``."""
     return F.col("_deleted") | F.col(as_deletes.IS_DELETE) if transform.as_deletes else F.col("_deleted")
 
 
 def shard_name(topic: str) -> str:
-    """What the column that tells shards apart has of a topic: the last two parts of its name."""
+    """The value of the shard column for a topic: the last two parts of its name."""
     found = re.search(_TWO_PARTS, topic)
     return topic if found is None else found[1]
 
 
 def shard() -> Column:
-    """The source table that a change is of: the last two parts of its topic's name."""
+    """The source table of a change: the last two parts of its topic's name."""
     found = F.regexp_extract("_at.topic", _TWO_PARTS, 1)
     return F.when(found != "", found).otherwise(F.col("_at.topic"))
 
 
 def dead_letter(table: str, reason: str, column: str | Column | None = None) -> Column:
-    """Of a change, why it is a dead letter, and of which column."""
+    """The dead letter of a change, with the reason and the column."""
     detail = column if isinstance(column, Column) else F.lit(column)
     return to_dead_letter(table, F.lit(reason), detail=detail, seq=F.col("_seq"), at="_at.")
 
 
 def row_columns(rows: DataFrame) -> list[str]:
-    """The columns of changes that are of their rows."""
+    """The columns of changes that are columns of the row."""
     return [name for name in rows.columns if name not in CHANGE_COLUMNS]
 
 
 def known_names(transform: Transform, there: Iterable[str]) -> list[str]:
-    """Names that columns have as the source, or the transform, calls them: those that are ``there``, and free ones."""
+    """The columns ``there``, and names that the table's formats do not reserve."""
     own = list(there)
     return [*own, *(name for name in transform.free if stored_name(name) not in own)]
 
 
 def to_stored_names(columns: Iterable[str], there: Iterable[str]) -> frozenset[str]:
-    """Columns by the names that they have at rest, among those that are ``there``."""
+    """The stored names of columns, for a table that has those ``there``."""
     return frozenset(stored_names(columns, there))

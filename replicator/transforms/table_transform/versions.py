@@ -1,9 +1,9 @@
-"""SQL over columns that have had several types: a row is asked by the value that it has, of whichever type.
+"""SQL over columns with several type versions: each row is evaluated with the version that has its value.
 
-``price`` in a condition means the column of the source. Where silver has ``price__v2`` beside it (debezium.md G2), a
-row has a value in one of them at most: the condition is evaluated over each in its own type, and of a row that counts
-which reads its value. What a record is decided as thus depends neither on what types came before or after it, nor on
-which of them has the plain name (M2).
+``price`` in a condition means the column of the source. If silver also has ``price__v2`` (debezium.md G2), a row has a
+value in at most one of them: the condition is evaluated over each in its own type, and for a row the result over the
+version with its value counts. So the result for a record depends neither on the types that came before or after it, nor
+on which of them has the plain name (M2).
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from replicator.transforms.columns.layout import version_name, version_of
 from replicator.transforms.table_transform import rowwise
 
 Versions = Mapping[str, Sequence[str]]
-"""The columns of a source column with several, by the first of them; oldest first."""
+"""The stored columns of each source column that has several, by the first of them; oldest first."""
 
 _TOLD = "_told"
 
 
 class IncompleteVersions(ValueError):
-    """SQL that names some of the columns of a source column, beyond the first, and not all: a sentence without its
+    """SQL that reads a later version of a source column, but not all versions; the message is a sentence without its
     end.
     """
 
 
 class TypeConflict(ValueError):
-    """SQL that gives another type over another column: which type, of which column, as the end of a sentence."""
+    """SQL whose result type differs between versions of a column; the message, the end of a sentence, names both."""
 
 
 def multi_version_columns(columns: Collection[str]) -> dict[str, list[str]]:
-    """Those of some stored columns."""
+    """The Versions among some stored columns."""
     found: dict[str, list[str]] = {}
     for first, number in sorted(map(version_of, columns)):
         found.setdefault(first, []).append(version_name(first, number))
@@ -46,8 +46,9 @@ def multi_version_columns(columns: Collection[str]) -> dict[str, list[str]]:
 
 
 def implicit_versions(rows: DataFrame, value: Column, whole: Iterable[str] = ()) -> dict[str, list[str]]:
-    """Source columns of which the value reads the first column alone: it means whichever has a value. ``whole`` are
-    first columns that have been made of all already. Raises PartlyRead, rowwise.NotRowwise.
+    """Source columns with several versions of which the SQL reads only the first: it means whichever has a value.
+    ``whole`` are first columns that were computed from all versions already. Raises IncompleteVersions,
+    rowwise.NotRowwise.
     """
     found = {first: each for first, each in multi_version_columns(rows.columns).items() if first not in set(whole)}
     if not found:
@@ -62,19 +63,19 @@ def implicit_versions(rows: DataFrame, value: Column, whole: Iterable[str] = ())
 
 
 def evaluate(rows: DataFrame, value: Column, name: str, versions: Versions) -> DataFrame:
-    """The rows with ``name``: the value over the columns, of each of the ``versions`` the one that has a value. Raises
-    OtherKind.
+    """Add the value as column ``name``, evaluated over the version that has a value of each of the ``versions``. Raises
+    TypeConflict.
     """
-    told = rows.select("*", value.alias(name))
+    result = rows.select("*", value.alias(name))
     for chosen in product(*versions.values()):
         swapped = {first: one for first, one in zip(versions, chosen, strict=True) if one != first}
         if swapped:
-            told = _over(told, value, name, swapped, versions)
-    return told
+            result = _over(result, value, name, swapped, versions)
+    return result
 
 
 def _over(rows: DataFrame, value: Column, name: str, swapped: Mapping[str, str], versions: Versions) -> DataFrame:
-    """The rows with another ``name`` for those of which all that is swapped has values, and nothing newer has."""
+    """Replace ``name`` in the rows in which all swapped-in versions have values, and no newer version has."""
     there = {**swapped, **{one: first for first, one in swapped.items()}}
     turned = rows.select(*[F.col(names.quote_spark(there.get(c, c))).alias(c) for c in rows.columns])
     asked = turned.select("*", value.alias(_TOLD))
