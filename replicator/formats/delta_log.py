@@ -28,7 +28,7 @@ _COMMIT = re.compile(r"[0-9]{20}[.](json|checkpoint[.].*)")
 class Log:
     """The log of the table at one location. Commits never change, so those read once are kept.
 
-    Several threads may ask: what is remembered is put in place whole, and each answers from what it read itself.
+    Thread-safe: cached values are replaced as a whole, and each caller answers from what it read itself.
     """
 
     def __init__(self, location: str) -> None:

@@ -1,4 +1,4 @@
-"""What a Delta table's metadata says of it, and how it comes to say so."""
+"""Table properties and protocol features of Delta tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIMESTAMP_NTZ = "timestampNtz"
 
 WITH_FEED = {_FEED: "true", _VECTORS: "false"}
 WITH_VECTORS = {_FEED: "true", _VECTORS: "true"}
-"""Both keep a change data feed from creation (architecture section 4)."""
+"""The properties of new tables; both enable the change data feed from creation (architecture section 4)."""
 
 
 def has_vectors(snapshot: Any) -> bool:

@@ -79,7 +79,7 @@ def _refuse_new_table(rows: DataFrame, table: Table) -> None:
     """Raise TableStopped if no table can be created of these rows, or not at this location."""
     if control.exists(rows.sparkSession, f"{table.location}/.hoodie"):
         raise TableStopped(
-            "a table in Hudi lies there, and it is to be one in Delta",
+            "a table in Hudi lies there, but its declared format is Delta",
             where=table.name,
             mend="Put `format: hudi` and `formats: [delta, hudi]` back, or remove the table's folder: the next run "
             "builds it in Delta.",

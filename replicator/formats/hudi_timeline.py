@@ -173,7 +173,7 @@ class Timeline:
         """
         if self._known and not self.ours:
             raise TableStopped(
-                "a table of Hudi's lies there that somebody else has written, perhaps with other keys",
+                "there is a Hudi table that another program has written, perhaps with other keys",
                 where=self._location,
                 mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
             )

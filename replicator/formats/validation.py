@@ -67,7 +67,7 @@ def refuse_hudi_columns(rows: StructType, partition_by: Sequence[str], where: st
         if re.match(r"\d", each.name):
             problem = "a column of a table in Hudi cannot begin with a digit"
         elif has_timestamp_ntz(each.dataType):
-            problem = "Hudi cannot write files anew that have times without a zone within another type"
+            problem = "Hudi cannot rewrite files that have times without a zone within another type"
         else:
             continue
         raise SchemaRefused(f"{problem}: {names.decode(each.name)}", where=where, mend=_IN_DELTA)

@@ -64,7 +64,7 @@ def same_key(keys: Sequence[str], sides: Sides) -> Column:
     """
     if not keys:
         raise SchemaRefused(
-            "rows are to be joined by their key, and no column of the table is noted as one",
+            "the table has no key columns by which rows could be merged",
             mend="Declare `keys` in conf/sources, then build the table again: `replicator rebuild TABLE`.",
         )
     return reduce(and_, (sides.of_stored(key) == sides.of_change(key) for key in keys))

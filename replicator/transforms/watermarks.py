@@ -38,7 +38,7 @@ def order_columns_by_folder(records: DataFrame) -> DataFrame:
 
 def compute(places: DataFrame, known: Column) -> DataFrame:
     """One row per (topic, partition, stream, table): ``mark``; ``fell``: the first offset of a streamed change that
-    stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none); ``split``: whether the major
+    is below the mark before it although its ``source.ts_ms`` is newer (NULL: none); ``split``: whether the major
     part of some change is below that of an earlier one of its own transaction (Q12).
 
     ``known`` is the mark before these places, NULL where there is none.
