@@ -37,7 +37,7 @@ _INTERRUPTED, _TERMINATED = 130, 143
 
 @dataclass(frozen=True)
 class Invocation:
-    """What holds for the whole call; every command finds it as ``context.obj``."""
+    """Options of the whole invocation; every command finds them as ``context.obj``."""
 
     debug: bool = False
 
@@ -55,11 +55,11 @@ def replicator(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show Spark's log and every trace.")] = False,
 ) -> None:
-    """``--debug`` is taken out by :func:`main`, since people write it behind the verb as well."""
+    """``--debug`` is removed by :func:`main`, since people write it after the verb as well."""
 
 
 def main() -> None:
-    """The program: errors of ours become one sentence and their exit code, all others one line and exit 1."""
+    """Run the program: a ReplicatorError becomes one sentence and its exit code, others one line and exit 1."""
     termination = interrupts.Termination()
     try:
         _main()
@@ -85,10 +85,10 @@ def _main() -> None:
     except Exception as error:  # noqa: BLE001 - the last place that can turn a trace into a sentence
         if interrupts.is_caused_by_interrupt(error):
             sys.exit(_INTERRUPTED)
-        told = _translate(error)
-        if told is not None:
-            _report_error(f"error: {told}", error, debug=invocation.debug)
-            sys.exit(told.exit_code)
+        translated = _translate(error)
+        if translated is not None:
+            _report_error(f"error: {translated}", error, debug=invocation.debug)
+            sys.exit(translated.exit_code)
         from replicator.stages import engine_errors
 
         hint = engine_errors.repair_hint(str(error)) or ("" if invocation.debug else "Add --debug for the whole trace.")
@@ -104,8 +104,8 @@ _NO_FOLDER = (
 
 
 def _translate(error: Exception) -> ReplicatorError | None:
-    """An error that is not ours, where it is known what stands behind it: no service, no JVM any more, or a store
-    that lets us do nothing.
+    """Translate a foreign error with a known cause: an unreachable service, an ended JVM, a store that denies access.
+    None for any other.
     """
     code = causes.jvm_exit_code(error)
     if code is not None:
@@ -123,7 +123,7 @@ def _translate(error: Exception) -> ReplicatorError | None:
 
 
 def _arm(text: str | None) -> None:
-    """Make this process die at a failpoint, and say so."""
+    """Arm the failpoint at which this process is to die, and print its name."""
     if text is not None:
         failpoints.arm(failpoints.parse(text))
         narrate(f"failpoint {text} is armed", style="yellow")

@@ -29,9 +29,9 @@ def list_(
 
     settings = options.settings(env, conf)
     offer = assemble.feed_context(spark := session(settings, debug=options.is_debug(context), brief=True), settings)
-    stands = () if offer is None else canonical.list_lags(spark, offer)
+    lags = () if offer is None else canonical.list_lags(spark, offer)
     rows = [
-        (each.feed.name, each.feed.topic, each.feed.table, each.feed.version, each.upto, each.newest) for each in stands
+        (each.feed.name, each.feed.topic, each.feed.table, each.feed.version, each.upto, each.newest) for each in lags
     ]
     if as_json:
         keys = [name.replace(" ", "_") for name in _COLUMNS]

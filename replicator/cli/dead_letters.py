@@ -96,11 +96,11 @@ def show(
             where=f"{topic} {partition} {offset}",
             mend=f"{every} prints the places of all letters.",
         )
-    told = letter_details.describe(found)
+    fields = letter_details.describe(found)
     if as_json:
-        console.print_json(told)
+        console.print_json(fields)
         return
-    for line in letter_details.format_lines(told):
+    for line in letter_details.format_lines(fields):
         console.print_text(line)
 
 
@@ -235,8 +235,8 @@ def _selection(
 
 def _to_row(account: Account) -> dict[str, Any]:
     counts = (account.read, account.applied, account.superseded, sum(account.ignored.values()), account.dead_lettered)
-    told = dict(zip(_ACCOUNTS, (account.table, *counts), strict=True))
-    return told | ({} if account.error is None else {"error": str(account.error)})
+    fields = dict(zip(_ACCOUNTS, (account.table, *counts), strict=True))
+    return fields | ({} if account.error is None else {"error": str(account.error)})
 
 
 def _print(columns: tuple[str, ...], rows: list[dict[str, Any]], *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""``replicator rebuild --checkpoint``: where each partition of a source goes on, and the checkpoint that says so."""
+"""``replicator rebuild --checkpoint``: show, or write, the checkpoint from which a source resumes reading Kafka."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Found = TypeVar("Found")
 
 
 def answer(without: Callable[[], Found], by_spark: Callable[[], Found]) -> Found:
-    """What is found *without* Spark; where that cannot be, said on stderr, what is found *by_spark*."""
+    """Return the result of *without* (no Spark); where that is impossible, note it on stderr and call *by_spark*."""
     try:
         return without()
     except ReplicatorError as error:

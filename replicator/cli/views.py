@@ -1,4 +1,4 @@
-"""The tables of a lake as temporary views: live silver rows with the source's columns, what lies beside them, gold."""
+"""Temporary views of a lake's tables: live silver rows with the source's columns, histories and twins, and gold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["find_table", "gold_tables", "list_views", "register", "register_view
 
 
 def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str) -> list[str]:
-    """Make a view of every table whose name stands in *query*; return all names that there are.
+    """Create a view of every table whose name occurs in *query*; return all known names.
 
     The names are those of ``catalog.tables.views``. Tables that the query does not mention are not even opened.
     """

@@ -1,1 +1,1 @@
-"""Looking after a running replicator: what is where, how far behind, and who may write."""
+"""Operations on a running replicator: status, verification, rebuilds, dead letters, maintenance and the write lock."""

@@ -1,7 +1,8 @@
-"""Looking at dead letters and giving them up (debezium.md R4); ``operate/retry.py`` tries them again.
+"""Listing and dropping dead letters (debezium.md R4); ``operate/retry.py`` retries them.
 
-Giving up has two effects, in this order: 1. the letters with time and filter into the table of dropped ones, 2. out of
-the table of dead letters. A crash between the two is repaired by dropping again: a letter is audited once.
+Dropping has two effects, in this order: 1. the letters are appended, with time and filter, to the table of dropped
+letters, 2. they are deleted from the table of dead letters. A crash between the two is repaired by dropping again: a
+letter is audited once.
 """
 
 from __future__ import annotations
@@ -24,33 +25,33 @@ from replicator.stages.table import dead_letters
 from replicator.transforms.dead_letters import COLUMNS, COORDINATES
 
 DROPPED = {"dropped_at": "timestamp", "filter": "string"}
-"""What a dropped letter has behind the columns of a letter."""
+"""The columns that a dropped letter has in addition to those of a letter."""
 
 _SAMPLE_RECORDS = 10
-"""So many records of a topic are asked which connector wrote them: not each of them says it."""
+"""The number of records per topic that are read to find their connector: not every record names it."""
 
 
 @dataclass(frozen=True)
 class LetterFilter:
-    """Which letters: of one table (``<database or schema>.<table>``, or its last part), with one reason; None: all."""
+    """A selection of letters by table (``<database or schema>.<table>``, or its last part) and by reason; None: all."""
 
     table: str | None = None
     reason: str | None = None
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is named."""
+        """Whether neither a table nor a reason is given."""
         return self.table is None and self.reason is None
 
     def of(self, letters: DataFrame) -> DataFrame:
-        """Those of ``load_letters`` that are chosen."""
+        """The selected rows of ``load_letters``."""
         if self.table is not None:
             named = F.col("table") == self.table
             letters = letters.where(named if "." in self.table else named | F.col("table").endswith(f".{self.table}"))
         return letters if self.reason is None else letters.where(F.col("reason") == self.reason)
 
     def takes(self, table: str | None, reason: str) -> bool:
-        """Whether a letter of that table with that reason is one of them."""
+        """Whether a letter of that table with that reason is selected."""
         if self.table is not None:
             is_named = table == self.table or ("." not in self.table and (table or "").endswith(f".{self.table}"))
             return is_named and self.reason in (None, reason)
@@ -76,7 +77,7 @@ class LetterFilter:
 
 @dataclass(frozen=True)
 class Count:
-    """How many letters of one source share table (None: nobody knows it) and reason, and when they came, UTC."""
+    """The number of letters of one source with the same table (None: unknown) and reason, and when they came, UTC."""
 
     source: str
     table: str | None
@@ -88,8 +89,8 @@ class Count:
 
 @dataclass(frozen=True)
 class LetterDetails:
-    """One bronze record, the letter about it and the one that was dropped; None where there is none. ``position`` is
-    that of the letter, in the source's own terms.
+    """One bronze record, its dead letter and its dropped letter; None where there is none. ``position`` is that of the
+    letter, in the source's own terms.
     """
 
     source: str
@@ -100,7 +101,7 @@ class LetterDetails:
 
 
 def load_letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) -> DataFrame:
-    """The dead letters of a source, or those that were dropped: COLUMNS, and DROPPED behind them; may be empty."""
+    """The dead letters of a source, or those that were dropped: COLUMNS, then DROPPED; may be empty."""
     table = at.lake.dropped_letters(at.source.name) if dropped else at.lake.dead_letters(at.source.name)
     columns = COLUMNS | (DROPPED if dropped else {})
     try:
@@ -112,7 +113,7 @@ def load_letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) 
 
 
 def counts(spark: SparkSession, at: Refinement, choice: LetterFilter, *, dropped: bool = False) -> list[Count]:
-    """Counts per (table, reason), the largest first."""
+    """The counts per (table, reason), largest first."""
     chosen = choice.of(load_letters(spark, at, dropped=dropped))
     grouped = chosen.groupBy("table", "reason").agg(
         F.count("*").alias("letters"), F.min("first_seen").alias("first_seen"), F.max("first_seen").alias("last_seen")
@@ -121,12 +122,12 @@ def counts(spark: SparkSession, at: Refinement, choice: LetterFilter, *, dropped
 
 
 def sort_counts(found: Iterable[Count]) -> list[Count]:
-    """The largest first."""
+    """Sort counts, largest first."""
     return sorted(found, key=lambda count: (-count.letters, count.table or "", count.reason))
 
 
 def positions(spark: SparkSession, at: Refinement, found: Sequence[Row]) -> list[str | None]:
-    """Where each of these letters of a source stands in the source's order, in its own terms; None: nowhere."""
+    """The position of each letter in the source's order, in the source's own terms; None if it has none."""
     places: dict[str, list[Column]] = {}
     for row in found:
         if row["seq"] and len(places.setdefault(row["topic"], [])) < _SAMPLE_RECORDS:
@@ -141,19 +142,19 @@ def positions(spark: SparkSession, at: Refinement, found: Sequence[Row]) -> list
 
 
 def _connectors(spark: SparkSession, at: Refinement, places: Sequence[Column]) -> dict[str, str]:
-    """By topic, which connector wrote it, as the records in these places say."""
+    """The connector that wrote each topic, as named by the records at these places."""
     bronze = at.lake.bronze(at.source.name)
     if not places or at.bronze.version(spark, bronze) is None:
         return {}
     records = at.bronze.read(spark, bronze).where(expressions.any_of(places)).select("topic", "value").collect()
-    said = [(row["topic"], seq_format.connector_of(row["value"])) for row in records]
-    return {topic: connector for topic, connector in said if connector is not None}
+    connectors = [(row["topic"], seq_format.connector_of(row["value"])) for row in records]
+    return {topic: connector for topic, connector in connectors if connector is not None}
 
 
 def find(
     spark: SparkSession, sources: Iterable[Refinement], topic: str, partition: int, offset: int
 ) -> LetterDetails | None:
-    """The record at a Kafka place, wherever bronze has it."""
+    """Find the record at a Kafka offset in the bronze table of any source; None if there is none."""
     here = _is_at(topic, partition, offset)
     for at in sources:
         try:
@@ -164,8 +165,8 @@ def find(
             letter = load_letters(spark, at).where(here).first()
             newest = F.col("dropped_at").desc()
             dropped = load_letters(spark, at, dropped=True).where(here).orderBy(newest).first()
-            told = letter or dropped
-            position = None if told is None else positions(spark, at, [told])[0]
+            shown = letter or dropped
+            position = None if shown is None else positions(spark, at, [shown])[0]
             return LetterDetails(at.source.name, record, letter, dropped, position)
     return None
 
@@ -175,7 +176,7 @@ def _is_at(topic: str, partition: int, offset: int) -> Column:
 
 
 def drop(spark: SparkSession, at: Refinement, choice: LetterFilter) -> int:
-    """Give letters up; how many. They stay in the audit with time and filter, and are not buried again."""
+    """Drop letters and return their number. They stay in the audit with time and filter, and are not written again."""
     chosen = choice.of(load_letters(spark, at)).localCheckpoint()
     found = chosen.count()
     if found:
@@ -186,7 +187,7 @@ def drop(spark: SparkSession, at: Refinement, choice: LetterFilter) -> int:
 
 
 def write(at: Refinement, difference: DataFrame) -> None:
-    """Letters to take out (``_op`` delete) and to change (upsert): COLUMNS and ``_op``, one row per place."""
+    """Delete (``_op`` delete) or update (upsert) dead letters: COLUMNS and ``_op``, one row per COORDINATES."""
     table = at.lake.dead_letters(at.source.name)
     version = at.bronze.version(difference.sparkSession, table)
     at.bronze.put(difference, table, Progress("dead letters", 0 if version is None else version + 1))

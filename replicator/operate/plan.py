@@ -1,4 +1,4 @@
-"""What the next run of gold would compute, model by model, and why. Nothing is written."""
+"""The plan of the next gold run: what each model would compute, and why. Nothing is written."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from replicator.stages.models.refresh_plan import FIRST_BUILD, NOTHING
 from replicator.stages.models.warehouse import Warehouse
 
 WAITS, STOPS = "waits", "stops"
-"""Actions beside those of ``refresh_plan``: an input is not there yet, or is being written; the model cannot be
-computed as it is.
+"""Actions in addition to those of ``refresh_plan``: an input is missing or being written; the model cannot be computed
+as it is.
 """
 
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """One model: what a refresh would do (``action``) and why (``reason``, a name that stays the same, and ``why``, a
-    sentence); the ``changed`` keys by input, the rows of its table that they ``affected``, and the ``rows`` that the
-    table has. None: nobody had to count.
+    """The plan of one model: what a refresh would do (``action``) and why (``reason``, a stable name, and ``why``, a
+    sentence); the number of ``changed`` keys by input, of the rows of its table that they ``affected``, and of all
+    ``rows`` of the table. None: not counted.
     """
 
     model: str
@@ -40,7 +40,7 @@ class ModelPlan:
 
 
 def select_models(models: Sequence[Model], named: Sequence[str]) -> frozenset[str]:
-    """The names of the models that are asked for; all without a name. Raises ConfigError, with the nearest spelling."""
+    """The names of the requested models; all if ``named`` is empty. Raises ConfigError, with the nearest spelling."""
     known = [model.name for model in models]
     for name in named:
         if name not in known:
@@ -51,10 +51,10 @@ def select_models(models: Sequence[Model], named: Sequence[str]) -> frozenset[st
 def plan_models(
     spark: SparkSession, models: Sequence[Model], at: Warehouse, wanted: Collection[str]
 ) -> Iterator[ModelPlan]:
-    """Every model that is wanted, in the order in which ``models`` are built.
+    """Yield the plan of every wanted model, in the order in which ``models`` are built.
 
-    What a model makes of another one that is to be written first is known only then: so far it is told by what that one
-    holds now, and ``why`` names it.
+    Where an input is to be written first, its changes are not known yet: the plan is computed from its present
+    contents, and ``why`` names it.
     """
     keys, looked_at = keys_of(models), _with_upstream(models, wanted)
     moving: dict[str, str] = {}
@@ -68,7 +68,7 @@ def plan_models(
 
 
 def _with_upstream(models: Sequence[Model], wanted: Collection[str]) -> set[str]:
-    """Models, and those that they or their checks read, each of which comes before its readers."""
+    """The wanted models and all that they or their checks read; ``models`` lists each before its readers."""
     found = set(wanted)
     for model in reversed(models):
         if model.name in found:
@@ -108,7 +108,7 @@ def _count_rows(spark: SparkSession, model: Model, at: Warehouse) -> int | None:
 
 
 def _after_inputs(model: Model, found: ModelPlan, first: Sequence[str]) -> ModelPlan:
-    """What is known of a model whose inputs are themselves to be written first."""
+    """Adjust the plan of a model whose inputs are themselves to be written first."""
     what = f"{', '.join(first)} comes first, and what changes there is not known yet"
     if found.action == NOTHING:
         return replace(found, action=model.refresh, reason="input first", why=what)
@@ -116,6 +116,6 @@ def _after_inputs(model: Model, found: ModelPlan, first: Sequence[str]) -> Model
 
 
 def _after_parents(found: ModelPlan, looked_up: Sequence[str]) -> ModelPlan:
-    """A model that has nothing to compute, and whose checks look up what is itself to be written first."""
+    """Adjust the plan of a model with nothing to compute whose checks read models that are to be written first."""
     what = f"{', '.join(looked_up)} comes first, which its checks look up"
     return replace(found, action=INCREMENTAL, reason="parents first", why=what, affected=0)

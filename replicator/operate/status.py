@@ -1,4 +1,4 @@
-"""Where everything stands, by Spark: of any lake, and of what lies before it."""
+"""The status of every table and target of a lake, and its lag behind the source, computed by Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from replicator.transforms import history, merge
 
 @dataclass(frozen=True)
 class StatusInputs:
-    """What ``status`` looks at."""
+    """The inputs of ``status``."""
 
     lake: Lake
     format: TableFormat
@@ -45,7 +45,7 @@ def list_statuses(spark: SparkSession, at: StatusInputs) -> list[TableStatus]:
 
 
 def try_statuses(spark: SparkSession, at: StatusInputs, attempts: Attempts) -> list[TableStatus]:
-    """The same of those that can be read; ``attempts`` has the others."""
+    """The statuses of the tables that can be read; ``attempts`` records the failures of the others."""
     looks = layers.inspections(SparkSurvey(spark, at))
     found = [attempts.try_(f"{look.layer} {look.table}", look.take) for look in looks]
     return [each for some in found for each in some or ()]
@@ -60,7 +60,7 @@ class SparkSurvey:
 
     @property
     def lake(self) -> Lake:
-        """Where tables are."""
+        """The lake whose tables are surveyed."""
         return self.at.lake
 
     @property
@@ -70,12 +70,12 @@ class SparkSurvey:
 
     @property
     def models(self) -> Sequence[Model]:
-        """What the configuration has of gold."""
+        """The configured gold models."""
         return self.at.models
 
     @property
     def sinks(self) -> Mapping[str, Sink]:
-        """What serves it."""
+        """The configured sinks by name."""
         return self.at.sinks
 
     def folders(self, folder: str) -> Sequence[str]:
@@ -118,11 +118,11 @@ class SparkSurvey:
         return self._tally(table, newest=F.unix_millis(F.max("updated_at")) if is_time else None)
 
     def ahead(self, source: str) -> int | None:
-        """Objects that were not read, or what Kafka's end offsets say."""
+        """The objects not yet read, or the records below Kafka's end offsets that bronze lacks."""
         return self._unread_objects(self.at.intakes[source]) if source in self.at.intakes else self._kafka_lag(source)
 
     def waiting(self, source: str) -> Waiting | None:
-        """Of a source that the configuration has."""
+        """What waits in a configured source; None for a source that is not configured."""
         at = self.at.refinements
         return waiting(self.spark, at[source]) if source in at else None
 
@@ -158,14 +158,14 @@ class SparkSurvey:
         return Tally(row["rows"], row["hidden"], row["seq"] or "", row["newest"], row["unknown"])
 
     def _unread_objects(self, intake: ObjectIngestion) -> int | None:
-        """Objects that bronze lacks; None when nobody can say. Raises Unreachable."""
+        """The number of objects that bronze lacks; None when bronze was replaced. Raises Unreachable."""
         try:
             return landing.count_waiting(self.spark, intake)
         except BronzeReplaced:
             return None
 
     def _kafka_lag(self, source: str) -> int | None:
-        """Records in Kafka that bronze lacks; None without a Kafka. Raises Unreachable."""
+        """The number of records in Kafka that bronze lacks; None for a source without Kafka. Raises Unreachable."""
         reader = self.at.readers.get(source)
         if reader is None:
             return None

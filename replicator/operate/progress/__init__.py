@@ -1,1 +1,1 @@
-"""Where everything stands: the facts that are asked of a lake, by Spark or without, and what they say of each layer."""
+"""The status of each layer, computed from facts that are read from a lake with or without Spark."""

@@ -1,1 +1,1 @@
-"""A table made once more: its shadow, what would be lost, how it takes over, and where a stream goes on."""
+"""Parts of a rebuild: the shadow table, the rows that would be lost, the swap, and the offsets to resume from."""

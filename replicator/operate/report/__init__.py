@@ -1,5 +1,5 @@
-"""``replicator report``: what a lake holds and how it fares, as one page.
+"""``replicator report``: the contents and the health of a lake as one HTML page.
 
-``sales``, ``star`` and ``health`` each turn tables into figures; ``collect`` asks all of them, and no broken table
-stops the others. ``*_charts`` draw the figures, ``page`` puts everything into one HTML file.
+``sales``, ``star`` and ``health`` each turn tables into figures; ``collect`` runs all of them, and a broken table
+does not stop the others. ``*_charts`` draw the figures, ``page`` puts everything into one HTML file.
 """

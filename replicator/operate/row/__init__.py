@@ -1,1 +1,1 @@
-"""One row: its key as people type it, what the lake knows about it, and what the merge did with each record."""
+"""A single row: its key as typed by a user, its history in the lake, and what the merge did with each record."""

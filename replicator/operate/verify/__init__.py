@@ -1,4 +1,4 @@
-"""Whether tables that must be equal are: contents, not counts, as of one moment of each side (reliability.md P9)."""
+"""Comparison of tables that must be equal: contents, not counts, as of one moment of each side (reliability.md P9)."""
 
 from replicator.operate.verify.runner import sizes, verify
 from replicator.operate.verify.selection import VerifyInputs, resolve_name, select_comparisons
