@@ -31,7 +31,7 @@ from replicator.stages.models.model_inputs import SOURCE_TIMESTAMP
 from replicator.stages.models.model_parents import Parents
 from replicator.stages.models.model_rows import rows_of
 from replicator.stages.run_report import ReportLine
-from replicator.transforms import model_diff as transform
+from replicator.transforms import model as transform
 from replicator.transforms.live import select_live
 
 Batch = str | Path | Iterable[Mapping[str, Any]]

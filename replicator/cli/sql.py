@@ -165,7 +165,7 @@ def _engine(context: typer.Context, name: Engines, settings: Settings, when: int
         place = athena.AthenaSettings(**settings.athena.model_dump() | {"database": database})
         return athena.AthenaEngine(athena.client(place), place)
     if name is Engines.duckdb:
-        from replicator.catalog.duckdb_engine import DuckdbEngine
+        from replicator.catalog.local import DuckdbEngine
 
         return DuckdbEngine(options.store(settings), at, when)
     from replicator import assemble

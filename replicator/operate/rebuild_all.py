@@ -28,7 +28,7 @@ from replicator.stages.models.refresh_plan import Keys
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import pauses
-from replicator.transforms import model_diff as transform
+from replicator.transforms import model as transform
 
 
 @dataclass(frozen=True)

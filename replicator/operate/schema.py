@@ -15,7 +15,7 @@ from replicator.stages import silver
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import schema_ledger
 from replicator.stages.tick.schema_ledger import Ledger
-from replicator.transforms import schema_evolution
+from replicator.transforms import evolve
 from replicator.transforms.columns.policy import ADDED, ColumnChange
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
@@ -152,7 +152,7 @@ def _has_table(spark: SparkSession, at: Refinement, table: str) -> bool:
     return stored or table in silver.preview(spark, at, table)
 
 
-def _list_pending(table: str, policy: str, seen: schema_evolution.Plan | ReplicatorError) -> list[PendingChange]:
+def _list_pending(table: str, policy: str, seen: evolve.Plan | ReplicatorError) -> list[PendingChange]:
     if isinstance(seen, ReplicatorError):
         return [PendingChange(table, "key", "", "", "", STOPS, seen.what)]
     made = [_pending_change(table, change, APPLIED) for change in seen.changes]

@@ -28,7 +28,7 @@ from replicator.stages.models.refresh_plan import NOTHING, Keys, Task, Work
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.tick import transaction_cut
 from replicator.stages.tick.transaction_cut import CutState
-from replicator.transforms import model_diff as transform
+from replicator.transforms import model as transform
 from replicator.transforms.columns.reshape import apply_evolution
 
 _PARALLEL_MODELS = 2
@@ -160,7 +160,7 @@ def _refresh_affected(model: Model, at: Warehouse, task: Task, work: Work) -> Re
 
 @dataclass(frozen=True)
 class Difference:
-    """What is to be written (``rows``, see ``transforms/model_diff.py``), of how many rows that were ``computed``;
+    """What is to be written (``rows``, see ``transforms/model.py``), of how many rows that were ``computed``;
     with ``repeats`` it has rows that the table has as they are.
     """
 

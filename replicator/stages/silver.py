@@ -40,8 +40,8 @@ from replicator.stages.tick.table_share import TableShare
 from replicator.stages.tick.tick_split import TickSplit
 from replicator.stages.tick.ticks import Tick
 from replicator.stages.tick.transaction_cut import CutState
-from replicator.transforms import bronze_records, skip_rules
-from replicator.transforms.schema_evolution import Plan
+from replicator.transforms import changes, skip_rules
+from replicator.transforms.evolve import Plan
 
 _BY_TIME = "changes are ordered by source.ts_ms, which is weaker than positions: times tie, run backwards and are late"
 
@@ -271,7 +271,7 @@ def _account_for_strays(
     """Records of topics that never carried a table: control topics, and what cannot be read at all."""
     topics = sorted({group["topic"] for group in groups})
     if any(group["reason"] is not None for group in groups):
-        rejects = bronze_records.dead_letters_of(records.where(F.col("topic").isin(topics)), None)
+        rejects = changes.dead_letters_of(records.where(F.col("topic").isin(topics)), None)
         if again is None:
             dead_letters.write(spark, at, rejects)
         else:

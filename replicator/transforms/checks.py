@@ -33,7 +33,7 @@ class BuildRows:
 
     @staticmethod
     def of(stored: DataFrame | None, difference: DataFrame, key: Sequence[str]) -> BuildRows:
-        """From the former rows (None: there were none) and a difference (``transforms/model_diff.py``)."""
+        """From the former rows (None: there were none) and a difference (``transforms/model.py``)."""
         written = difference.where(F.col("_op") == "upsert").drop("_op")
         if stored is None:
             return BuildRows.at_rest(written)

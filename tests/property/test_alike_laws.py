@@ -19,7 +19,7 @@ from replicator.debezium import envelope, template_matching
 from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.unavailable import is_unavailable
 from replicator.spec import Reading
-from replicator.transforms import bronze_records
+from replicator.transforms import changes
 from tests.builders import Record, bronze, exact_session, said_alike
 from tests.golden.cases import FOLDER, Case
 
@@ -61,7 +61,7 @@ def apart(records: Iterable[Record]) -> list[Record]:
 def templates(described: DataFrame) -> list[template_matching.KnownTemplate]:
     """What the records say of others that are written like them."""
     learned = template_matching.TemplateCache()
-    groups = [group.asDict() for group in bronze_records.survey(described).collect()]
+    groups = [group.asDict() for group in changes.survey(described).collect()]
     learned.learn(groups, PLACEHOLDER)
     return [each for topic in sorted({group["topic"] for group in groups}) for each in learned.of({topic})]
 

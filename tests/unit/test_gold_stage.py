@@ -40,7 +40,7 @@ from replicator.stages.models.model_inputs import ModelInput, View, changed_rows
 from replicator.stages.models.refresh_reasons import Reason
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.publish import publish
-from replicator.transforms import model_diff as transform
+from replicator.transforms import model as transform
 from replicator.transforms.incremental import affected
 from replicator.transforms.incremental.affected import InputUse
 from replicator.transforms.incremental.eligibility import JoinAnalysis

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replicator import session, settings
-from replicator.catalog.duckdb_engine import DuckdbEngine
+from replicator.catalog.local import DuckdbEngine
 from replicator.catalog.store import Store
 from replicator.errors import ReplicatorError, SchemaRefused, TableStopped, VersionMissing
 from replicator.formats import hudi_options

@@ -21,7 +21,7 @@ from pyarrow import parquet
 from replicator import settings
 from replicator.catalog import tables
 from replicator.catalog.as_of import AsOf
-from replicator.catalog.duckdb_engine import DuckdbEngine
+from replicator.catalog.local import DuckdbEngine
 from replicator.catalog.store import SPARK_HINT, Store
 from replicator.cli import views
 from replicator.errors import ConfigError, ReplicatorError, Unreachable, VersionMissing

@@ -9,7 +9,7 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.transforms.model_diff import ROW_NUMBER, compare, count_keys
+from replicator.transforms.model import ROW_NUMBER, compare, count_keys
 from tests.builders import made
 
 pytestmark = pytest.mark.spark

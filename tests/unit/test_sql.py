@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from replicator.catalog.duckdb_engine import DuckdbEngine
+from replicator.catalog.local import DuckdbEngine
 from replicator.catalog.sql_query import SqlQuery, transpile
 from replicator.catalog.store import Store
 from replicator.cli import app, spark_sql

@@ -31,7 +31,7 @@ from replicator.stages.tick.arrivals import NewRecords
 from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.table_share import TableShare
-from replicator.transforms import bronze_records
+from replicator.transforms import changes
 from replicator.transforms.columns.layout import key_of
 from replicator.transforms.dead_letters import COLUMNS, COORDINATES
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -142,7 +142,7 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> RowT
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     watch = TickContext(session, at, NewRecords(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
     with _records(watch, routes, table, asked) as records:
-        groups = tuple(g for g in bronze_records.survey(records).collect() if g["table"] == table)
+        groups = tuple(g for g in changes.survey(records).collect() if g["table"] == table)
         share = TableShare(session, at, routes, NewRecords(upto, {}), table, groups, [], watch.epochs)
         seqs, mine = _decode(share, records, asked.is_row)
         every = by_place(

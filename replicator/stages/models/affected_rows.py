@@ -15,7 +15,7 @@ from replicator.spec import Model
 from replicator.stages import tuning
 from replicator.stages.models import refresh_plan
 from replicator.stages.models.refresh_plan import Task, Work
-from replicator.transforms import model_diff as transform
+from replicator.transforms import model as transform
 from replicator.transforms import spans
 from replicator.transforms.incremental import affected
 from replicator.transforms.spans import Spans

@@ -14,7 +14,7 @@ from replicator.stages.models import model_inputs, refresh_plan, sql_settings
 from replicator.stages.models.model_rows import rows_of
 from replicator.stages.models.refresh_plan import Keys
 from replicator.stages.models.warehouse import Warehouse
-from replicator.transforms.model_diff import with_unknown_member
+from replicator.transforms.model import with_unknown_member
 
 
 @dataclass(frozen=True)

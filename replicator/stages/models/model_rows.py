@@ -13,7 +13,7 @@ from replicator.errors import ConfigError, first_line
 from replicator.spec import Model
 from replicator.transforms.columns.layout import DELTA_CDF_COLUMNS
 from replicator.transforms.columns.unsupported_types import has_interval_type, has_null_type, nested_types
-from replicator.transforms.model_diff import RESERVED
+from replicator.transforms.model import RESERVED
 
 _UNFIT = frozenset(" ,;{}()\n\t=")
 """What Delta has in no column's name where it maps none (architecture section 4)."""

@@ -20,7 +20,7 @@ from replicator.stages.table import history_table, schema_change
 from replicator.stages.tick import arrivals, routing, transaction_cut
 from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.table_share import TableShare
-from replicator.transforms import bronze_records, skip_rules
+from replicator.transforms import changes, skip_rules
 from replicator.transforms.columns.layout import Layout, version_of
 from replicator.transforms.columns.policy import Policy
 
@@ -52,7 +52,7 @@ def read_all(share: TableShare, wanted: frozenset[str]) -> Iterator[tuple[TableS
     routes = _save_routes(share)
     with share.described(bronze) as described:
         records = skip_rules.apply_declared(share.routed(described), at.source).where(F.col("table") == share.name)
-        groups = tuple(bronze_records.survey(records).collect())
+        groups = tuple(changes.survey(records).collect())
         yield replace(share, routes=routes, groups=groups, again=[], regained=wanted), records
 
 

@@ -29,7 +29,7 @@ from replicator.stages.table.transforming import BatchTransform
 from replicator.stages.table.truncates import TruncateState
 from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick.table_share import TableShare
-from replicator.transforms import bronze_records, change_counts, decode, schema_evolution
+from replicator.transforms import change_counts, changes, decode, evolve
 from replicator.transforms.columns.layout import Layout
 from replicator.transforms.columns.reshape import apply_evolution
 from replicator.transforms.dead_letters import COORDINATES
@@ -96,7 +96,7 @@ def decode_share(
     forms = _with_declared(share, found) if stored is None else found
     ordered = ordering.order_records(share, rows)
     schema = schema_change.plan_change(share, ordered, forms, known)
-    schema_evolution.refuse_withheld(share.name, schema.plan, schema.policy)
+    evolve.refuse_withheld(share.name, schema.plan, schema.policy)
     layout = schema.plan.layout
     needs = decode_options(share, forms, layout)
     needs = replace(needs, places=places or needs.departures or share.declaration.transform is not None)
@@ -226,14 +226,14 @@ def _past(
         of_table = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
         read = kept.enter_context(share.described(_records_with_keys(of_table, keys, reading)))
         found = share.routed(read)
-        groups = tuple(bronze_records.survey(found).collect())
+        groups = tuple(changes.survey(found).collect())
         then = replace(share, groups=groups)
         rows = then.changes_in(found)
         if not then.rows:
             return None
         noted = partial(schema_change.load_written, share)
         past, _ = forms_of.from_groups(then.rows, rows, share.declaration, reading.known, noted)
-        in_order = bronze_records.with_seq(rows, snapshots=then.any("has_snapshot"), running=None)
+        in_order = changes.with_seq(rows, snapshots=then.any("has_snapshot"), running=None)
         of_rows = in_order.where(F.col("op") != "t")
         decoded = partial(decode.decode, of_rows, past, layout, share.name, needs)
         every, told = made(decoded, past, change_counts.moved(wanted))

@@ -33,7 +33,7 @@ from replicator.stages.tick.arrivals import NewRecords
 from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.table_share import TableShare
-from replicator.transforms import bronze_records, fold, missing_rows, skip_rules
+from replicator.transforms import changes, fold, missing_rows, skip_rules
 from replicator.transforms.columns.layout import Layout, key_of, with_column_metadata
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
@@ -212,7 +212,7 @@ def _describe(watch: TickContext, records: DataFrame, routes: Routes, size: int)
 
 
 def _survey(at: Refinement, records: DataFrame) -> tuple[list[Row], list[Row]]:
-    return template_reading.with_examples(at, bronze_records.survey(records).collect()), []
+    return template_reading.with_examples(at, changes.survey(records).collect()), []
 
 
 @contextmanager
@@ -225,7 +225,7 @@ def _mentioned_keys(share: TableShare, whole: FullSnapshot, recent: DataFrame, k
     groups, _ = _survey(share.at, records)
     own = tuple(group for group in groups if group["table"] == share.name)
     if any(_is_unreadable(group, share.name) for group in groups):
-        then = bronze_records.survey(records.where(whole.until())).collect()
+        then = changes.survey(records.where(whole.until())).collect()
         _refuse_unreadable(share, sum(group["count"] for group in then if _is_unreadable(group, share.name)))
     share = replace(share, groups=own)
     if not share.rows:

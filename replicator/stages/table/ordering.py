@@ -9,7 +9,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from replicator.debezium import headers
 from replicator.jvm import gateway
 from replicator.stages.tick.table_share import TableShare
-from replicator.transforms import bronze_records, watermarks
+from replicator.transforms import changes, watermarks
 
 _PASSED = StructType(
     [
@@ -27,7 +27,7 @@ def order_records(share: TableShare, rows: DataFrame) -> DataFrame:
     """Records that may change a row of the share's table, in the source's order."""
     snapshots = share.any("has_snapshot")
     running = _passed_positions(share, rows) if snapshots and not share.whole else None
-    return bronze_records.with_seq(rows, snapshots=snapshots, running=running, marks=share.marks)
+    return changes.with_seq(rows, snapshots=snapshots, running=running, marks=share.marks)
 
 
 def _passed_positions(share: TableShare, rows: DataFrame) -> DataFrame:

@@ -22,14 +22,14 @@ from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick import schema_ledger
 from replicator.stages.tick.schema_ledger import Ledger
 from replicator.stages.tick.table_share import TableShare
-from replicator.transforms import bronze_records, schema_evolution
+from replicator.transforms import changes, evolve
 from replicator.transforms.columns import encodings, type_versions
 from replicator.transforms.columns.encodings import Encodings
 from replicator.transforms.columns.layout import key_of, type_family, unreserved_names, version_of
 from replicator.transforms.columns.policy import ADDED, MOVED, ColumnChange, Policy
 from replicator.transforms.columns.unsupported_types import nested_types
+from replicator.transforms.evolve import Plan
 from replicator.transforms.merge import SYSTEM_COLUMNS
-from replicator.transforms.schema_evolution import Plan
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _plan(
     types = None if stored is None else {column.name: column.dataType.simpleString() for column in stored}
     since = None if ledger is None else ledger.since
     told = share.declaration
-    return schema_evolution.plan(
+    return evolve.plan(
         share.name,
         forms,
         types,
@@ -149,7 +149,7 @@ def _change_seq(change: ColumnChange, forms: Sequence[Form], firsts: dict[int, s
     """
     if change.kind == MOVED:
         return min(at for (column, _), at in ledger.since.items() if column == change.column)
-    return schema_evolution.first_seen(change, forms, firsts) or min(firsts.values(), default="")
+    return evolve.first_seen(change, forms, firsts) or min(firsts.values(), default="")
 
 
 def _of_versions(found: Plan, seen: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
@@ -181,8 +181,8 @@ def _read_sightings(share: TableShare, stored: StructType, found: Plan) -> dict[
     usable = F.col("rule").isNull() & F.col("reason").isNull() & (F.col("table") == share.name)
     with share.described(bronze) as described:
         rows = share.routed(described).where(usable)
-        groups = bronze_records.survey(rows).collect()
+        groups = changes.survey(rows).collect()
         forms, _ = forms_of.from_groups(groups, rows, share.declaration, stored, partial(load_written, share))
         snapshots = any(group["has_snapshot"] for group in groups)
-        firsts = _firsts(bronze_records.with_seq(rows, snapshots=snapshots, running=None))
+        firsts = _firsts(changes.with_seq(rows, snapshots=snapshots, running=None))
         return type_versions.first_seen_types(forms, firsts, found.layout.named)

@@ -38,9 +38,9 @@ from replicator.stages.table.batch import Batch
 from replicator.stages.table.decoding import decode_share
 from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick.table_share import TableShare
-from replicator.transforms import bronze_records, fold, purge_horizon, truncate
+from replicator.transforms import changes, fold, purge_horizon, truncate
 from replicator.transforms.columns.layout import with_column_metadata
-from replicator.transforms.schema_evolution import Plan
+from replicator.transforms.evolve import Plan
 
 _FEW_COLUMNS = 32
 
@@ -101,7 +101,7 @@ def _apply(share: TableShare, records: DataFrame, account: Account) -> Account:
         _must_add_up(share, account, batch.good + batch.truncated.count)
         if account.dead_lettered:
             inside = made.where(F.col("_reject").isNotNull()).select("_reject.*")
-            outside = bronze_records.dead_letters_of(share.rejects_in(records), share.name)
+            outside = changes.dead_letters_of(share.rejects_in(records), share.name)
             _write_dead_letters(share, outside.unionByName(inside), account)
         return _write(share, batch, account)
 
@@ -110,7 +110,7 @@ def _without_rows(share: TableShare, records: DataFrame, account: Account) -> Ac
     """Of a share that makes no changes; it may have dead letters."""
     _must_add_up(share, account, 0)
     if account.dead_lettered:
-        _write_dead_letters(share, bronze_records.dead_letters_of(share.rejects_in(records), share.name), account)
+        _write_dead_letters(share, changes.dead_letters_of(share.rejects_in(records), share.name), account)
     _commit_progress(share)
     return account
 

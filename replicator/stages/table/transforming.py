@@ -18,8 +18,8 @@ from replicator.stages.table.schema_change import PlannedChange
 from replicator.stages.tick.table_share import TableShare
 from replicator.transforms.columns import type_versions
 from replicator.transforms.columns.layout import Layout, type_family, unreserved_names
+from replicator.transforms.evolve import Plan
 from replicator.transforms.merge import SYSTEM_COLUMNS
-from replicator.transforms.schema_evolution import Plan
 from replicator.transforms.table_transform import binding, execution
 from replicator.transforms.table_transform.as_deletes import InvalidCondition
 from replicator.transforms.table_transform.binding import BoundTransform, InvalidTransform

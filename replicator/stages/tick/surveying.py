@@ -10,14 +10,14 @@ from pyspark.sql import functions as F
 from replicator.stages import tuning
 from replicator.stages.tick import template_reading
 from replicator.stages.tick.order_checks import TickContext
-from replicator.transforms import bronze_records, runs, watermarks
+from replicator.transforms import changes, runs, watermarks
 
 
 def run_survey(watch: TickContext, records: DataFrame) -> tuple[list[Row], list[Row]]:
-    """The groups of the range (``bronze_records.survey``) and the marks of its partitions (``watermarks.compute``),
+    """The groups of the range (``changes.survey``) and the marks of its partitions (``watermarks.compute``),
     each ``keyed``: whether each key of its topic is known to be in one partition.
     """
-    survey, places = bronze_records.survey(records), watermarks.order_columns(records)
+    survey, places = changes.survey(records), watermarks.order_columns(records)
     known = watch.at.reached.marks(watch.news.continued)
     if tuning.is_small(records.sparkSession):
         groups, found = _in_one_job(survey, watermarks.compute(places, known))

@@ -17,7 +17,7 @@ from replicator.stages.tick import normalization, routing
 from replicator.stages.tick.arrivals import NewRecords
 from replicator.stages.tick.epochs import Epochs
 from replicator.stages.tick.routing import BEGINNING, Routes
-from replicator.transforms import bronze_records
+from replicator.transforms import changes
 from replicator.transforms.columns.layout import Layout, stored_names
 
 
@@ -28,7 +28,7 @@ class TableShare:
     ``again`` is given where the records are no news but some of what was read before, such as dead letters that are
     tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
     per call. ``marks`` is given where some change stands below an earlier one of its own transaction: see
-    ``bronze_records.with_seq``. ``tied``: records of one place may have come from several partitions (Q11).
+    ``changes.with_seq``. ``tied``: records of one place may have come from several partitions (Q11).
     ``regained`` names columns of which the rows at rest know nothing yet: these records tell. ``released``: some may be
     no news to bronze, and new to a table that has read as far as bronze reaches: they have waited for their
     transactions, which need not be whole any more, or went into another table.
@@ -144,7 +144,7 @@ class TableShare:
         """Records that may change a row of this table, of all records of its topics."""
         topics = self.routes.topics(self.name)
         if self.any("has_snapshot") and any(len(self.routes.tables.get(topic, ())) > 1 for topic in topics):
-            records = bronze_records.with_passed_position(records)
+            records = changes.with_passed_position(records)
         usable = F.col("rule").isNull() & F.col("reason").isNull()
         return records.where(F.col("topic").isin(*topics) & usable & (F.col("table") == self.name))
 

@@ -18,7 +18,7 @@ from replicator.jvm import gateway
 from replicator.spec import Declaration
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
-from replicator.transforms import bronze_records
+from replicator.transforms import changes
 
 _TOPICS, _RECORDS = 12, 200
 """So many records of so many topics are looked at before there is a batch to learn from."""
@@ -91,4 +91,4 @@ def learn_from_first(at: Refinement, records: DataFrame, topics: Collection[str]
     of_each = [gateway.to_session(records, beside).where(F.col("topic") == topic).limit(_RECORDS) for topic in unknown]
     few = reduce(DataFrame.unionByName, of_each).coalesce(1)
     with tuning.persist(envelope.describe(few, at.source.reading)) as told:
-        learn(at, bronze_records.survey(told).collect())
+        learn(at, changes.survey(told).collect())

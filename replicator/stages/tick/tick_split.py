@@ -17,7 +17,7 @@ from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.table_share import TableShare
 from replicator.stages.tick.ticks import Tick
-from replicator.transforms import bronze_records, skip_rules, ties
+from replicator.transforms import changes, skip_rules, ties
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _apply_routes(tick: Tick, by_time: Sequence[str]) -> tuple[DataFrame, list[R
         records = routing.apply_modes(records, learned, at.source, by_time=by_time, scattered=scattered)
     if is_otherwise:
         records = skip_rules.apply_declared(records, at.source)
-        groups = template_reading.with_examples(at, bronze_records.survey(records).collect())
+        groups = template_reading.with_examples(at, changes.survey(records).collect())
         learned = _learn_routes(learned, groups, watch.news, at.source)
     return records, groups, learned
 

@@ -14,7 +14,7 @@ from replicator.debezium.type_parser import parse_type
 from replicator.errors import ConfigError, SchemaRefused
 from replicator.spec import Evolution
 from replicator.stages.tick import forms as forms_of
-from replicator.transforms import schema_evolution
+from replicator.transforms import evolve
 from replicator.transforms.columns import encodings, layout, type_versions
 from replicator.transforms.columns.policy import ColumnChange, Policy
 
@@ -34,14 +34,14 @@ def with_v(kind: str, number: int = 1) -> Form:
     return form({"id": "int", "v": kind}, number=number)
 
 
-def columns(found: schema_evolution.Plan) -> dict[str, str]:
+def columns(found: evolve.Plan) -> dict[str, str]:
     """The types of a plan's columns."""
     return dict(found.layout.types)
 
 
 def test_a_new_table_gets_the_columns_of_its_first_batch() -> None:
     """Types as Spark spells them, the key from the records; nothing has to evolve."""
-    found = schema_evolution.plan("t", [form({"id": "int", "price": "decimal(10,2)", "day": "date"})], None)
+    found = evolve.plan("t", [form({"id": "int", "price": "decimal(10,2)", "day": "date"})], None)
     assert columns(found) == {"id": "int", "price": "decimal(10,2)", "day": "date"}
     assert found.layout.keys == ("id",)
     assert not found.evolution
@@ -51,7 +51,7 @@ def test_a_new_table_gets_the_columns_of_its_first_batch() -> None:
 def test_a_new_column_is_added_behind_the_others() -> None:
     """Silver evolves by union, and system columns are no columns of the source (G3)."""
     stored = {"id": "int", "old": "string"} | SYSTEM
-    found = schema_evolution.plan("t", [form({"id": "int", "note": "string"})], stored, ("id",))
+    found = evolve.plan("t", [form({"id": "int", "note": "string"})], stored, ("id",))
     assert list(found.layout.types) == ["id", "old", "note"]
     assert found.evolution == Evolution(added=(("note", "string"),))
     assert found.changes == (ColumnChange("added", "note", "", "string"),)
@@ -72,7 +72,7 @@ def test_a_new_column_is_added_behind_the_others() -> None:
 @pytest.mark.parametrize("policy", [Policy(), FAIL])
 def test_a_type_widens(stored: str, incoming: str, wide: str, policy: Policy) -> None:
     """Types.md section 8: the wider type holds every value of both, and no policy but freeze minds."""
-    found = schema_evolution.plan("t", [with_v(incoming)], {"id": "int", "v": stored} | SYSTEM, policy=policy)
+    found = evolve.plan("t", [with_v(incoming)], {"id": "int", "v": stored} | SYSTEM, policy=policy)
     assert columns(found)["v"] == wide
     assert found.evolution == Evolution(widened=(("v", wide),))
     assert found.changes == (ColumnChange("widened", "v", stored, wide),)
@@ -82,7 +82,7 @@ def test_a_type_widens(stored: str, incoming: str, wide: str, policy: Policy) ->
 def test_a_narrower_batch_leaves_the_table_alone(policy: Policy) -> None:
     """A late record with the older, narrower type fits where it is; so does a column that the source narrowed."""
     stored = {"id": "int", "v": "decimal(14,4)"} | SYSTEM
-    found = schema_evolution.plan("t", [with_v("decimal(10,2)")], stored, policy=policy)
+    found = evolve.plan("t", [with_v("decimal(10,2)")], stored, policy=policy)
     assert columns(found)["v"] == "decimal(14,4)"
     assert not found.evolution
     assert found.layout.misfit(with_v("decimal(10,2)")) is None
@@ -92,7 +92,7 @@ def test_two_forms_of_one_batch_meet_in_the_wider_type() -> None:
     """A change of schema in the middle of a batch (G2)."""
     forms = [with_v("decimal(10,2)"), form({"id": "int", "v": "decimal(14,4)", "w": "int"})]
     for order in (forms, forms[::-1]):
-        assert columns(schema_evolution.plan("t", order, None)) == {"id": "int", "v": "decimal(14,4)", "w": "int"}
+        assert columns(evolve.plan("t", order, None)) == {"id": "int", "v": "decimal(14,4)", "w": "int"}
 
 
 UNRELATED = [("int", "string"), ("string", "int"), ("date", "timestamp"), ("double", "int"), ("string", "array<int>")]
@@ -101,8 +101,8 @@ UNRELATED = [("int", "string"), ("string", "int"), ("date", "timestamp"), ("doub
 @pytest.mark.parametrize(("stored", "incoming"), UNRELATED)
 def test_a_type_that_no_widening_reaches_gets_a_column_of_its_own(stored: str, incoming: str) -> None:
     """G3, evolve: the old column keeps its values, and its name."""
-    before, after = (schema_evolution.plan("t", [with_v(kind)], None).layout.types["v"] for kind in (stored, incoming))
-    found = schema_evolution.plan("t", [with_v(incoming)], {"id": "int", "v": before} | SYSTEM)
+    before, after = (evolve.plan("t", [with_v(kind)], None).layout.types["v"] for kind in (stored, incoming))
+    found = evolve.plan("t", [with_v(incoming)], {"id": "int", "v": before} | SYSTEM)
     assert columns(found) == {"id": "int", "v": before, "v__v2": after}
     assert found.evolution == Evolution(added=(("v__v2", after),))
     assert found.changes == (ColumnChange("versioned", "v", before, after),)
@@ -114,22 +114,20 @@ def test_a_type_that_no_widening_reaches_gets_a_column_of_its_own(stored: str, i
 @pytest.mark.parametrize(("stored", "incoming"), UNRELATED)
 def test_under_fail_it_stops_the_table_and_names_the_change(stored: str, incoming: str) -> None:
     """G3, fail: never a silent conversion; the advice says how to let it pass."""
-    before = schema_evolution.plan("t", [with_v(stored)], None).layout.types["v"]
-    found = schema_evolution.plan("t", [with_v(incoming)], {"id": "int", "v": before} | SYSTEM, policy=FAIL)
+    before = evolve.plan("t", [with_v(stored)], None).layout.types["v"]
+    found = evolve.plan("t", [with_v(incoming)], {"id": "int", "v": before} | SYSTEM, policy=FAIL)
     assert not found.evolution
     with pytest.raises(SchemaRefused, match=r"column v changed from .* which is no widening") as caught:
-        schema_evolution.refuse_withheld("t", found, FAIL)
+        evolve.refuse_withheld("t", found, FAIL)
     assert "--approve t" in str(caught.value.mend)
 
 
 @pytest.mark.parametrize(("stored", "incoming"), [*UNRELATED, ("int", "bigint"), ("decimal(10,2)", "decimal(10,4)")])
 def test_under_freeze_records_of_such_a_type_do_not_fit(stored: str, incoming: str) -> None:
     """G3, freeze: the table stays as it is, the column is named, and older records go on."""
-    before = schema_evolution.plan("t", [with_v(stored)], None).layout.types["v"]
-    found = schema_evolution.plan(
-        "t", [with_v(incoming), with_v(stored)], {"id": "int", "v": before} | SYSTEM, policy=FREEZE
-    )
-    schema_evolution.refuse_withheld("t", found, FREEZE)
+    before = evolve.plan("t", [with_v(stored)], None).layout.types["v"]
+    found = evolve.plan("t", [with_v(incoming), with_v(stored)], {"id": "int", "v": before} | SYSTEM, policy=FREEZE)
+    evolve.refuse_withheld("t", found, FREEZE)
     assert columns(found) == {"id": "int", "v": before}
     assert not found.evolution
     assert found.layout.misfit(with_v(incoming)) == "v"
@@ -140,7 +138,7 @@ def test_under_freeze_a_new_column_stays_in_bronze() -> None:
     """The records fit without it; the change is told."""
     stored = {"id": "int", "v": "int"} | SYSTEM
     wider = form({"id": "int", "v": "int", "note": "string"})
-    found = schema_evolution.plan("t", [wider], stored, policy=FREEZE)
+    found = evolve.plan("t", [wider], stored, policy=FREEZE)
     assert columns(found) == {"id": "int", "v": "int"}
     assert found.withheld == (ColumnChange("added", "note", "", "string"),)
     assert found.layout.misfit(wider) is None
@@ -151,7 +149,7 @@ def test_under_freeze_a_new_table_is_made_as_its_oldest_records_are() -> None:
     """Whatever else is in the batch: in order, one batch gives what several give. A delete has no columns to show."""
     delete = form({}, number=1)
     old, new = with_v("int", 2), form({"id": "int", "v": "string", "w": "int"}, number=3)
-    found = schema_evolution.plan("t", [delete, old, new], None, declared=("id",), policy=FREEZE)
+    found = evolve.plan("t", [delete, old, new], None, declared=("id",), policy=FREEZE)
     assert columns(found) == {"id": "int", "v": "int"}
     assert found.layout.misfit(new) == "v"
 
@@ -161,20 +159,20 @@ def test_an_approved_change_is_made_and_no_other(policy: str) -> None:
     """An approval is for exactly one change."""
     stored = {"id": "int", "v": "int", "w": "int"} | SYSTEM
     approved = Policy(policy, frozenset({ColumnChange("versioned", "v", "int", "string")}))
-    found = schema_evolution.plan("t", [with_v("string")], stored, policy=approved)
-    schema_evolution.refuse_withheld("t", found, approved)
+    found = evolve.plan("t", [with_v("string")], stored, policy=approved)
+    evolve.refuse_withheld("t", found, approved)
     assert found.evolution == Evolution(added=(("v__v2", "string"),))
-    other = schema_evolution.plan("t", [with_v("date")], stored, policy=approved)
+    other = evolve.plan("t", [with_v("date")], stored, policy=approved)
     assert other.withheld == (ColumnChange("versioned", "v", "int", "date"),)
 
 
 def test_records_without_types_never_make_a_version() -> None:
     """A3: what a schema-less record means by a text is unknown where the column is a date; nobody guesses."""
     untyped = form({"id": "int", "v": "string"}, raw=("v",))
-    found = schema_evolution.plan("t", [untyped], {"id": "int", "v": "date"} | SYSTEM)
+    found = evolve.plan("t", [untyped], {"id": "int", "v": "date"} | SYSTEM)
     assert not found.evolution
     with pytest.raises(SchemaRefused, match="column v is date in the table and has no type") as caught:
-        schema_evolution.refuse_withheld("t", found, Policy())
+        evolve.refuse_withheld("t", found, Policy())
     assert "conf/sources, or beside --lake with --declare" in str(caught.value.mend)
 
 
@@ -238,44 +236,39 @@ def test_a_key_without_a_type_is_refused_with_the_same_advice() -> None:
     """A3: its type is missing, the key is what it was."""
     untyped = form({"id": "string"}, raw=("id",))
     with pytest.raises(SchemaRefused, match="column id is bigint in the table and has no type") as caught:
-        schema_evolution.plan("t", [untyped], {"id": "bigint", "v": "int"} | SYSTEM, ("id",))
+        evolve.plan("t", [untyped], {"id": "bigint", "v": "int"} | SYSTEM, ("id",))
     assert "Declare" in str(caught.value.mend)
 
 
 def test_numbers_that_no_decimal_holds_stop_the_table() -> None:
     """Both are exact numbers, so there is no second column for either."""
-    found = schema_evolution.plan("t", [with_v("decimal(38,10)")], {"id": "int", "v": "decimal(38,0)"} | SYSTEM)
+    found = evolve.plan("t", [with_v("decimal(38,10)")], {"id": "int", "v": "decimal(38,0)"} | SYSTEM)
     with pytest.raises(SchemaRefused, match="which no type holds both"):
-        schema_evolution.refuse_withheld("t", found, Policy())
+        evolve.refuse_withheld("t", found, Policy())
 
 
 def test_what_came_and_what_went_may_be_one_column_with_a_new_name() -> None:
     """C-4: DDL is not in the stream; a rename looks like a drop and an add, and is told, in a first batch too."""
     stored = {"id": "int", "v": "int"} | SYSTEM
     both = [with_v("int"), form({"id": "int", "amount": "int"}, number=2)]
-    assert schema_evolution.plan("t", both, None).warnings == schema_evolution.plan("t", both, stored, ("id",)).warnings
-    assert len(schema_evolution.plan("t", both, None).warnings) == 1
-    assert (
-        schema_evolution.plan(
-            "t", [with_v("int"), form({"id": "int", "V": "int", "w": "int"}, number=2)], None
-        ).warnings
-        == []
-    )
-    found = schema_evolution.plan("t", [form({"id": "int", "amount": "int"})], stored, ("id",))
+    assert evolve.plan("t", both, None).warnings == evolve.plan("t", both, stored, ("id",)).warnings
+    assert len(evolve.plan("t", both, None).warnings) == 1
+    assert evolve.plan("t", [with_v("int"), form({"id": "int", "V": "int", "w": "int"}, number=2)], None).warnings == []
+    found = evolve.plan("t", [form({"id": "int", "amount": "int"})], stored, ("id",))
     assert columns(found) == {"id": "int", "v": "int", "amount": "int"}
     assert [warning for warning in found.warnings if "amount" in warning and "v" in warning]
-    assert schema_evolution.plan("t", [form({"id": "int", "v": "int", "w": "int"})], stored, ("id",)).warnings == []
+    assert evolve.plan("t", [form({"id": "int", "v": "int", "w": "int"})], stored, ("id",)).warnings == []
 
 
 def test_an_older_type_that_comes_late_takes_the_plain_name() -> None:
     """G2: the order of schemas is the order of `seq`, not of arrival."""
     stored = {"id": "int", "v": "string"} | SYSTEM
     since = {("v", "number"): "10", ("v", "STRING"): "20"}
-    found = schema_evolution.plan("t", [with_v("int")], stored, since=since)
+    found = evolve.plan("t", [with_v("int")], stored, since=since)
     assert columns(found) == {"id": "int", "v": "int", "v__v2": "string"}
     assert found.evolution == Evolution(added=(("v", "int"),), moved=(("v", "v__v2", "string"),))
     assert ColumnChange("moved", "v", "v", "v__v2") in found.changes
-    frozen = schema_evolution.plan("t", [with_v("int")], stored, since=since, policy=FREEZE)
+    frozen = evolve.plan("t", [with_v("int")], stored, since=since, policy=FREEZE)
     assert columns(frozen) == {"id": "int", "v": "string"}
 
 
@@ -308,7 +301,7 @@ def _replayed(order: tuple[tuple[str, Form], ...], cuts: tuple[bool, ...]) -> di
             forms, {each.id: seq for seq, each in batch}, layout.stored_name
         ).items():
             since[place] = min(at, since.get(place, at))
-        found = schema_evolution.plan("t", forms, stored, since=since)
+        found = evolve.plan("t", forms, stored, since=since)
         _consistent(found.evolution, stored, columns(found))
         stored, batch = columns(found), []
     assert stored is not None
@@ -331,22 +324,20 @@ def test_another_key_stops_the_table() -> None:
     for policy in (Policy(), FAIL, FREEZE):
         for new in (("other",), ("id", "other")):
             with pytest.raises(SchemaRefused, match=f"the key was id and is now {','.join(new)}") as caught:
-                schema_evolution.plan(
-                    "t", [form({"id": "int", "other": "int"}, keys=new)], stored, ("id",), policy=policy
-                )
+                evolve.plan("t", [form({"id": "int", "other": "int"}, keys=new)], stored, ("id",), policy=policy)
             assert "`replicator rebuild t`" in str(caught.value.mend)
             assert "beyond the records' own key" in str(caught.value.mend)
     with pytest.raises(SchemaRefused, match="the key was id,other and is now id"):
-        schema_evolution.plan("t", [form({"id": "int", "other": "int"})], stored, ("id", "other"))
+        evolve.plan("t", [form({"id": "int", "other": "int"})], stored, ("id", "other"))
 
 
 def test_a_key_of_another_type_stops_the_table() -> None:
     """C6: keys are equal when their values are; a number never equals a text, nor a FLOAT surely a DOUBLE."""
     for before, after in (("int", "string"), ("string", "bigint"), ("float", "double"), ("date", "timestamp")):
         with pytest.raises(SchemaRefused, match=r"the key changed: column id .* from .* to "):
-            schema_evolution.plan("t", [form({"id": after})], {"id": before} | SYSTEM, ("id",))
+            evolve.plan("t", [form({"id": after})], {"id": before} | SYSTEM, ("id",))
     with pytest.raises(SchemaRefused, match="the key changed") as caught:
-        schema_evolution.plan("t", [form({"id": "bigint"})], {"id": "int"} | SYSTEM, ("id",), policy=FREEZE)
+        evolve.plan("t", [form({"id": "bigint"})], {"id": "int"} | SYSTEM, ("id",), policy=FREEZE)
     assert "`schema_changes: evolve`" in str(caught.value.mend)  # it only has to be let grow
 
 
@@ -355,27 +346,27 @@ def test_a_key_of_another_type_is_mended_as_another_key_is(stored: dict[str, str
     """A rebuild says what differs and leaves readers their table; a folder that is taken away does neither."""
     forms = [form({"id": "int", "c": "string"}), form({"id": "string", "c": "string"}, number=2)]
     with pytest.raises(SchemaRefused, match="the key changed") as caught:
-        schema_evolution.plan("t", forms, stored, ("id",))
+        evolve.plan("t", forms, stored, ("id",))
     assert f"then `replicator {way}` builds it" in str(caught.value.mend)
-    schema_evolution.plan("t", forms, None, declared=("c",))
+    evolve.plan("t", forms, None, declared=("c",))
 
 
 def test_a_key_of_whole_numbers_may_grow() -> None:
     """C6: 7 is 7 in a wider column, so old rows are found."""
-    found = schema_evolution.plan("t", [form({"id": "bigint"})], {"id": "int", "v": "int"} | SYSTEM, ("id",))
+    found = evolve.plan("t", [form({"id": "bigint"})], {"id": "int", "v": "int"} | SYSTEM, ("id",))
     assert found.evolution == Evolution(widened=(("id", "bigint"),))
 
 
 def test_two_keys_in_one_batch_stop_the_table() -> None:
     """There is no order that makes both right."""
     with pytest.raises(SchemaRefused, match="the key changed"):
-        schema_evolution.plan("t", [form({"id": "int"}), form({"id": "int", "k": "int"}, keys=("k",))], None)
+        evolve.plan("t", [form({"id": "int"}), form({"id": "int", "k": "int"}, keys=("k",))], None)
 
 
 def test_a_declared_key_wins_over_that_of_the_records() -> None:
     """A table without a Kafka key can be declared one, and one whose Kafka key changes can keep its own."""
     for keys in ((), ("v",)):
-        found = schema_evolution.plan("t", [form({"id": "int", "v": "int"}, keys=keys)], None, declared=("id",))
+        found = evolve.plan("t", [form({"id": "int", "v": "int"}, keys=keys)], None, declared=("id",))
         assert found.layout.keys == ("id",)
         assert found.layout.keys_from_row
 
@@ -384,14 +375,14 @@ def test_declaring_another_key_than_the_table_has_stops_it() -> None:
     """Its rows are one per old key."""
     stored = {"id": "int", "v": "int"} | SYSTEM
     with pytest.raises(SchemaRefused, match="the key was id and is now v"):
-        schema_evolution.plan("t", [form({"id": "int", "v": "int"})], stored, ("id",), declared=("v",))
+        evolve.plan("t", [form({"id": "int", "v": "int"})], stored, ("id",), declared=("v",))
 
 
 def test_columns_of_a_record_that_differ_by_case_only_are_refused() -> None:
     """No table format keeps the two apart (G4)."""
     for stored in (None, {"id": "int", "v": "int"} | SYSTEM):
         with pytest.raises(ConfigError):
-            schema_evolution.plan("t", [form({"id": "int", "V": "int", "v": "int"})], stored)
+            evolve.plan("t", [form({"id": "int", "V": "int", "v": "int"})], stored)
 
 
 def test_a_column_that_is_spelled_in_another_case_stays_the_same() -> None:
@@ -399,14 +390,14 @@ def test_a_column_that_is_spelled_in_another_case_stays_the_same() -> None:
     stored = {"Id": "int", "Val": "int", "w": "string"} | SYSTEM
     renamed = form({"ID": "int", "val": "bigint", "x": "int"}, keys=("ID",))
     for declared in ((), ("ID",), ("id",)):
-        found = schema_evolution.plan("t", [renamed], stored, ("Id",), declared=declared)
+        found = evolve.plan("t", [renamed], stored, ("Id",), declared=declared)
         assert columns(found) == {"Id": "int", "Val": "bigint", "w": "string", "x": "int"}
         assert found.evolution == Evolution(added=(("x", "int"),), widened=(("Val", "bigint"),))
         assert found.layout.keys == ("Id",)
         assert found.dropped == ("w",)
         assert list(map(found.layout.home, renamed.fields)) == ["Id", "Val", "x"]
     forms = [form({"Id": "int", "v": "int"}, keys=("Id",)), form({"id": "int", "V": "string"}, number=2)]
-    found = schema_evolution.plan("t", forms, None)
+    found = evolve.plan("t", forms, None)
     assert columns(found) == {"Id": "int", "v": "int", "v__v2": "string"}
     assert found.layout.keys == ("Id",)
     assert (
@@ -420,7 +411,7 @@ def test_a_column_that_is_renamed_amid_a_batch_is_told_beside_another_new_one() 
     stored = {"id": "int", "a": "int", "b": "string"} | SYSTEM
     before = form({"id": "int", "a": "int", "b": "string", "d": "int"}, keys=("id",))
     after = form({"id": "int", "a": "int", "bb": "string", "d": "int"}, keys=("id",), number=2)
-    found = schema_evolution.plan("t", [before, after], stored, ("id",))
+    found = evolve.plan("t", [before, after], stored, ("id",))
     assert found.dropped == ("b",)
     assert found.warnings == ["d, bb came and b went: if that is a new name, old rows keep the old one"]
 
@@ -446,7 +437,7 @@ def test_a_source_column_named_like_the_version_that_is_needed_stops_the_table()
     """Users would see two columns of one name."""
     stored = {"id": "int", "v": "int", layout.stored_name("v__v2"): "int"} | SYSTEM
     with pytest.raises(SchemaRefused, match="v__v2, which the source has already"):
-        schema_evolution.plan("t", [with_v("string")], stored)
+        evolve.plan("t", [with_v("string")], stored)
 
 
 def test_a_table_beside_silver_follows_to_the_same_columns() -> None:
@@ -466,9 +457,9 @@ def test_a_table_beside_silver_follows_to_the_same_columns() -> None:
 
 def test_a_hostile_column_is_stored_encoded() -> None:
     """Architecture 9.1; its second version too."""
-    found = schema_evolution.plan("t", [form({"id": "int", "a.b c": "int"})], None)
+    found = evolve.plan("t", [form({"id": "int", "a.b c": "int"})], None)
     assert list(found.layout.types) == ["id", "a_x2e_b_x20_c"]
-    again = schema_evolution.plan("t", [form({"id": "int", "a.b c": "date"})], columns(found))
+    again = evolve.plan("t", [form({"id": "int", "a.b c": "date"})], columns(found))
     assert list(again.layout.types) == ["id", "a_x2e_b_x20_c", "a_x2e_b_x20_c__v2"]
 
 
@@ -477,14 +468,12 @@ def test_a_hostile_column_is_stored_encoded() -> None:
 def test_a_table_that_has_a_column_of_another_format_keeps_it(name: str, policy: Policy) -> None:
     """N-3: what was made before such names were kept apart goes on as it was, also where it is of the key."""
     stored = {"id": "int", name: "boolean"} | SYSTEM
-    found = schema_evolution.plan(
-        "t", [form({"id": "int", name: "boolean"}, ("id", name))], stored, ("id", name), policy=policy
-    )
+    found = evolve.plan("t", [form({"id": "int", name: "boolean"}, ("id", name))], stored, ("id", name), policy=policy)
     assert (columns(found), found.layout.keys, found.changes) == ({"id": "int", name: "boolean"}, ("id", name), ())
     assert not found.evolution
     assert found.layout.named(name) == name
     silent = form({"id": "int", name.upper(): "boolean"})
-    assert columns(schema_evolution.plan("t", [silent], stored, ("id",), policy=policy)) == columns(found)
+    assert columns(evolve.plan("t", [silent], stored, ("id",), policy=policy)) == columns(found)
 
 
 @pytest.mark.parametrize(
@@ -501,10 +490,10 @@ def test_a_new_table_may_have_the_names_of_formats_that_it_is_not_kept_in(
 ) -> None:
     """N-3: SQL of the configuration finds them as the source calls them; what a table has stays, whatever is said."""
     told = form({"_change_type": "int", "_hoodie_is_deleted": "boolean"}, ("_hoodie_is_deleted",))
-    found = schema_evolution.plan("t", [told], None, free=layout.unreserved_names(formats))
+    found = evolve.plan("t", [told], None, free=layout.unreserved_names(formats))
     assert (list(found.layout.types), found.layout.keys) == (kept, (kept[1],))
     for others in ((), ("hudi",), ("delta", "hudi")):
-        again = schema_evolution.plan(
+        again = evolve.plan(
             "t", [told], columns(found) | SYSTEM, ("_hoodie_is_deleted",), free=layout.unreserved_names(others)
         )
         assert (columns(again), again.changes) == (columns(found), ())
