@@ -403,7 +403,7 @@ def test_a_table_of_somebody_else_is_not_written_to(exact: SparkSession, tmp_pat
     }
     theirs.write.format("hudi").options(**keys, **{"hoodie.table.name": "t"}).save(table.location)
     ours = made(exact, [(1, "10", False, None, 1)], f"id INT, {merge.SYSTEM_DDL}")
-    with pytest.raises(TableStopped, match="somebody else has written"):
+    with pytest.raises(TableStopped, match="another program has written"):
         HudiFormat().apply(ours, table, Progress("bronze", 1))
     assert exact.read.format("hudi").load(table.location).count() == 3
 
