@@ -23,7 +23,7 @@ def checks(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """Hold all rows of gold to the checks of their models and build nothing; exit code 1 where one fails."""
+    """Run the checks of gold models over all their rows and build nothing; exit code 1 if one fails."""
     from replicator import assemble
     from replicator.operate import checks as operate
     from replicator.session import session

@@ -11,7 +11,7 @@ import typer
 from replicator.cli import options
 from replicator.cli.console import print_json, print_table
 
-app = typer.Typer(help="The configuration, where each value came from, and what may be said.", no_args_is_help=True)
+app = typer.Typer(help="The configuration, where each value came from, and its JSON Schemas.", no_args_is_help=True)
 
 
 class Kind(str, Enum):

@@ -34,7 +34,7 @@ class Finding:
 
 
 def doctor(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
-    """Look at Python, Spark, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.
+    """Check Python, Spark, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.
 
     Exit 2 if this installation is wrong, else 3 if a service is out of reach.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
     from replicator.stages.tick.epochs import Epoch
 
-app = typer.Typer(help="Where a source's order starts anew.", no_args_is_help=True)
+app = typer.Typer(help="Epochs: a source's order starts over after a restore, reset or move.", no_args_is_help=True)
 
 Source = Annotated[str, typer.Argument(help="The source: its topic prefix.", metavar="SOURCE")]
 _STARTS = ("epoch", "topic", "partition", "from offset", "why")

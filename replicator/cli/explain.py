@@ -27,7 +27,7 @@ def explain(
     declare: options.Declare = None,
     as_json: options.Json = False,
 ) -> None:
-    """The life of one row: its records in the source's order, what the merge did with each, the row as it stands."""
+    """Show the history of a row: its records in source order, what the merge did with each, and the row now."""
     from replicator.operate import explain as operation
     from replicator.operate.row.trace import find_table
 

@@ -13,7 +13,7 @@ from replicator.errors import ConfigError
 if TYPE_CHECKING:
     from replicator.config.hudi_streamer import Translation
 
-app = typer.Typer(name="import", help="Other tools' settings as files of ours.", no_args_is_help=True)
+app = typer.Typer(name="import", help="Convert settings of other tools into source files.", no_args_is_help=True)
 
 
 @app.command("hudi-streamer")

@@ -39,7 +39,7 @@ def init(
         typer.Option("--kind", help="The source's database, for a connector that `connect apply` registers."),
     ] = None,
 ) -> None:
-    """Make a project: a configuration that is valid, and a job per stage for spark-submit. Overwrites nothing."""
+    """Create a project: a valid configuration and one job per stage for spark-submit. Overwrites nothing."""
     from replicator.config import scaffold
 
     if not _PREFIX.fullmatch(source):

@@ -24,7 +24,7 @@ def jars(
         typer.Option("--format", help="A table format; Delta is always there."),
     ] = None,
 ) -> None:
-    """Print the checked JARs, separated by commas: spark-submit --jars "$(replicator jars)" ..."""
+    """Print the verified JARs, separated by commas: spark-submit --jars "$(replicator jars)" ..."""
     from replicator import environment, settings
     from replicator import jars as jar_cache
     from replicator.jvm import class_archive, sparkline

@@ -33,7 +33,7 @@ def maintain(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write small files together and remove what no version in use needs; readers see no difference."""
+    """Compact small files and remove files that no version in use needs; readers see no difference."""
     from replicator import assemble
     from replicator.operate import maintain as operate
     from replicator.operate.lock import exclusive

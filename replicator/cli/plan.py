@@ -22,7 +22,7 @@ def plan(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """What the next run of gold would compute of each model, and why. Writes nothing."""
+    """Show what the next run of gold would compute for each model, and why. Writes nothing."""
     from replicator import assemble
     from replicator.operate.plan import plan_models, select_models
     from replicator.session import session

@@ -32,7 +32,7 @@ def purge(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Remove rows of silver that were deleted at the source longer ago than their table's purge_after.
+    """Remove silver rows that were deleted at the source longer ago than their table's purge_after.
 
     A table that stops is named on stderr, the others go on, and the exit code is 1.
     """

@@ -67,7 +67,7 @@ def rebuild(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make tables once more from all of bronze, and models from silver; what differs is written in one commit.
+    """Rebuild tables from all of bronze, and models from silver; what differs is written in one commit.
 
     With --checkpoint SOURCE: have a damaged, lost or older checkpoint of bronze made anew of what bronze has.
     """

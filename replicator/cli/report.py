@@ -27,7 +27,7 @@ def report(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write one HTML page: sales, the star schema, and how far the pipeline is. It needs no network to be looked at."""
+    """Write one HTML page: sales, the star schema and the state of the pipeline. It can be viewed without a network."""
     page = extras.load("replicator.operate.report.page", "report")  # before anything is asked
     if not output.parent.is_dir() or output.is_dir():
         raise ConfigError(f"{output} cannot be written", mend="Give --output FILE in a folder that there is.")

@@ -31,7 +31,7 @@ def runs(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """The last runs and what became of the records that they read."""
+    """List the last runs and what became of the records they read."""
     settings = options.settings(env, conf, lake)
     found = _load(context, settings, run, limit)
     if run is not None:

@@ -75,7 +75,7 @@ def sql(
     conf: options.Conf = None,
     lake: options.LakeRoot = None,
 ) -> None:
-    """Ask the lake: live rows of silver (source columns only) and gold models, by name. With --topic: its changes, by
+    """Query the lake: live rows of silver (source columns only) and gold models, by name. With --topic: its changes, by
     the name of their table, and its records.
     """
     from replicator import settings as configuration

@@ -24,7 +24,7 @@ def status(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Where every table stands, and how far behind the layer before it.
+    """Show how far each table is, and how far behind the layer before it.
 
     One that cannot be read is named on stderr, and the exit code is 1.
     """

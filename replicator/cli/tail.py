@@ -55,7 +55,7 @@ def tail(
     conf: options.Conf = None,
     lake: options.LakeRoot = None,
 ) -> None:
-    """Show events: where each stands, what it did to which row, and what its columns were before and after."""
+    """Show events: the position of each, what it did to which row, and the columns before and after."""
     begin = _start(start, follow=follow)
     lines = _lines(context, what, begin, follow, brokers, env, conf, lake)
     for text, told in islice(lines, limit):

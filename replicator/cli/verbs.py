@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VERBS: Mapping[str, tuple[str, str]] = {
     "checks": (
         "checks:checks",
-        "Hold all rows of gold to the checks of their models and build nothing; exit code 1 where one fails.",
+        "Run the checks of gold models over all their rows and build nothing; exit code 1 if one fails.",
     ),
     "diff": (
         "diff:diff",
@@ -24,53 +24,53 @@ VERBS: Mapping[str, tuple[str, str]] = {
     ),
     "doctor": (
         "doctor:doctor",
-        "Look at Python, Spark, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.",
+        "Check Python, Spark, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.",
     ),
     "explain": (
         "explain:explain",
-        "The life of one row: its records in the source's order, what the merge did with each, the row as it stands.",
+        "Show the history of a row: its records in source order, what the merge did with each, and the row now.",
     ),
     "init": (
         "init:init",
-        "Make a project: a configuration that is valid, and a job per stage for spark-submit. Overwrites nothing.",
+        "Create a project: a valid configuration and one job per stage for spark-submit. Overwrites nothing.",
     ),
     "jars": (
         "jars:jars",
-        'Print the checked JARs, separated by commas: spark-submit --jars "$(replicator jars)" ...',
+        'Print the verified JARs, separated by commas: spark-submit --jars "$(replicator jars)" ...',
     ),
     "maintain": (
         "maintain:maintain",
-        "Write small files together and remove what no version in use needs; readers see no difference.",
+        "Compact small files and remove files that no version in use needs; readers see no difference.",
     ),
-    "plan": ("plan:plan", "What the next run of gold would compute of each model, and why. Writes nothing."),
+    "plan": ("plan:plan", "Show what the next run of gold would compute for each model, and why. Writes nothing."),
     "purge": (
         "purge:purge",
-        "Remove rows of silver that were deleted at the source longer ago than their table's purge_after.",
+        "Remove silver rows that were deleted at the source longer ago than their table's purge_after.",
     ),
     "rebuild": (
         "rebuild:rebuild",
-        "Make tables once more from all of bronze, and models from silver; what differs is written in one commit.",
+        "Rebuild tables from all of bronze, and models from silver; what differs is written in one commit.",
     ),
     "report": (
         "report:report",
         (
-            "Write one HTML page: sales, the star schema, and how far the pipeline is. It needs no network to be "
-            "looked at."
+            "Write one HTML page: sales, the star schema and the state of the pipeline. It can be viewed without a "
+            "network."
         ),
     ),
     "run": ("run:run", "Bring the lake and the targets up to date with Kafka."),
-    "runs": ("runs:runs", "The last runs and what became of the records that they read."),
+    "runs": ("runs:runs", "List the last runs and what became of the records they read."),
     "sql": (
         "sql:sql",
         (
-            "Ask the lake: live rows of silver (source columns only) and gold models, by name. With --topic: its "
+            "Query the lake: live rows of silver (source columns only) and gold models, by name. With --topic: its "
             "changes, by the name of their table, and its records."
         ),
     ),
-    "status": ("status:status", "Where every table stands, and how far behind the layer before it."),
+    "status": ("status:status", "Show how far each table is, and how far behind the layer before it."),
     "tail": (
         "tail:tail",
-        "Show events: where each stands, what it did to which row, and what its columns were before and after.",
+        "Show events: the position of each, what it did to which row, and the columns before and after.",
     ),
     "validate": (
         "validate:validate",
@@ -80,20 +80,20 @@ VERBS: Mapping[str, tuple[str, str]] = {
         "verify:verify",
         (
             "Compare the contents of every layer with the one before it, by checksums and down to keys and columns; "
-            "exit code 1 where they differ, 2 where a database lets nobody in or there is no lake, 3 where one is out "
-            "of reach."
+            "exit code 1 if they differ, 2 if a database refuses the login or there is no lake, 3 if one is out of "
+            "reach."
         ),
     ),
     "aws": ("aws:app", "Stages on Amazon EMR, and clients of Amazon MSK."),
     "canonical": ("canonical:app", "Topics of events for other teams."),
     "catalog": ("catalog:app", "The lake's tables in a catalog that Athena reads."),
-    "config": ("config:app", "The configuration, where each value came from, and what may be said."),
+    "config": ("config:app", "The configuration, where each value came from, and its JSON Schemas."),
     "connect": ("connect:app", "The connectors that capture the sources."),
     "dead-letters": ("dead_letters:app", "Records that could not be applied: list, show, retry, drop."),
     "demo-source": ("demo_source:app", "Fill a database with a sample."),
-    "epoch": ("epoch:app", "Where a source's order starts anew."),
-    "import": ("imports:app", "Other tools' settings as files of ours."),
-    "lease": ("lease:app", "Which driver writes the lake."),
+    "epoch": ("epoch:app", "Epochs: a source's order starts over after a restore, reset or move."),
+    "import": ("imports:app", "Convert settings of other tools into source files."),
+    "lease": ("lease:app", "The leases of drivers that write the lake."),
     "schema": ("schema:app", "The columns of silver: a draft of their types, what would change, and what did."),
     "tables": ("tables:app", "Which tables are kept up to date, and which are paused."),
 }

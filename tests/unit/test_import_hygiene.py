@@ -82,7 +82,7 @@ def test_nothing_heavy_is_loaded() -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("ends('--version')\nends('--help')\n", "Where every table stands"),
+        ("ends('--version')\nends('--help')\n", "Show how far each table is"),
         (COMPLETE, "status"),
     ],
     ids=["version and help", "completion"],
