@@ -43,8 +43,10 @@ def list_letters(
     reason: ReasonName = None,
     source: options.SourceName = None,
     rows: Annotated[bool, typer.Option("--rows", help="The letters themselves instead of counts.")] = False,
-    dropped: Annotated[bool, typer.Option("--dropped", help="Those that were given up, with when and how.")] = False,
-    limit: Annotated[int, typer.Option("--limit", help="At most so many letters of each source.", min=1)] = 100,
+    dropped: Annotated[
+        bool, typer.Option("--dropped", help="Dropped letters instead, with when and by which filter.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", help="At most this many letters per source.", min=1)] = 100,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     lake: options.LakeRoot = None,

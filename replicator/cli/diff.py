@@ -43,7 +43,7 @@ def diff(
     ] = None,
     limit: Annotated[
         Optional[int],  # noqa: UP045 - as above
-        typer.Option("--limit", min=0, help="At most so many rows; a table ends with 1000 without it.", metavar="N"),
+        typer.Option("--limit", min=0, help="At most this many rows; a table shows 1000 by default.", metavar="N"),
     ] = None,
     key: Annotated[
         Optional[str],  # noqa: UP045 - as above

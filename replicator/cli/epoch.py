@@ -38,7 +38,7 @@ def bump(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Start a new epoch: whatever the source sends from here on is newer than all before."""
+    """Start a new epoch: everything the source sends from here on is newer than all before."""
     from replicator import assemble
     from replicator.operate import epoch
     from replicator.operate.lock import exclusive

@@ -26,7 +26,7 @@ def maintain(
     ] = None,
     keep: Annotated[
         Optional[str],  # noqa: UP045 - as above
-        typer.Option("--keep", help="How old a version may be that is still read, such as '7 days'.", metavar="TIME"),
+        typer.Option("--keep", help="How long old versions stay readable, such as '7 days'.", metavar="TIME"),
     ] = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,

@@ -28,7 +28,10 @@ Name = TypeVar("Name", str, tuple[str, int])
 Value = TypeVar("Value")
 
 Env = Annotated[
-    str, typer.Option("--env", envvar="REPLICATOR_ENV", help="Which <env>.yaml is laid over base.yaml.", metavar="NAME")
+    str,
+    typer.Option(
+        "--env", envvar="REPLICATOR_ENV", help="The environment: <env>.yaml overrides base.yaml.", metavar="NAME"
+    ),
 ]
 Conf = Annotated[
     Optional[Path],  # noqa: UP045 - typer on Python 3.10 reads this at run time
@@ -64,7 +67,7 @@ Wait = Annotated[
 ]
 Brokers = Annotated[
     Optional[str],  # noqa: UP045 - as above
-    typer.Option("--brokers", help="A Kafka to ask without any configuration.", metavar="HOST:PORT,..."),
+    typer.Option("--brokers", help="Kafka brokers to use without a configuration.", metavar="HOST:PORT,..."),
 ]
 DEFAULT_ENV = "local"
 

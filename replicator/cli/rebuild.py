@@ -36,29 +36,30 @@ def rebuild(
         typer.Option("--column", help="Of one table only this column; its others stay as they are.", metavar="NAME"),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every table, then every model.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what differs, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what differs and write nothing.")] = False,
     accept_gap: Annotated[
         bool,
         typer.Option(
-            "--accept-gap", help="Let go what bronze does not have any more; of a checkpoint, what Kafka does not have."
+            "--accept-gap", help="Accept losing what bronze no longer has; with --checkpoint, what Kafka no longer has."
         ),
     ] = False,
     checkpoint: Annotated[
         Optional[str],  # noqa: UP045 - as above
         typer.Option(
             "--checkpoint",
-            help="Instead: how far this source has read Kafka, made anew of what bronze has.",
+            help="Instead: recreate this source's Kafka checkpoint from bronze.",
             metavar="SOURCE",
         ),
     ] = None,
     starts: Annotated[
         Optional[list[str]],  # noqa: UP045 - as above
         typer.Option(
-            "--from", help="With --checkpoint: go on with a later offset of a partition.", metavar="TOPIC:PART:OFFSET"
+            "--from", help="With --checkpoint: continue a partition at a later offset.", metavar="TOPIC:PART:OFFSET"
         ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="With --checkpoint: really. Without it, what would start where is shown.")
+        bool,
+        typer.Option("--yes", help="With --checkpoint: do it. Without it, only show where each partition would start."),
     ] = False,
     source: options.SourceName = None,
     declare: options.Declare = None,

@@ -40,7 +40,9 @@ def run(
     ] = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
-    once: Annotated[bool, typer.Option("--once/--continuous", help="What is there now, or until stopped.")] = True,
+    once: Annotated[
+        bool, typer.Option("--once/--continuous", help="Process what is there now and end, or run until stopped.")
+    ] = True,
     recorded: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(

@@ -37,7 +37,7 @@ def sql(
         typer.Argument(help="One SELECT; a table goes by its last name: orders, fact_orders."),
     ] = None,
     engine: Annotated[
-        Engines, typer.Option("--engine", help="Who answers. duckdb starts in a second; athena asks AWS.")
+        Engines, typer.Option("--engine", help="The query engine. duckdb starts in a second; athena queries AWS.")
     ] = Engines.spark,
     dialect: Annotated[
         Optional[Engines],  # noqa: UP045 - as above
@@ -45,7 +45,7 @@ def sql(
     ] = None,
     saved: Annotated[
         Optional[str],  # noqa: UP045 - as above
-        typer.Option("--saved", help="Ask conf/queries/NAME.sql.", metavar="NAME"),
+        typer.Option("--saved", help="Run conf/queries/NAME.sql.", metavar="NAME"),
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="Print the saved queries.")] = False,
     parameters: Annotated[
@@ -62,12 +62,12 @@ def sql(
     ] = None,
     limit: Annotated[
         Optional[int],  # noqa: UP045 - as above
-        typer.Option("--limit", min=0, help="At most so many rows; a table ends with 1000 without it.", metavar="N"),
+        typer.Option("--limit", min=0, help="At most this many rows; a table shows 1000 by default.", metavar="N"),
     ] = None,
     as_of: options.AsOf = None,
     topic: Annotated[
         Optional[str],  # noqa: UP045 - as above
-        typer.Option("--topic", help="Ask this topic, as it is now, and not the lake.", metavar="TOPIC"),
+        typer.Option("--topic", help="Query this topic, as it is now, instead of the lake.", metavar="TOPIC"),
     ] = None,
     brokers: options.Brokers = None,
     as_json: options.Json = False,

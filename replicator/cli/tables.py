@@ -51,7 +51,7 @@ def pause(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Leave tables as they are: their records go on to bronze, and wait there. A run that is under way obeys."""
+    """Pause tables: their records still go to bronze and wait there. A run in progress obeys."""
     from replicator.operate import pause as operate
 
     def paused(places: Sequence[SilverTable]) -> list[TableState]:
@@ -70,7 +70,7 @@ def resume(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Let tables go on from where they stopped, with the next run or the next new records."""
+    """Resume tables where they stopped, with the next run or the next new records."""
     from replicator.operate import pause as operate
 
     _print(_change(context, options.settings(env, conf, lake), source, tables, operate.resume), as_json=as_json)

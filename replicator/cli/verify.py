@@ -52,12 +52,14 @@ def verify(
     ] = None,
     sample: Annotated[
         float,
-        typer.Option(help="Look at this part of the keys only: of each range of them its end.", min=0.001, max=1.0),
+        typer.Option(help="Compare only this share of the keys: the end of each range.", min=0.001, max=1.0),
     ] = 1.0,
     wait: Annotated[
-        float, typer.Option(help="Look again at what differs from a live source for so long.", metavar="SECONDS", min=0)
+        float, typer.Option(help="Recheck differences from a live source for this long.", metavar="SECONDS", min=0)
     ] = 10.0,
-    show: Annotated[bool, typer.Option("--show", help="Compare nothing: tell what was found equal, and when.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Compare nothing; print what was last found equal, and when.")
+    ] = False,
     source: options.SourceName = None,
     declare: options.Declare = None,
     env: options.Env = options.DEFAULT_ENV,
