@@ -1,4 +1,4 @@
-"""Kafka records -> bronze rows, nothing parsed; and bounded ones into bronze (promise A)."""
+"""Kafka records -> bronze rows, unparsed; and the ingestion of bounded sources such as files (promise A)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from replicator.stages.ingest import masking
 
 PLACE = ["topic", "partition", "offset"]
 _BAD = {"key": "_bad_key", "value": "_bad_value"}
-"""Whether these are no UTF-8."""
+"""Flag columns: whether key and value are invalid UTF-8."""
 
 
 @dataclass(frozen=True)
 class Ingestion:
-    """Everything one source's bronze needs. ``trigger_seconds`` is for continuous runs; ``spec`` says what it may not
-    keep; ``batch_records`` is what the reader hands over at most at a time, None: all there is.
+    """Everything that ingesting one source needs. ``trigger_seconds`` is for continuous runs; ``spec`` says which
+    columns bronze must not store; ``batch_records`` limits what the reader returns at a time (None: no limit).
     """
 
     source: str
@@ -39,14 +39,14 @@ class Ingestion:
         return self.lake.bronze(self.source)
 
     def masked(self, records: DataFrame) -> DataFrame:
-        """Records as they may be kept."""
+        """The records with columns masked that bronze must not store."""
         return records if self.spec is None else masking.mask_records(records, self.spec)
 
 
 def rows(records: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
     """Kafka records -> bronze rows (architecture section 4): text where the bytes are UTF-8, else ``undecodable``."""
     is_text = java_udfs.create(records.sparkSession, "replicator.stages.Utf8", "boolean")
-    # of a record each is asked for three times, and answered once where it is a column of its own
+    # each flag is used three times per record; as columns of their own they are computed once
     judged = records.withColumns({name: ~F.coalesce(is_text(F.col(of)), F.lit(True)) for of, name in _BAD.items()})
     key, value, bad_key, bad_value = F.col("key"), F.col("value"), F.col(_BAD["key"]), F.col(_BAD["value"])
     ids = F.create_map(*[F.lit(part) for pair in topic_ids.items() for part in pair]) if topic_ids else None
@@ -66,7 +66,7 @@ def rows(records: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
 
 
 def sources_of(records: DataFrame) -> dict[str, str]:
-    """Which source each topic belongs to: ``source.name`` where a record says it, else the first part of the topic."""
+    """The source of each topic: ``source.name`` if some record has it, else the first part of the topic's name."""
     named = F.regexp_replace("topic", "^__debezium-heartbeat[.]", "")
     told = F.coalesce(F.get_json_object("value", "$.payload.source.name"), F.get_json_object("value", "$.source.name"))
     by_topic = rows(records, {}).groupBy("topic").agg(F.first(told, ignorenulls=True).alias("source"))
@@ -75,7 +75,7 @@ def sources_of(records: DataFrame) -> dict[str, str]:
 
 
 def ingest_files(spark: SparkSession, ingestion: Ingestion, topics: Sequence[str]) -> int:
-    """Some topics of a bounded reader into bronze, skipping what bronze has already (architecture 9.6).
+    """Ingest some topics of a bounded reader, skipping records that bronze already has (architecture 9.6).
 
     Returns the rows added.
     """
@@ -91,8 +91,8 @@ def ingest_files(spark: SparkSession, ingestion: Ingestion, topics: Sequence[str
 
 
 def lost_commit(spark: SparkSession, ingestion: Ingestion) -> tuple[str, ...]:
-    """A word where bronze's last commit says nothing, as a power cut leaves it on a local disk: of files nothing else
-    knows that they were taken. Whoever has a checkpoint is told by that (``stages/ingest/bronze_state.py``).
+    """A warning if bronze's last commit file is empty, as after a power cut on a local disk: for recorded files nothing
+    else shows which ones were ingested. Streams detect it by their checkpoint (``stages/ingest/bronze_state.py``).
     """
     version = ingestion.format.version(spark, ingestion.table)
     if version is None or ingestion.format.commit_id(spark, ingestion.table, version) is not None:

@@ -1,9 +1,10 @@
-"""Silver -> gold: each model whose inputs moved is computed anew, in its affected rows or in full, and only what
-differs is written.
+"""Silver -> gold: recompute each model whose inputs have changed, its affected rows or all of it, and write only rows
+that differ.
 
-Effects of one refresh, in this order: 1. the control row (which version of every input), 2. the merge of the difference
-with the control row's number as progress. The merge makes the row count; a row without it is written again. Columns
-that the model gained or widened come with all its rows in the place of that merge: nobody sees them without values.
+Effects of one refresh, in this order: 1. the control row (the version of every input), 2. the merge of the difference
+with the control row's number as progress. The merge makes the control row valid; a control row without a merge is
+written again. If the model gained or widened columns, a replacement of all rows takes the place of the merge, so that
+no reader sees the new columns without values.
 """
 
 from __future__ import annotations
@@ -36,10 +37,9 @@ _PARALLEL_MODELS = 2
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """What became of one model: how (``action``: ``incremental``, ``full``, ``first build``) and why (``reason``), the
-    ``rows`` that were computed, those of the table that were ``affected`` by what changed (None: all of them), what the
-    merge did, seconds. ``warnings``: checks that rows break and that only warn. ``error``: it stopped, gold is as
-    before.
+    """The result for one model: how it was refreshed (``action``: ``incremental``, ``full``, ``first build``) and why
+    (``reason``), the ``rows`` computed, the rows of its table that were ``affected`` (None: all), what the merge did,
+    and seconds. ``warnings``: violated checks of severity ``warn``. ``error``: why it stopped; gold is unchanged then.
     """
 
     model: str
@@ -54,10 +54,10 @@ class RefreshResult:
 
 
 def refresh(spark: SparkSession, models: Iterable[Model], at: Warehouse) -> list[RefreshResult]:
-    """Bring models up to date, in the given (dependency) order. One report per model whose inputs moved.
+    """Bring models up to date, in the given (dependency) order. Returns one result per model whose inputs changed.
 
-    A model that cannot be built has its error in its report, and the others go on: **the caller must look**. Models
-    that do not read each other are built side by side, since planning one keeps a single core busy.
+    A model that cannot be built has its error in its result, and the others continue: **the caller must check**. Models
+    that do not read each other are built in parallel, since planning one keeps only a single core busy.
     """
     models = list(models)
     keys, built = keys_of(models), dict[str, RefreshResult | None]()
@@ -73,8 +73,8 @@ def keys_of(models: Iterable[Model]) -> Keys:
 
 
 def waves(models: Iterable[Model]) -> Iterator[list[Model]]:
-    """The models in their order, cut wherever one reads a model of the same group, or a check of its does. In a group
-    come first those that read most: facts, which take longest, and beside which the others have time.
+    """The models in their order, split wherever a model or one of its checks reads a model of the same group. Within a
+    group those with the most inputs come first: facts, which take longest, while the others run beside them.
     """
     wave: list[Model] = []
     for model in models:
@@ -117,15 +117,15 @@ def _with_action(built: RefreshResult, task: Task) -> RefreshResult:
 
 
 def load_source_cuts(model: Model, at: Warehouse) -> dict[str, CutState | None]:
-    """How the sources of a model's inputs stand (``stages/tick/transaction_cut.py``). Raises TableStopped and AtWork
-    while silver has a transaction of one in part.
+    """The transaction cut of each source of a model's inputs (``stages/tick/transaction_cut.py``). Raises TableStopped
+    and AtWork while silver holds a partial transaction of one of them.
     """
     sources = dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given)
     return {source: transaction_cut.load_consistent(at.control, at.lake, source) for source in sources}
 
 
 def _refuse_moved(model: Model, at: Warehouse, shown: Mapping[str, CutState | None]) -> None:
-    """Versions of inputs that were read one after the other are of one moment only if silver stood still."""
+    """Refuse inputs whose versions were read one after the other while silver changed: they are not of one moment."""
     now = load_source_cuts(model, at)
     moved = next((source for source, stood in now.items() if stood != shown[source]), None)
     if moved is not None:
@@ -160,8 +160,8 @@ def _refresh_affected(model: Model, at: Warehouse, task: Task, work: Work) -> Re
 
 @dataclass(frozen=True)
 class Difference:
-    """What is to be written (``rows``, see ``transforms/model.py``), of how many rows that were ``computed``;
-    with ``repeats`` it has rows that the table has as they are.
+    """The ``rows`` to write (see ``transforms/model.py``) and how many rows were ``computed`` for them; with
+    ``repeats`` some of them may be equal to stored rows.
     """
 
     rows: DataFrame
@@ -173,8 +173,8 @@ class Difference:
 
 @contextmanager
 def _count_difference(model: Model, both: transform.ModelDiff) -> Iterator[Difference]:
-    """The difference, computed and counted in one job and kept for the time of the block. Raises ChecksFailed for keys
-    that a model may not have.
+    """The difference, computed and counted in one job and persisted for the block. Raises ChecksFailed for duplicate or
+    NULL keys.
     """
     with tuning.persist_and_count(both.rows, both.counts, both.differs) as (rows, counts):
         _refuse_broken_keys(model, counts["broken"])
@@ -184,8 +184,8 @@ def _count_difference(model: Model, both: transform.ModelDiff) -> Iterator[Diffe
 
 @dataclass(frozen=True)
 class ComputedModel:
-    """All rows of a model as its inputs make them now: how many, what computing them took, and checks that they break
-    and that only warn.
+    """All rows of a model, computed from its inputs as they are now: their count, the work behind them, and violated
+    checks of severity ``warn``.
     """
 
     model: Model
@@ -198,9 +198,9 @@ class ComputedModel:
 
 @contextmanager
 def compute_full(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Iterator[ComputedModel]:
-    """A model in full, kept for the time of the block, whether or not an input moved, and held to its checks.
+    """Compute a model in full, whether or not an input changed, run its checks, and persist the rows for the block.
 
-    Raises TableMissing, ConfigError, ChecksFailed; TableStopped and AtWork while transactions are half in silver.
+    Raises TableMissing, ConfigError, ChecksFailed; TableStopped and AtWork while silver holds partial transactions.
     """
     shown = load_source_cuts(model, at)
     work = refresh_plan.load_work(spark, model, at, keys)
@@ -213,15 +213,15 @@ def compute_full(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -
 def check_full(
     model: Model, fresh: DataFrame, stored: DataFrame | None, parents: Parents
 ) -> tuple[int, tuple[str, ...]]:
-    """How many rows a model has that shall take the place of all that is ``stored``, and which of its checks they break
-    that only warn. Raises ChecksFailed, for its key too, and ConfigError.
+    """Check rows that are to replace everything ``stored``: their count, and violated checks of severity ``warn``.
+    Raises ChecksFailed, also for broken keys, and ConfigError.
     """
     count = _count_rows(fresh, model)
     return count, model_checks.check_full(model, stored, fresh, count, parents)
 
 
 def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Progress], Applied]) -> Applied:
-    """Both effects: ``write`` commits under the number of the control row that is written before."""
+    """Perform both effects: put the control row, then have ``write`` commit under its number."""
     at.control.put(at.lake.inputs(model.name, work.number), work.control)
     failpoints.hit("gold.inputs_noted")
     applied = write(at.table(model), Progress(model.name, work.number))
@@ -239,9 +239,7 @@ def _commit(
     difference: Difference,
     grown: DataFrame | None = None,
 ) -> RefreshResult:
-    """The difference from all that is ``stored``, once it is held to the model's checks; ``grown``: all rows, where the
-    table has other columns from now on.
-    """
+    """Check and commit the difference from what is ``stored``; ``grown``: all rows, if the table gets other columns."""
     held = (at.control.get(at.lake.inputs(model.name, work.before)) or {}).get("checks") if model.checks else None
     counts = {"upsert": difference.upserts, "delete": difference.deletes}
     warnings = model_checks.check_difference(model, stored, difference.rows, counts, held, work.parents)
@@ -252,7 +250,7 @@ def _commit(
 
 
 def _count_rows(fresh: DataFrame, model: Model) -> int:
-    """Rows; counted with the keys that are broken, in one job."""
+    """The number of rows, counted in one job together with broken keys. Raises ChecksFailed for those."""
     counted = transform.count_keys(fresh, model.key).agg(
         F.coalesce(F.sum("count"), F.lit(0)).alias("rows"),
         F.coalesce(F.sum(F.col("broken").cast("int")), F.lit(0)).alias("broken"),
@@ -273,7 +271,7 @@ def _refuse_broken_keys(model: Model, broken: int) -> None:
 
 
 def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Evolution:
-    """What the table needs to have the model's columns. Raises SchemaRefused for what it lost."""
+    """The evolution that gives the table the model's columns. Raises SchemaRefused if it cannot follow them."""
     before, now = dict(stored.dtypes), dict(fresh.dtypes)
     lost = transform.incompatible_columns(before, now)
     if lost:
@@ -293,7 +291,7 @@ def _has_key(model: Model, stored: DataFrame) -> bool:
 
 
 def _refuse_duplicate_keys(model: Model, stored: DataFrame) -> None:
-    """Rows of the table that a new key does not tell apart could not be merged into."""
+    """Refuse a new key that does not identify the rows of the table: nothing could be merged into them."""
     if not transform.count_keys(stored, model.key).where("broken").isEmpty():
         raise SchemaRefused(
             f"the model's key is now {', '.join(model.key)}, under which rows of its table are one or have a NULL",

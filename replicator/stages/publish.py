@@ -1,4 +1,4 @@
-"""Gold -> the serving database: the rows that changed since the ledger's version, all models in one batch."""
+"""Gold -> the serving database: publish rows changed since the ledger's version, all models in one batch."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _TASK_ROWS, _TASK_BYTES, _UNPACKED = 100_000, 32 << 20, 8
-"""What one task hands over is in the driver's memory: so many rows, or so many bytes of what is some times as much as
-on disk, but no less than a twentieth of the rows.
+"""Limits of what one task sends, since it is held in the driver's memory: rows, and bytes, which are a multiple of
+those on disk; by bytes a task gets no fewer than a twentieth of the rows.
 """
 
 _OTHER_TABLE = (
@@ -41,10 +41,10 @@ _SEND_ALL = (
 
 @dataclass(frozen=True)
 class PublishResult:
-    """What became of one model: ``rows`` of its difference, what the target did with them, seconds of the whole batch.
+    """The result for one model: ``rows`` of its difference, what the target did with them, seconds of the whole batch.
 
-    ``error`` says why this model was not published although it should have been; ``applied`` is None then.
-    ``warnings`` are what a person should know of a publication that went well.
+    ``error`` says why the model was not published; ``applied`` is None then. ``warnings`` are about a publication that
+    succeeded.
     """
 
     model: str
@@ -65,11 +65,11 @@ class _Pending:
 def publish(
     spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake, sink: Sink
 ) -> list[PublishResult]:
-    """Make the targets equal to gold. One report per model that had something new, in the given order.
+    """Make the targets equal to gold. Returns one result per model that had something new, in the given order.
 
-    A model without target, or whose newest version is in the ledger, is left out. A model that cannot be
-    published has its error in its report and the others go on: **the caller must look**. Raises Unreachable when
-    the target does not answer, LoginRefused when it lets nobody in; nothing is visible then.
+    A model without a target, or whose newest version is in the ledger, is skipped. A model that cannot be published
+    has its error in its result and the others continue: **the caller must check**. Raises Unreachable if the target
+    does not answer, LoginRefused if it refuses the login; nothing is visible then.
     """
     started = time.monotonic()
     wanted = [model for model in models if model.target is not None]
@@ -103,7 +103,7 @@ def _to_result(
     errors: Mapping[str, ReplicatorError],
     seconds: float,
 ) -> PublishResult | None:
-    """The report on a model; None where there was nothing to publish."""
+    """The result for a model; None if there was nothing to publish."""
     if sent is None:
         return PublishResult(name, 0, None, seconds, errors[name]) if name in errors else None
     warnings = sent.warnings if name in applied else ()
@@ -126,7 +126,7 @@ def _find_pending(
 def _pending(
     spark: SparkSession, model: Model, place: tuple[TableFormat, Table], sink: Sink, kept: ExitStack
 ) -> _Pending | None:
-    """What the target lacks; None when it lacks nothing."""
+    """The difference that the target lacks; None if it is up to date."""
     gold, table = place
     here = table_versions.current(spark, gold, table)
     identity, upto, commit = here
@@ -166,7 +166,7 @@ def _full_difference(model: Model, rows: DataFrame, progress: Progress, size: in
 def _keyed_difference(
     model: Model, rows: DataFrame, keys: DataFrame, size: int, kept: ExitStack
 ) -> tuple[DataFrame, int]:
-    """Changed keys with their row: to upsert when gold has one, else to delete. One row per key, and how many."""
+    """Changed keys with their rows: an upsert if gold has the row, else a delete. One row per key, and their count."""
     key = [names.quote_spark(name) for name in model.key]
     changed, tally = kept.enter_context(tuning.persist_and_count(keys.select(*key), {"all": F.lit(True)}))
     count = tally["all"]
@@ -179,14 +179,14 @@ def _keyed_difference(
 
 
 def _repartition(rows: DataFrame, count: int, size: int) -> DataFrame:
-    """So many rows, of a table of so many bytes on disk, in as many tasks as the driver's memory wants."""
+    """Split ``count`` rows of a table of ``size`` bytes on disk into as many tasks as the driver's memory requires."""
     by_size = min(count * 20 // _TASK_ROWS, ceil(size * _UNPACKED / _TASK_BYTES))
     tasks = max(ceil(count / _TASK_ROWS), by_size)
     return rows.repartition(tasks) if tasks > 1 else rows
 
 
 def _columns(model: Model) -> list[Column]:
-    """The declared columns: those that start with ``_`` stay in gold."""
+    """The declared columns; those that start with ``_`` are not published."""
     return [F.col(names.quote_spark(column.name)) for column in model.columns]
 
 

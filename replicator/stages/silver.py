@@ -1,4 +1,4 @@
-"""Bronze -> silver: every table with news goes to bronze's newest version (architecture section 6)."""
+"""Bronze -> silver: bring every table that has new records to bronze's newest version (architecture section 6)."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ _BY_TIME = "changes are ordered by source.ts_ms, which is weaker than positions:
 
 
 def refine(spark: SparkSession, at: Refinement) -> list[Account]:
-    """:func:`refine_pieces`, when it is done."""
+    """Run :func:`refine_pieces` to its end and return all accounts."""
     return list(refine_pieces(spark, at))
 
 
 def refine_pieces(spark: SparkSession, at: Refinement, ends: Callable[[], bool] = lambda: False) -> Iterator[Account]:
-    """Every table with news goes to bronze's newest version, of a long backlog piece by piece, and loses the rows that
-    a snapshot taken again has found gone. One account per piece and table that read something, and per table that was
-    to lose something. Where the run ``ends`` between two pieces, the rest is the next one's.
+    """Bring every table that has new records to bronze's newest version, a long backlog piece by piece, and remove rows
+    that a repeated snapshot did not contain. Yields one account per piece and table that read records, and per table
+    from which rows were to be removed. If the run ``ends`` between two pieces, the next run takes the rest.
 
-    A table that stops has its error in its account, and is left alone by the pieces that follow; the others go on.
+    A table that stops has its error in its account and is skipped by the following pieces; the others continue.
     """
     before: BacklogProgress | None = BacklogProgress()
     while before is not None:
@@ -80,8 +80,8 @@ def refine_pieces(spark: SparkSession, at: Refinement, ends: Callable[[], bool] 
 def _run_tick(
     spark: SparkSession, at: Refinement, before: BacklogProgress
 ) -> tuple[list[Account], BacklogProgress | None]:
-    """The accounts of a tick, and what the next one comes behind; None where there is none. What bronze gets meanwhile
-    is for another pass: gold waits for the end of this one.
+    """The accounts of one tick, and the progress after which the next one continues; None after the last. Records that
+    reach bronze meanwhile are left to the next pass, because gold waits for the end of this one.
     """
     with ticks.read_next(spark, at, before) as tick:
         if tick is None:
@@ -93,8 +93,8 @@ def _run_tick(
 
 
 def _unreadable_tables(spark: SparkSession, at: Refinement, before: BacklogProgress) -> list[Account]:
-    """An account of each table of which not even its log can be read, so that nobody can tell how far it is; none of
-    those that stopped ``before``.
+    """An account for each table whose log cannot be read, so that its progress is unknown; none for tables that stopped
+    ``before``.
     """
     bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
     folders = at.silver.tables(spark, at.lake.silver_root(at.source.name))
@@ -113,7 +113,7 @@ def _check_readable(spark: SparkSession, at: Refinement, bronze: str, name: str)
 
 
 def _apply_with_cut(tick: Tick, stood: CutState, stands: CutState) -> list[Account]:
-    """Take the tables, between what is noted of the transactions that must be whole."""
+    """Apply the tick's tables between the two notes on the cut of whole transactions: before and after."""
     at = tick.watch.at
     transaction_cut.prepare(at, stood, stands)
     accounts = _apply_tick(tick)
@@ -129,16 +129,16 @@ def _stopped_in(at: Refinement, accounts: Sequence[Account]) -> list[str]:
 
 
 def reapply(watch: TickContext, records: DataFrame, routes: Routes, rejects: list[DataFrame]) -> list[Account]:
-    """Described records that a tick has read before: they say nothing about the order of the source, and what is
-    rejected goes to ``rejects``.
+    """Apply described records that an earlier tick has read. They are no evidence of the source's order, and rejected
+    ones are added to ``rejects``.
     """
     marked = skip_rules.apply_declared(records, watch.at.source)
     return _apply_tick(Tick(watch, marked, surveying.run_survey(watch, marked), routes, again=rejects))
 
 
 def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> dict[str, Plan | ReplicatorError]:
-    """What the next tick would make of each table's schema, or of one's, where it reads rows; or what would stop the
-    table before that. Changes nothing.
+    """The schema plan of the next tick for each table (or one) that it would read rows of, or the error that would stop
+    the table. Changes nothing.
     """
     with ticks.read_next(spark, at) as tick:
         if tick is None:
@@ -149,9 +149,9 @@ def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> di
 
 
 def build_table(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account | None:
-    """One table made of all of bronze up to a version, without what waits there for every table, where ``at`` has none
-    yet: what a rebuild compares with. None if bronze has no record of the table; other tables of its topics are left
-    alone, and topics without a table are left to the next tick.
+    """Build one table, which must not exist in ``at`` yet, from all of bronze up to a version: what a rebuild compares
+    with. Records that wait for their transaction to be complete are left out. None if bronze has no record of the
+    table. Other tables of its topics are not touched; topics without a table are left to the next tick.
     """
     bronze = at.lake.bronze(at.source.name)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), at.bronze.identity(spark, bronze) or "")
@@ -176,7 +176,7 @@ def build_table(spark: SparkSession, at: Refinement, table: str, upto: int) -> A
 
 
 def _apply_tick(tick: Tick) -> list[Account]:
-    """Take the tables, then note what was read."""
+    """Apply the tables' shares, then record what was read."""
     watch, at, found = tick.watch, tick.watch.at, tick.surveyed[1]
     shared = tick_split.split_by_table(tick)
     failpoints.hit("silver.range_read")
@@ -208,10 +208,10 @@ def _apply_tick(tick: Tick) -> list[Account]:
 
 
 def _apply_shares(watch: TickContext, shared: TickSplit, stops: Mapping[str, ReplicatorError]) -> dict[str, Account]:
-    """The account of each table with news, in the order of the shares.
+    """The account of each table that has new records, in the order of the shares.
 
-    They are taken side by side, no two in one session: what a commit tells of itself stands in the session's settings.
-    A large batch keeps all cores busy with one table, and its rows in memory.
+    Tables are applied in parallel, each in a session of its own, because a commit takes its metadata from the session's
+    settings. A large batch takes one table at a time: that keeps all cores busy, and only its rows in memory.
     """
     threads = 1 if tuning.is_large(watch.spark) else min(watch.at.tables_at_once, len(shared.shares))
     tuning.tune_for_tables(watch.spark)
@@ -235,7 +235,7 @@ def _apply_shares(watch: TickContext, shared: TickSplit, stops: Mapping[str, Rep
 
 
 def _apply_share(share: TableShare, records: DataFrame) -> Account:
-    """The account of one table, which gets columns first that it was kept from until now."""
+    """The account of one table. Columns that the table is newly allowed to have are filled from bronze first."""
     wanted = frozenset() if share.again is not None else column_backfill.find_columns(share)
     if wanted:
         both = replace(share, at=history_table.with_existing_histories(share.spark, share.at, [share.name]))
@@ -248,17 +248,19 @@ def _apply_share(share: TableShare, records: DataFrame) -> Account:
 
 
 def _is_missing(share: TableShare) -> bool:
-    """Whether all records of the table so far were dead letters or truncates: nothing says how far they were read."""
+    """Whether the table does not exist: all its records so far were dead letters or truncates, so no commit records
+    how far they were read.
+    """
     return share.at.silver.version(share.spark, share.table) is None
 
 
 def _stopped_account(share: TableShare, error: ReplicatorError) -> Account:
-    """The account of a table that must not go on."""
+    """The account of a table that must not continue."""
     return replace(count_groups(Account(share.table.name), share.groups), error=error)
 
 
 def _with_order_warning(at: Refinement, account: Account, by_time: bool) -> Account:
-    """The account, with a word about a weaker order once in a run (Q9)."""
+    """The account, with a warning about ordering by time, once per run (Q9)."""
     if not by_time or account.table in at.reached.warned:
         return account
     at.reached.warned.add(account.table)
@@ -268,7 +270,7 @@ def _with_order_warning(at: Refinement, account: Account, by_time: bool) -> Acco
 def _account_for_strays(
     spark: SparkSession, at: Refinement, records: DataFrame, groups: Sequence[Row], again: list[DataFrame] | None
 ) -> list[Account]:
-    """Records of topics that never carried a table: control topics, and what cannot be read at all."""
+    """Account for records of topics that never carried a table: control topics and unreadable records."""
     topics = sorted({group["topic"] for group in groups})
     if any(group["reason"] is not None for group in groups):
         rejects = changes.dead_letters_of(records.where(F.col("topic").isin(topics)), None)
