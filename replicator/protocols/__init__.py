@@ -1,4 +1,4 @@
-"""Three small promises: where records come from, how a table is kept, how rows are served.
+"""Three small contracts: where records come from, how a table is stored, how rows are served.
 
 Their docstrings are the contract; ``tests/contract`` holds every implementation to them, the in-memory
 ones included.

@@ -1,4 +1,4 @@
-"""Where records come from: Kafka's topics, and objects that a sink wrote."""
+"""The contracts of sources: Kafka topics, recorded files, and objects that a sink connector wrote."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class StreamState(Protocol):
-    """What bronze has of a stream."""
+    """What bronze holds of a stream."""
 
     def has(self, batch: int) -> bool:
-        """Whether the stream's batch of that number is there."""
+        """Whether bronze has the stream's batch of that number."""
 
     def ends(self, topics: Sequence[str] | None = None) -> Mapping[tuple[str, int], int]:
-        """The offset after the last record of each partition of these topics, or of all, that it has any of."""
+        """The offset after the last record of each partition of these topics (or all) that bronze has records of."""
 
     def ids(self) -> Mapping[str, str]:
         """Kafka's id of the incarnation of each topic that its last record came from."""
@@ -42,32 +42,32 @@ class Source(Protocol):
         """The offset after the last record, per (topic, partition): what there is to read. Raises Unreachable."""
 
     def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
-        """Make a stream's checkpoint go on with the topics that there are now, before the stream starts: those that are
-        read no more are left out, those that came begin where ``held`` ends. Repeating it changes nothing.
+        """Adapt a stream's checkpoint to the present topics before the stream starts: topics that are no longer read
+        are removed, new ones begin where ``held`` ends. Repeating it changes nothing.
 
-        Raises TopicDeleted, OffsetsLost where what was to be read is gone, Unreachable.
+        Raises TopicDeleted, OffsetsLost if records to be read are gone, Unreachable.
         """
 
     def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
-        """Say what is gone, once a stream has stopped because something is that it was to read next.
+        """Raise the error that names what is gone, after a stream has stopped because the next records are missing.
 
-        Raises TopicDeleted, TopicRecreated, OffsetsLost with topic, partition and offsets, Unreachable; nothing where
-        it cannot be told.
+        Raises TopicDeleted, TopicRecreated, OffsetsLost with topic, partition and offsets, Unreachable; returns if the
+        cause is unknown.
         """
 
 
 class Broker(Protocol):
-    """What keeps a source's topics, each partition from some offset on."""
+    """The cluster that stores a source's topics, each partition from some offset on."""
 
     def offered(self, spark: SparkSession, held: StreamState) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """The first offset that is there, and the one after the last, of each partition of topics that are to be read.
+        """The first available offset and the one after the last, per partition of the topics to be read.
 
-        Raises TopicDeleted and TopicRecreated where ``held`` has another topic than there is, Unreachable.
+        Raises TopicDeleted and TopicRecreated if ``held`` is of another incarnation of a topic, Unreachable.
         """
 
 
 class Listing(Protocol):
-    """What lay where records land, at one moment."""
+    """The objects at a landing location, as of one moment."""
 
     @property
     def objects(self) -> Sequence[LandingObject]:
@@ -75,11 +75,11 @@ class Listing(Protocol):
 
     @property
     def strange(self) -> Sequence[str]:
-        """Paths of what has no name that a sink gives, sorted."""
+        """Paths whose names no sink connector gives, sorted."""
 
     def read(self, objects: Sequence[LandingObject]) -> DataFrame:
-        """One row per object: the fields of ``LandingObject``, and ``content BINARY``; none for one that has gone since
-        or cannot be read.
+        """One row per object: the fields of ``LandingObject``, and ``content BINARY``; no row for an object that is
+        gone by now or cannot be read.
         """
 
 
@@ -91,4 +91,4 @@ class Landing(Protocol):
     """
 
     def listed(self, spark: SparkSession) -> Listing:
-        """What is there now, seen once: reading it later lists nothing again. Raises Unreachable."""
+        """List the objects there are now; reading the result does not list again. Raises Unreachable."""

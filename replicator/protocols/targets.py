@@ -1,4 +1,4 @@
-"""How rows are served, and events handed on."""
+"""The contracts of targets: sinks that serve rows, and outlets that receive events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Difference:
     since: Progress | None = None
 
     def applies_to(self, recorded: Progress | None) -> bool:
-        """Whether they make a target equal to the model whose ledger has this recorded."""
+        """Whether this difference makes a target equal to the model if its ledger records this progress."""
         if recorded is None or self.complete:
             return self.complete
         return recorded.input == self.progress.input and (self.since is None or recorded.covers(self.since))
@@ -37,19 +37,19 @@ class Difference:
 class Sink(Protocol):
     """How rows are served.
 
-    The class of a kind of target has ``at(*, host, port, database, user, password, sslmode, options, fence, brief)``:
-    the sink of an entry of ``targets``, not reached yet. A ``brief`` one is for who only looks: it asks once, and gives
-    a target that says nothing up soon. It raises ConfigError for what the kind does not take.
+    The class of a kind of target has ``at(*, host, port, database, user, password, sslmode, options, fence, brief)``,
+    which returns the sink of an entry of ``targets`` without connecting. A ``brief`` one is for read-only looks: it
+    tries once and times out soon. Raises ConfigError for settings that the kind does not support.
     """
 
     def answers(self, models: Sequence[Model] = ()) -> str:
-        """In a few words what answers there and where. Raises Unreachable, and ConfigError where a right is lacking
-        that every publication needs, or that of these models.
+        """Connect, and describe the server and its address in a few words. Raises Unreachable, and ConfigError if a
+        privilege is missing that every publication needs, or that of these models.
         """
 
     def progress(self, model: Model) -> Progress | None:
-        """What the target's own ledger records for this model; None if nothing was ever published, or if the target
-        lacks a column of the model or kept its values rounded so far: the whole model must come then.
+        """What the target's own ledger records for this model. None if nothing was ever published, or if the target
+        lacks a column of the model or has rounded its values so far: the whole model must be sent then.
         """
 
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
@@ -67,18 +67,18 @@ class Sink(Protocol):
 
 
 class Outlet(Protocol):
-    """A cluster that takes events for others: at least once, those of one key in their order."""
+    """A cluster that receives events for other teams: at least once, those of one key in order."""
 
     def identity(self, topic: str) -> str | None:
-        """An id that changes when the topic is dropped and made again, and that no other cluster's has; None where this
-        one gives none. Raises Unreachable as :meth:`send`.
+        """A globally unique id that changes when the topic is dropped and recreated; None if the cluster has no such
+        ids. Raises Unreachable as :meth:`send`.
         """
 
     def send(self, events: DataFrame, topic: str) -> None:
-        """All events, which have ``key STRING, value STRING, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, place
-        STRING``: those of one key in the order of ``place``. A null value is a tombstone.
+        """Send all events (``key STRING, value STRING, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, place
+        STRING``), those of one key in the order of ``place``. A null value is a tombstone.
 
-        Comes back when every one is kept by as many brokers as the topic asks for; a second call begins after that.
-        Where it raises, any of them may be there: sending all again is the way on. Raises Unreachable when Kafka does
-        not answer or has no such topic, TargetRefused when it will never take one of them.
+        Returns when each is acknowledged by as many brokers as the topic requires. If it raises, any of the events may
+        have arrived: send all of them again. Raises Unreachable if Kafka does not answer or has no such topic,
+        TargetRefused if it will never accept one of the events.
         """
