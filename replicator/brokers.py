@@ -23,16 +23,16 @@ _REFUSED = re.compile(
 )
 
 _UNRESOLVABLE = "No resolvable bootstrap urls"
-"""So Kafka's client tells servers whose names say nothing to anybody."""
+"""The message of Kafka's client for bootstrap servers whose names do not resolve."""
 
 _BUSY = "Too many connects"
-"""So MSK refuses more logins by IAM a second than a broker takes (docs/aws.md): one that comes later is let in."""
+"""The message of MSK for more IAM logins per second than a broker accepts (docs/aws.md); a later login succeeds."""
 
 
 @contextmanager
 def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Iterator[Any]:
-    """An admin client for the time of the block. Raises Unreachable where Kafka does not answer in it, ConfigError for
-    what is no address, LoginRefused for options that no client starts with, and as :func:`client_error`.
+    """An admin client for the block. Raises Unreachable if Kafka does not answer, ConfigError for an invalid address,
+    LoginRefused for options with which no client starts, and what :func:`client_error` returns.
     """
     parse_addresses(bootstrap_servers, "Kafka", MEND)
     settings = jvm.java.util.Properties()
@@ -51,13 +51,13 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
 
 
 def check_reachable(bootstrap_servers: str) -> None:
-    """Raise Unreachable where nothing accepts a connection at any of the addresses: Kafka's clients find out later."""
+    """Raise Unreachable if none of the addresses accepts a connection; Kafka's clients take longer to find out."""
     check_any_reachable(bootstrap_servers, "Kafka", MEND)
 
 
 def startup_error(error: Exception, bootstrap_servers: str) -> LoginRefused:
-    """What is to be said where a client of Kafka's could not be made. Raises Unreachable where that is for the names of
-    its servers, which say nothing to anybody.
+    """The error for a Kafka client that could not be created. Raises Unreachable if the names of its servers do not
+    resolve.
     """
     why = causes.describe_root_cause(error)
     if _UNRESOLVABLE in why:
@@ -67,8 +67,8 @@ def startup_error(error: Exception, bootstrap_servers: str) -> LoginRefused:
 
 
 def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | LoginRefused:
-    """What is to be said where Kafka's client failed: LoginRefused where a broker answers, and does not let its user
-    in, or do this; else nobody has answered, or who answers is busy.
+    """The error for a failure of Kafka's client: LoginRefused if a broker refuses the login or the operation; otherwise
+    Unreachable, because no broker has answered or it is busy.
     """
     java = causes.find_java_exception(error)
     while java is not None and not _REFUSED.fullmatch(str(java.getClass().getName())):
@@ -83,30 +83,30 @@ def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | Logi
 
 
 def is_refusal(told: str) -> bool:
-    """Whether a failure of that text has one of those causes."""
+    """Whether the text of a failure names a refused login or operation."""
     return _REFUSED.search(told) is not None
 
 
 def is_busy(told: str) -> bool:
-    """Whether a failure of that text is of logins that came too fast."""
+    """Whether the text of a failure says that logins came too fast."""
     return _BUSY in told
 
 
 def unreachable_error(bootstrap_servers: str) -> Unreachable:
-    """Said of a cluster that does not answer."""
+    """The error for a cluster that does not answer."""
     return Unreachable("Kafka does not answer", where=bootstrap_servers, mend=MEND)
 
 
 def topic_id(described: Any) -> str | None:
-    """The id of a topic as the admin client describes it (J5). Brokers before 2.8 give none, which the client tells as
-    an id of zeros: those who are updated give the topic one, and it is the same topic.
+    """The id of a topic as the admin client describes it (J5). Brokers before 2.8 have none, which the client returns
+    as an id of zeros; after an upgrade the topic gets an id, and is still the same topic.
     """
     told = described.topicId()
     return None if told.getMostSignificantBits() == told.getLeastSignificantBits() == 0 else str(told)
 
 
 def missing_topic(topic: str, known: Any, bootstrap_servers: str) -> Unreachable:
-    """Said of a topic that a cluster does not have among those that are ``known``."""
+    """The error for a topic that is not among the ``known`` ones of a cluster."""
     mend = "Create it, or start what writes it, then run again."
     return Unreachable(
         f"there is no topic {topic!r}{suggest(topic, map(str, known))}", where=bootstrap_servers, mend=mend

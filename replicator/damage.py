@@ -1,7 +1,7 @@
-"""Files of a table that are gone or damaged: told by the words of Spark and of the formats, with the way out.
+"""Missing or damaged files of a table: recognised by the error texts of Spark and the formats, with a way to repair.
 
-All layers but bronze are made of the one before, so a table of theirs may go as a whole. Nothing else has bronze's
-records but Kafka.
+All layers but bronze are derived from the one before, so their tables can be deleted and rebuilt. Bronze's records
+exist nowhere else but in Kafka.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from replicator.lake import DEPTHS
 
 _COMMIT = re.compile(r"[0-9]{20}[.]json")
 _COMMITS_CHECKED = 100
-"""So many of the newest commits: what is older was read before, and seldom breaks."""
+"""The number of newest commits that are checked: older ones have been read before and rarely break."""
 
 TORN_COMMIT = "a commit of the table's log is cut off"
-"""How it begins to be told of one, with the file behind it."""
+"""The beginning of the message about a torn commit; the file's name follows."""
 
 _MISSING_FILE = re.compile(
     f"{TORN_COMMIT}|"
@@ -25,7 +25,7 @@ _MISSING_FILE = re.compile(
     "TRUNCATED_TRANSACTION_LOG|VERSIONS_NOT_CONTIGUOUS|STATE_RECOVER|MISSING_PART_FILES"
 )
 _NO_ACCESS = re.compile(r"\((?:Permission denied|Read-only file system|Too many open files)\)")
-"""What Java calls not found as well: the file is there, or could be."""
+"""Errors that Java reports as not found, too, although the file may exist."""
 _TORN = re.compile(r"JsonEOFException|JsonParseException|DELTA_STATE_RECOVER_ERROR")
 _OF_DELTA = "org.apache.spark.sql.delta."
 _PLACE = re.compile(
@@ -38,8 +38,8 @@ _GUIDE = "docs/operate.md tells what to do (When a table lost files)."
 
 
 def repair_hint(told: str) -> str | None:
-    """The way out of a failure of that text where it is that of a table which lost a file, or of files that nobody may
-    touch; None of any other.
+    """The repair hint for a failure with that text: for tables that lost a file, and for files without access rights;
+    None for any other failure.
     """
     if _NO_ACCESS.search(told) is not None:
         return _ACCESS_HINT
@@ -52,13 +52,13 @@ def repair_hint(told: str) -> str | None:
 
 
 def is_torn(told: str) -> bool:
-    """Whether a failure of that text is one at what is no JSON, or at a log that says too little."""
+    """Whether the text of a failure is about invalid JSON or an incomplete log."""
     return _TORN.search(told) is not None
 
 
 def find_torn_commit(names: Iterable[str], text: Callable[[str], str]) -> str | None:
-    """Of the files of a table's log the newest commit that is empty or no JSON; ``text`` gives what one holds, and
-    raises ValueError where it cannot be read as a text.
+    """The newest commit among the files of a table's log that is empty or not JSON; ``text`` returns a file's content
+    and raises ValueError if that is not text.
     """
     commits = sorted(filter(_COMMIT.fullmatch, names), reverse=True)
     return next((name for name in commits[:_COMMITS_CHECKED] if not _is_whole(name, text)), None)

@@ -8,17 +8,17 @@ from replicator.transforms import spans
 from replicator.transforms.spans import Keys, Spans
 
 _READ_WHOLE_BYTES = 8 << 20
-"""Up to here tables are read sooner than it is told where in them something is (decision 0054)."""
+"""Tables of up to this many bytes are read faster than spans of keys are found in them (decision 0054)."""
 
 
 def find_if_large(keys: Keys, size: int) -> Sequence[Spans]:
-    """The same where it is looked for in tables of so many bytes; not told of those that are read whole sooner."""
+    """As :func:`find` for tables of ``size`` bytes; no spans if reading all of such tables is faster."""
     return find(keys) if size > _READ_WHOLE_BYTES else [{} for _ in keys]
 
 
 def find(keys: Keys) -> Sequence[Spans]:
-    """The spans of some columns of each frame. Every frame is read twice, once for the ends of its values and once for
-    what lies between.
+    """The spans of some columns of each frame. Every frame is read twice: for the bounds of its values, and for the
+    gaps between them.
     """
     values = spans.values(keys)
     ends = [] if values is None else spans.bounds(values).collect()

@@ -15,11 +15,11 @@ OPERATION = "RESTORE"
 """By which a commit that takes its table back says so."""
 
 _ACTION_PREFIXES = ('{"commitInfo"', '{"txn"')
-"""How the actions of a commit begin that say what it did, and how far the table is."""
+"""Prefixes of a commit's actions that say what it did and which progress the table has."""
 
 
 def restored_version(parameters: Mapping[str, Any]) -> int:
-    """The version to which such a commit took the table back; NOWHERE where it names a time instead."""
+    """The version to which a RESTORE took the table back; UNKNOWN_VERSION if the commit names a time instead."""
     told = str(parameters.get("version")).strip('"')  # delta-rs has it as a text
     return int(told) if told.isdigit() else UNKNOWN_VERSION
 
