@@ -75,7 +75,7 @@ _MANY = {_SIZE: "many"}
 _COMPILED = {
     **_MEDIUM,
     "spark.sql.shuffle.partitions": "1",
-    # the source of a small MERGE is checkpointed already, see `kept`
+    # the source of a small MERGE is checkpointed already, see `persist`
     "spark.databricks.delta.merge.materializeSource": "none",
     _SIZE: "small",
 }

@@ -179,7 +179,7 @@ def _write(share: TableShare, batch: Batch, account: Account) -> Account:
 
 
 def _begin(share: TableShare) -> None:
-    """The batch has a table's first row. Raises ReadAnew where it is not to begin with this batch, and TableMissing."""
+    """The batch has a table's first row. Raises ReloadNeeded if it must not begin with it, and TableMissing."""
     if share.is_begun:
         raise ReloadNeeded("its first row came", where=share.table.name)
     share.at.reached.removed.pop(share.name, None)  # what a table before this one had done, it has not

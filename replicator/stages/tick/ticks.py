@@ -41,7 +41,7 @@ class Tick:
     """Described records in a session that fits their size, with their survey: its groups and the marks of partitions.
 
     ``existing`` are tables of silver. ``cut``, where transactions must be whole: how it stood before the
-    tick, and how it stands behind it. ``again``: a tick has read them before, and rejects go there (see Share).
+    tick, and how it stands behind it. ``again``: a tick has read them before, and rejects go there (see TableShare).
     ``moved`` are topics that are read once more, since their rows go into other tables. ``newest`` is bronze's version.
     """
 
