@@ -135,7 +135,7 @@ class TargetReadback(Protocol):
         """None if nothing was ever published."""
 
     @property
-    def read_snapshot(self) -> DatabaseSnapshot:
+    def snapshot(self) -> DatabaseSnapshot:
         """The database, in the same transaction."""
 
     @property

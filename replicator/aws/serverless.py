@@ -25,7 +25,7 @@ class Serverless:
         self._client: Any = _EMR.client(region, None, connect_timeout=5, read_timeout=60, retries={"mode": "standard"})
 
     def submit(self, request: Mapping[str, Any]) -> str:
-        """Start a job run (``job.serverless``); its id."""
+        """Start a job run (``job.serverless_request``); its id."""
         with _EMR.translated(self.application):
             return str(self._client.start_job_run(**request)["jobRunId"])
 

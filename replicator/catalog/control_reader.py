@@ -17,8 +17,8 @@ _SUFFIX, _BESIDE = ".json", ".new"
 
 
 class StoredControlReader:
-    """``Facts`` that a ``JsonControl`` has written; where its writer died, as that tells them. Raises Unreachable,
-    ConfigError, NoControlRow for one that is broken.
+    """``ControlReader`` of rows that a ``JsonControl`` has written; where its writer died, as that tells them. Raises
+    Unreachable, ConfigError, NoControlRow for one that is broken.
     """
 
     def __init__(self, store: Store, files: FileSystem) -> None:

@@ -51,8 +51,8 @@ def infer(
         found = drafts.draft_tables(counted())
     else:
         kind, database = _database(options.settings(env, conf), source)
-        with database.read_snapshot() as glance:
-            found = drafts.draft_tables(counted(), kind, drafts.definitions(glance))
+        with database.read_snapshot() as snapshot:
+            found = drafts.draft_tables(counted(), kind, drafts.definitions(snapshot))
     if as_json:
         console.print_json([_object(each) for each in found])
         return

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import urllib3
 
-from replicator.connect import responses as connect_told
+from replicator.connect import responses
 from replicator.connect.responses import ConnectorInfo, Offset, Plugin, Status
 from replicator.connect.validation import Finding, parse_findings
 from replicator.errors import ConfigError, ConnectorFailed, Unreachable
@@ -61,7 +61,7 @@ class Connect:
         told = self._json(self._call("GET", "/connectors?expand=info&expand=status"))
         return {
             name: ConnectorInfo(
-                each["info"]["config"], connect_told.parse_status(each["status"]) if "status" in each else None
+                each["info"]["config"], responses.parse_status(each["status"]) if "status" in each else None
             )
             for name, each in sorted(told.items())
             if "info" in each
@@ -105,7 +105,7 @@ class Connect:
         response = self._call("GET", f"/connectors/{_path(name)}/status", may_miss=True)
         if response.status == _NOT_FOUND:
             return None
-        return connect_told.parse_status(self._json(response))
+        return responses.parse_status(self._json(response))
 
     def wait_running(self, name: str, seconds: float = 60.0) -> Status:
         """Wait until connector and tasks run, and do so for two seconds: the first answers may be of the state before.

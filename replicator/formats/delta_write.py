@@ -20,10 +20,7 @@ from replicator.formats.delta_log import Log
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Progress, Table
 
-_TXN_APP, _TXN_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 _FILE_ROWS, _ROWS_IN_FILE = "spark.sql.files.maxRecordsPerFile", 500_000
-_TASKS_THAT_JOIN = "spark.sql.shuffle.partitions"
-_LOCAL_TIME = "timestampNtz"
 
 
 def sort_by_key(rows: DataFrame, table: Table) -> DataFrame:

@@ -61,12 +61,12 @@ def draft_tables(records: Iterable[KafkaRecord], kind: str = "", defined: Defini
     return [_draft(table, each, kind, defined(table)) for table, each in sorted(samples.items())]
 
 
-def definitions(glance: DatabaseSnapshot) -> Definitions:
+def definitions(snapshot: DatabaseSnapshot) -> Definitions:
     """Those of a database as it is at this moment."""
 
     def of(table: str) -> Mapping[str, str]:
         try:
-            return {held.name: held.type for held in glance.columns(table)}
+            return {held.name: held.type for held in snapshot.columns(table)}
         except TableMissing:
             return {}
 

@@ -57,7 +57,7 @@ def find_tables(spark: SparkSession, sources: Sequence[Refinement], told: Sequen
 
 
 def with_fence(places: Sequence[SilverTable], fence: Fence) -> list[SilverTable]:
-    """The same, of which nothing is written once the lease of what operators say is lost (``lock.alone``)."""
+    """The same, of which nothing is written once the lease of what operators say is lost (``lock.operator_lock``)."""
     return [(replace(at, control=FencedControl(at.control, fence)), table) for at, table in places]
 
 

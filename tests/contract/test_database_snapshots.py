@@ -43,9 +43,9 @@ def reader(postgres: Served, admin: Served, *settings: str) -> Iterator[postgres
         execute(admin, f"DROP OWNED BY {name}; DROP ROLE {name}")
 
 
-def read(glance: Any, table: str, text: str = "{}::text", pause: float = 0.0) -> list[Any]:
+def read(snapshot: Any, table: str, text: str = "{}::text", pause: float = 0.0) -> list[Any]:
     time.sleep(pause)
-    return [row for chunk in glance.rows(table, [("id", text)], None, 100) for row in chunk]
+    return [row for chunk in snapshot.rows(table, [("id", text)], None, 100) for row in chunk]
 
 
 def test_a_limit_of_the_user_for_statements_is_named_with_how_to_mend_it(postgres: Served, admin: Served) -> None:
@@ -54,9 +54,9 @@ def test_a_limit_of_the_user_for_statements_is_named_with_how_to_mend_it(postgre
     with (
         reader(postgres, admin, "statement_timeout = '200ms'") as database,
         pytest.raises(TableStopped, match=r"SQLSTATE 57014") as told,
-        database.read_snapshot() as glance,
+        database.read_snapshot() as snapshot,
     ):
-        read(glance, table, slowly)
+        read(snapshot, table, slowly)
     assert "ALTER ROLE ... SET statement_timeout = " in str(told.value.mend)
 
 
@@ -66,9 +66,9 @@ def test_what_the_user_is_told_to_do_otherwise_takes_no_part(postgres: Served, a
     settings = ("idle_in_transaction_session_timeout = '200ms'", "quote_all_identifiers = on")
     with reader(postgres, admin, *settings) as database:
         execute(postgres, "CREATE TABLE $.texts (t text)")
-        with database.read_snapshot() as glance:
-            assert len(read(glance, table, pause=0.6)) == 1000
-            assert [held.type for held in glance.columns(f"{postgres.schema}.texts")] == ["text"]
+        with database.read_snapshot() as snapshot:
+            assert len(read(snapshot, table, pause=0.6)) == 1000
+            assert [held.type for held in snapshot.columns(f"{postgres.schema}.texts")] == ["text"]
 
 
 def test_a_session_that_the_server_ended_is_worth_another_try_with_a_word_on_limits(
@@ -79,9 +79,9 @@ def test_a_session_that_the_server_ended_is_worth_another_try_with_a_word_on_lim
     with (
         reader(postgres, admin, "transaction_timeout = '200ms'") as database,
         pytest.raises(Unreachable, match=r"was read .*Run again; .*`transaction_timeout`"),
-        database.read_snapshot() as glance,
+        database.read_snapshot() as snapshot,
     ):
-        read(glance, table, pause=0.6)
+        read(snapshot, table, pause=0.6)
 
 
 def test_a_table_that_is_locked_may_be_read_in_a_moment(postgres: Served, admin: Served) -> None:
@@ -89,8 +89,8 @@ def test_a_table_that_is_locked_may_be_read_in_a_moment(postgres: Served, admin:
     table = f"{postgres.schema}.things"
     with reader(postgres, admin, "lock_timeout = '200ms'") as database, postgres.connection.open() as rival:
         rival.cursor().execute(f'LOCK TABLE "{postgres.schema}".things IN ACCESS EXCLUSIVE MODE')
-        with pytest.raises(Unreachable, match="SQLSTATE 55P03") as told, database.read_snapshot() as glance:
-            read(glance, table)
+        with pytest.raises(Unreachable, match="SQLSTATE 55P03") as told, database.read_snapshot() as snapshot:
+            read(snapshot, table)
         assert told.value.exit_code == 3
 
 
@@ -98,8 +98,8 @@ def test_a_table_that_the_user_may_not_read_is_said_with_what_to_grant(postgres:
     """In PostgreSQL's own words, which hold names alone."""
     with reader(postgres, admin) as database:
         execute(postgres, "CREATE TABLE $.others (id integer)")
-        with pytest.raises(TableStopped, match="permission denied") as told, database.read_snapshot() as glance:
-            read(glance, f"{postgres.schema}.others")
+        with pytest.raises(TableStopped, match="permission denied") as told, database.read_snapshot() as snapshot:
+            read(snapshot, f"{postgres.schema}.others")
     assert "Grant" in str(told.value.mend)
 
 
@@ -119,13 +119,13 @@ def test_what_mariadb_lets_nobody_read_is_said_with_its_mend(stack: Stack) -> No
         reading = mysql.source(replace(root, user="reader", password="read"))
         with (
             pytest.raises(TableStopped, match=r"\(error 1142\): SELECT command denied") as told,
-            reading.read_snapshot() as glance,
+            reading.read_snapshot() as snapshot,
         ):
-            read(glance, "glances.things", AS_TEXT)
+            read(snapshot, "glances.things", AS_TEXT)
         assert "Grant" in str(told.value.mend)
         cursor.execute("GRANT SELECT ON glances.* TO reader WITH MAX_STATEMENT_TIME 0.2")
-        with pytest.raises(TableStopped, match=r"\(error 1969\)") as told, reading.read_snapshot() as glance:
-            read(glance, "glances.things", "CONCAT(SLEEP(0.01), {})")
+        with pytest.raises(TableStopped, match=r"\(error 1969\)") as told, reading.read_snapshot() as snapshot:
+            read(snapshot, "glances.things", "CONCAT(SLEEP(0.01), {})")
         assert "max_statement_time" in str(told.value.mend)
         cursor.execute("DROP USER reader")
         cursor.execute("DROP DATABASE glances")

@@ -182,7 +182,7 @@ def test_a_roles_limit_for_transactions_is_none_of_a_batchs(
         assert postgres.sink.publish([batch]) == {of.name: Applied(0, 1, 0, 2)}
         with postgres.sink.look(of) as look:
             time.sleep(0.5)
-            assert list(look.read_snapshot.rows(look.table, [("name", "{}::text")], None, 9)) == [[("Bea",)]]
+            assert list(look.snapshot.rows(look.table, [("name", "{}::text")], None, 9)) == [[("Bea",)]]
 
 
 def test_how_a_role_would_have_names_written_takes_no_part(
@@ -318,7 +318,7 @@ def test_a_right_that_reading_a_target_back_takes_is_said_with_its_grant(
         pass
     admin.run(sql.SQL(str(refused.value.mend).partition(": ")[2]))
     with postgres.sink.look(of) as look:
-        read = [row for rows in look.read_snapshot.rows(look.table, [("id", "{}::text")], None, 9) for row in rows]
+        read = [row for rows in look.snapshot.rows(look.table, [("id", "{}::text")], None, 9) for row in rows]
         assert (look.progress, read) == (postgres.sink.progress(of), [("1",)])
 
 

@@ -331,15 +331,15 @@ def test_a_database_sends_the_ranges_that_are_asked_for(world: World, many: str)
     low, high, last = KEYS[100], KEYS[220], KEYS[350]
     inside = [key for key in KEYS if low < key <= high or key > last]
     for source, table in (("pg", many), ("maria", many), ("maria", many.replace("many", "loose"))):
-        with world.checks.databases[source].read_snapshot() as glance:
-            held = {each.name: each for each in glance.columns(table)}
-            code, at = glance.told(held["code"], T.StringType()), glance.told(held["at"], T.IntegerType())
+        with world.checks.databases[source].read_snapshot() as snapshot:
+            held = {each.name: each for each in snapshot.columns(table)}
+            code, at = snapshot.told(held["code"], T.StringType()), snapshot.told(held["at"], T.IntegerType())
             assert code is not None
             assert at is not None
             within = ("code", code.ordered), [(low, high), (last, None)]
-            found = glance.rows(table, [("code", code.sql)], None, 50, within)
+            found = snapshot.rows(table, [("code", code.sql)], None, 50, within)
             assert sorted(row[0] or "" for chunk in found for row in chunk) == inside
-            numbers = glance.rows(table, [("at", at.sql)], None, 50, (("at", at.ordered), [(None, 3), (397, 398)]))
+            numbers = snapshot.rows(table, [("at", at.sql)], None, 50, (("at", at.ordered), [(None, 3), (397, 398)]))
             assert sorted(int(row[0] or "") for chunk in numbers for row in chunk) == [0, 1, 2, 3, 398]
 
 

@@ -18,8 +18,8 @@ from replicator.databases.readiness.finding import (
     first_row,
     format_bytes,
     missing_tables,
+    quote_table,
 )
-from replicator.databases.readiness.finding import quote_table as quoted
 from replicator.spec import Connector
 
 QUERIES: Mapping[str, str] = {
@@ -65,7 +65,7 @@ def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
         *chain.from_iterable(per_table.evaluate(row, first_row(answers["role"]), connector) for row in tables),
         *_publication(answers, connector, tables),
         *missing_tables(connector, every),
-        *signal_table.check_exists(connector, every, quoted(connector.signals)),
+        *signal_table.check_exists(connector, every, quote_table(connector.signals)),
     ]
 
 
@@ -120,9 +120,9 @@ def _own_slot(slot: Mapping[str, Any], connector: Connector) -> Finding:
 
 
 def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> Iterator[Finding]:
-    publication, name = first_row(answers["publication"]), quoted(connector.publication)
+    publication, name = first_row(answers["publication"]), quote_table(connector.publication)
     if not publication:
-        listed = ", ".join(quoted(row["name"]) for row in tables if not row["unlogged"]) or "<tables>"
+        listed = ", ".join(quote_table(row["name"]) for row in tables if not row["unlogged"]) or "<tables>"
         fix = f"CREATE PUBLICATION {name} FOR TABLE {listed};"
         yield Finding("publication", MEND, f"there is no publication {connector.publication}", fix)
         return
@@ -141,7 +141,7 @@ def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> I
 
 def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> Iterator[Finding]:
     """Report captured tables whose changes are not published, or published under names that are not captured."""
-    publication, name = first_row(answers["publication"]), quoted(connector.publication)
+    publication, name = first_row(answers["publication"]), quote_table(connector.publication)
     every = answers["tables"] if publication["puballtables"] else answers["published"]
     published = {row["name"] for row in every or ()}
     for row in (each for each in tables if not each["unlogged"]):
@@ -149,7 +149,7 @@ def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> I
         lost = [each for each in names if not signal_table.is_streamed(connector, each)]
         if not names:
             said = f"{connector.publication} does not have it: no change is sent"
-            fix = f"ALTER PUBLICATION {name} ADD TABLE {quoted(row['name'])};"
+            fix = f"ALTER PUBLICATION {name} ADD TABLE {quote_table(row['name'])};"
             yield Finding("publication", MEND, said, fix, row["name"])
         elif lost:
             said = f"its changes are sent as those of {', '.join(lost)}, which the connector does not capture"
@@ -162,7 +162,7 @@ def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> I
 
 
 def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
-    name = quoted(connector.user)
+    name = quote_table(connector.user)
     if not role:
         fix = f"CREATE ROLE {name} LOGIN REPLICATION PASSWORD '…';"
         yield Finding("role", MEND, f"there is no role {connector.user}", fix)
@@ -173,7 +173,7 @@ def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     if lacking:
         yield Finding("role", MEND, f"{connector.user} lacks {' and '.join(lacking)}", _grant_fix(name, lacking, role))
     if not role["connects"]:
-        fix = f"GRANT CONNECT ON DATABASE {quoted(connector.databases[0])} TO {name};"
+        fix = f"GRANT CONNECT ON DATABASE {quote_table(connector.databases[0])} TO {name};"
         yield Finding("role", MEND, f"{connector.user} may not connect to the database", fix)
     flags = {"rolsuper": "SUPERUSER", "rolcreaterole": "CREATEROLE", "rolcreatedb": "CREATEDB"}
     too_many = [word for column, word in flags.items() if role[column]]

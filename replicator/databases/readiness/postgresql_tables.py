@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from replicator.databases.readiness import signal_table
-from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding, no_primary_key
-from replicator.databases.readiness.finding import quote_table as quoted
+from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding, no_primary_key, quote_table
 from replicator.spec import Connector
 
 _PARTITIONS = (
@@ -58,7 +57,7 @@ def evaluate(table: Mapping[str, Any], role: Mapping[str, Any], connector: Conne
     """The findings of one captured table; a single OK if it passes all checks."""
     found = [*_identity(table), *_shape(table, connector), *_rights(table, role, connector)]
     if table["unlogged"]:
-        fix = f"ALTER TABLE {quoted(table['name'])} SET LOGGED;"
+        fix = f"ALTER TABLE {quote_table(table['name'])} SET LOGGED;"
         found.append(Finding("log", MEND, "UNLOGGED: no change of it is ever sent", fix, table["name"]))
     if not any(each.level == MEND for each in found):
         yield Finding("table", OK, f"key {', '.join(table['key'] or ('REPLICA IDENTITY',))}", table=table["name"])
@@ -77,18 +76,18 @@ def published_names(table: Mapping[str, Any], published: set[str], *, by_root: b
 
 def _identity(table: Mapping[str, Any]) -> Iterator[Finding]:
     name, key, identity = table["name"], table["key"], table["identity"]
-    full = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY FULL;"
+    full = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY FULL;"
     if not key and identity != "i":
         said = "no primary key: rows cannot be told apart" + (
             "" if identity == "f" else ", and UPDATE and DELETE fail or are not sent"
         )
-        yield no_primary_key(name, quoted(name), said, ADVICE if identity == "f" else MEND, f", and: {full}")
+        yield no_primary_key(name, quote_table(name), said, ADVICE if identity == "f" else MEND, f", and: {full}")
     elif identity == "n":
-        fix = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
+        fix = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
         yield Finding("replica identity", MEND, "NOTHING: no update and no delete is sent", fix, name)
     elif identity == "i" and key and table["index"] != key:
         said = f"an index on {', '.join(table['index'] or ())}, not on the key: deletes come with a wrong key"
-        fix = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
+        fix = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
         yield Finding("replica identity", MEND, said, fix, name)
     elif identity == "d" and not table["immediate"]:
         yield Finding("replica identity", MEND, "its key is DEFERRABLE, which identifies no row in the log", full, name)
@@ -102,9 +101,8 @@ def _shape(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     name = table["name"]
     if table["alike"]:
         said = f"{', '.join(table['alike'])} differ by case alone: the connector's task fails"
-        fix = (
-            f"ALTER TABLE {quoted(name)} RENAME COLUMN {quoted(table['alike'][-1])} TO …; -- or: {exclusion_fix(name)}"
-        )
+        column = quote_table(table["alike"][-1])
+        fix = f"ALTER TABLE {quote_table(name)} RENAME COLUMN {column} TO …; -- or: {exclusion_fix(name)}"
         yield Finding("columns", MEND, said, fix, name)
     if table["children"] and f"snapshot.select.statement.overrides.{name}" not in connector.config:
         said = f"a snapshot reads rows of {', '.join(table['children'])} too, whose changes come under their own names"
@@ -117,22 +115,22 @@ def exclusion_fix(name: str) -> str:
 
 
 def _rights(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
-    name, user = table["name"], quoted(connector.user)
+    name, user = table["name"], quote_table(connector.user)
     if not role:
         return
-    schema = quoted(name.partition(".")[0])
+    schema = quote_table(name.partition(".")[0])
     if not table["entered"]:
         fix = f"GRANT USAGE ON SCHEMA {schema} TO {user};"
         yield Finding("grants", MEND, f"{connector.user} may not use the schema", fix, name)
     if not table["readable"]:
-        fix = f"GRANT SELECT ON {quoted(name)} TO {user};"
+        fix = f"GRANT SELECT ON {quote_table(name)} TO {user};"
         yield Finding("grants", MEND, f"{connector.user} may not read it", fix, name)
     exempt = role["rolsuper"] or role["rolbypassrls"] or (table["owned"] and not table["forced"])
     if table["row_security"] and not exempt:
         said = f"row-level security hides rows from {connector.user}: a snapshot leaves them out"
         yield Finding("row-level security", MEND, said, f"ALTER ROLE {user} BYPASSRLS;", name)
     if signal_table.is_signal_table(connector, name):
-        yield from () if table["insertable"] else signal_table.check_insert(connector, name, quoted(name), user)
+        yield from () if table["insertable"] else signal_table.check_insert(connector, name, quote_table(name), user)
     elif table["writable"] and not (table["owned"] or role["rolsuper"]):
-        fix = f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON {quoted(name)} FROM {user};"
+        fix = f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON {quote_table(name)} FROM {user};"
         yield Finding("grants", ADVICE, f"{connector.user} may write it, which capture never needs", fix, name)

@@ -47,7 +47,7 @@ _ENVELOPE_COLUMNS = ("table", "op", "key", "headers", "rule", "reason", "source_
 class RowTrace:
     """Facts about one row, by Kafka place where they are about a record.
 
-    ``records`` are those that may be about the key, as ``envelope.read`` describes them; ``seqs`` has the ``_seq`` of
+    ``records`` are those that may be about the key, as ``envelope.describe`` has them; ``seqs`` has the ``_seq`` of
     each record of the table; ``changes`` are those of this key; ``letters`` have ``dropped`` beside COLUMNS;
     ``unread`` has silver not read yet, and ``held`` ones wait for what ``held_back`` says. ``stored`` is silver's row
     (None: none) with columns as texts; ``spoken`` is what of ``wanted`` records have: not which shard it is;

@@ -27,12 +27,12 @@ def _size(_: SparkSession) -> int:
 
 
 def _count_rows(_: SparkSession, told: Verdict, look: VerifyOptions, *, name: str, database: Database) -> Verdict:
-    with database.read_snapshot() as glance:
-        texts = [(held.name, _CONSTANT) for held in glance.columns(name)[:1]]
+    with database.read_snapshot() as snapshot:
+        texts = [(held.name, _CONSTANT) for held in snapshot.columns(name)[:1]]
         rows = 0
-        for chunk in glance.rows(name, texts, None, _CHUNK):
+        for chunk in snapshot.rows(name, texts, None, _CHUNK):
             rows += len(chunk)
             look.advance(len(chunk))
-        position = f"source at {glance.position}" if glance.position else ""
+        position = f"source at {snapshot.position}" if snapshot.position else ""
     named = ("all rows: silver does not have the table",) if rows else ()
     return replace(told, rows=rows, missing=rows, named=named, position=position)

@@ -23,8 +23,8 @@ CHUNK = 20_000
 
 @dataclass(frozen=True)
 class ComparedColumn:
-    """A column of a database, ``held_as`` there, which is ``name`` with that type in the comparison; ``as_text``: a
-    canonical text of it, or the database's own for what is no value of the type.
+    """A column of a database, ``database_column`` there, which is ``name`` with that type in the comparison;
+    ``as_text``: a canonical text of it, or the database's own for what is no value of the type.
     """
 
     database_column: str
@@ -63,13 +63,13 @@ class ExtractQuery:
 
 
 def extract(
-    spark: SparkSession, glance: DatabaseSnapshot, wanted: ExtractQuery, folder: Path, advance: Callable[[int], None]
+    spark: SparkSession, snapshot: DatabaseSnapshot, wanted: ExtractQuery, folder: Path, advance: Callable[[int], None]
 ) -> DataFrame:
-    """The rows as of the glance, with the names and types of the comparison. The folder must outlive them."""
+    """The rows as of the snapshot, with the names and types of the comparison. The folder must outlive them."""
     file = folder / "rows.parquet"
     fields = [(f"c{at}", pa.string()) for at, _ in enumerate(wanted.columns)]
     with pq.ParquetWriter(file, pa.schema(fields)) as writer:
-        for chunk in _chunks(glance, wanted):
+        for chunk in _chunks(snapshot, wanted):
             columns = [pa.array(values, pa.string()) for values in zip(*chunk, strict=True)]
             writer.write_table(pa.table(dict(zip((name for name, _ in fields), columns, strict=True))))
             advance(len(chunk))
@@ -77,14 +77,14 @@ def extract(
     return read.select([each.of(F.col(f"c{at}")).alias(each.name) for at, each in enumerate(wanted.columns)])
 
 
-def _chunks(glance: DatabaseSnapshot, wanted: ExtractQuery) -> Any:
+def _chunks(snapshot: DatabaseSnapshot, wanted: ExtractQuery) -> Any:
     texts = [(each.database_column, each.told.sql) for each in wanted.columns]
     among = None
     if wanted.keys is not None:
         by_name = {each.name: each for each in wanted.columns}
         key = [by_name[name] for name in wanted.key_columns]
         among = [(each.database_column, each.told.ordered) for each in key], wanted.keys
-    return glance.rows(wanted.table, texts, among, CHUNK, _range_filter(wanted))
+    return snapshot.rows(wanted.table, texts, among, CHUNK, _range_filter(wanted))
 
 
 def _range_filter(wanted: ExtractQuery) -> RangeFilter | None:

@@ -160,14 +160,14 @@ def _attempt(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scop
 
 def _read(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: _Scope, folder: Path) -> _Sides:
     """The source's rows, landed, and silver's live ones; the transaction ends with the last row."""
-    with place.database.read_snapshot() as glance:
+    with place.database.read_snapshot() as snapshot:
         version = place.at.silver.version(spark, place.table)
         if version is None:
             raise TableMissing("the table does not exist", where=place.table.location)
         silver = place.at.silver.read(spark, place.table, version)
         origin = _origin(spark, place)
         schema = silver.schema if origin is None else origin
-        columns, unknown = _compared_columns(schema, glance, place)
+        columns, unknown = _compared_columns(schema, snapshot, place)
         key, other = key_of(schema), silver.where(~F.col("_deleted"))
         parts, asked = Ranges(), None
         if origin is None:
@@ -176,7 +176,7 @@ def _read(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: 
                 [each.beside(F.col(names.quote_spark(each.name))).alias(each.name) for each in columns]
             )
             parts = ranges.build(other, key, look.share) if scope.ranges is None else scope.ranges
-        one = extract(spark, glance, ExtractQuery(place.name, columns, key, asked, parts), folder, look.advance)
+        one = extract(spark, snapshot, ExtractQuery(place.name, columns, key, asked, parts), folder, look.advance)
     meanings: Mapping[str, str] = {each.name: each.told.meaning for each in columns}
     if origin is not None:
         made = apply_transform(place.at, place.name, one, origin, meanings)
@@ -185,12 +185,12 @@ def _read(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: 
     pair = Pair(one, other, key, meanings, parts)
     if scope.keys is not None:
         pair = replace(pair, one=_filter_by_keys(one, pair, scope.keys), other=_filter_by_keys(other, pair, scope.keys))
-    later = silver.where(_changed_later(glance, place)).select(*map(names.quote_spark, key))
-    position = f"silver version {version}" + (f", source at {glance.position}" if glance.position else "")
+    later = silver.where(_changed_later(snapshot, place)).select(*map(names.quote_spark, key))
+    position = f"silver version {version}" + (f", source at {snapshot.position}" if snapshot.position else "")
     return _Sides(pair, later, unknown, position)
 
 
-def _changed_later(glance: DatabaseSnapshot, place: _SourceTable) -> Column:
+def _changed_later(snapshot: DatabaseSnapshot, place: _SourceTable) -> Column:
     """Whether a row of silver is of a change behind the source's log: only places of the newest epoch are of this log,
     and no order but that by place has any.
     """
@@ -198,7 +198,7 @@ def _changed_later(glance: DatabaseSnapshot, place: _SourceTable) -> Column:
     if at.source.order(place.name) not in (BY_POSITION, "file_pos_row"):
         return F.lit(False)
     newest = epochs.load(at.control, at.lake.epochs(at.source.name)).newest
-    return F.col("_seq").startswith(newest) & glance.later(F.col("_seq"))
+    return F.col("_seq").startswith(newest) & snapshot.later(F.col("_seq"))
 
 
 def _origin(spark: SparkSession, place: _SourceTable) -> StructType | None:
@@ -213,10 +213,10 @@ def _origin(spark: SparkSession, place: _SourceTable) -> StructType | None:
 
 
 def _compared_columns(
-    schema: StructType, glance: DatabaseSnapshot, place: _SourceTable
+    schema: StructType, snapshot: DatabaseSnapshot, place: _SourceTable
 ) -> tuple[tuple[ComparedColumn, ...], tuple[str, ...]]:
     """Columns that the two share, and those that nobody can compare, with why. Raises TableStopped for such a key."""
-    held = {each.name: each for each in glance.columns(place.name)}
+    held = {each.name: each for each in snapshot.columns(place.name)}
     own = [field for field in schema if field.name not in SYSTEM_COLUMNS]
     spelled = {name.casefold(): name for name in held}
     versions = {version_of(field.name)[0] for field in own if version_of(field.name)[1] > 1}
@@ -224,7 +224,7 @@ def _compared_columns(
     for field in own:
         name = str(field.metadata.get("name") or names.decode(field.name))
         there = held.pop(name, None) or held.pop(spelled.get(name.casefold(), ""), None)
-        told = None if there is None else glance.told(there, field.dataType)
+        told = None if there is None else snapshot.told(there, field.dataType)
         if version_of(field.name)[0] in versions:
             unknown.append(f"{name}: it has had several types")
         elif there is None:

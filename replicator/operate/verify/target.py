@@ -58,7 +58,7 @@ def _compare(spark: SparkSession, told: Verdict, look: VerifyOptions, *, place: 
             one = gold.select([each.beside(values[each.name]).alias(each.name) for each in columns])
             parts = ranges.build(one, model.key, look.share)
             wanted = ExtractQuery(looked.table, columns, ranges=parts)
-            other = extract(spark, looked.read_snapshot, wanted, Path(folder), look.advance)
+            other = extract(spark, looked.snapshot, wanted, Path(folder), look.advance)
         pair = Pair(one, other, model.key, {each.name: each.told.meaning for each in columns}, parts)
         unknown = tuple(f"{each.name}: {each.type}" for each in every if each.told is None)
         told = replace(told, behind=newest - version, position=f"gold version {version}", not_compared=unknown)

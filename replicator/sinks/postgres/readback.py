@@ -26,11 +26,11 @@ _REFORMATTED_TYPES = ("inet", "cidr", "macaddr", "macaddr8", "interval", "time w
 
 @dataclass(frozen=True)
 class PostgresReadback:
-    """``TargetLook`` in one transaction."""
+    """``TargetReadback`` in one transaction."""
 
     model: Model
     progress: Progress | None
-    read_snapshot: PostgresSnapshot
+    snapshot: PostgresSnapshot
 
     @property
     def table(self) -> str:
@@ -40,13 +40,13 @@ class PostgresReadback:
 
     def shown(self, rows: DataFrame) -> Sequence[TargetColumn]:
         """As Postgres' own types write what was sent: to as many digits as a type keeps, without a CHAR's blanks."""
-        held = {each.name: each for each in self.read_snapshot.columns(self.table)}
+        held = {each.name: each for each in self.snapshot.columns(self.table)}
         found = []
         for column in plan_staging(self.model, rows.schema):
             there = held.get(column.name)
             type_ = "" if there is None else there.type
             value, kind = _expected_value(rows, column, type_)
-            known = None if there is None or type_ in _REFORMATTED_TYPES else self.read_snapshot.told(there, kind)
+            known = None if there is None or type_ in _REFORMATTED_TYPES else self.snapshot.told(there, kind)
             if known is not None and type_.startswith("character("):
                 known = column_codecs.ColumnCodec(known.sql, F.rtrim)
             found.append(TargetColumn(column.name, value, kind, known, type_ or "the target has no such column"))

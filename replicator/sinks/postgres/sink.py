@@ -108,14 +108,14 @@ class PostgresSink:
         from replicator.databases.postgresql import PostgresDatabase  # noqa: PLC0415 - as below
         from replicator.sinks.postgres.readback import PostgresReadback  # noqa: PLC0415 - as below
 
-        with PostgresDatabase(self._connection.open, self._connection.where).read_snapshot() as glance:
+        with PostgresDatabase(self._connection.open, self._connection.where).read_snapshot() as snapshot:
             target = ddl.target_of(model)
-            asking = self._asking(glance.session, model.name, [model], privileges.missing_to_read)
-            with asking, glance.session.cursor() as cursor:
+            asking = self._asking(snapshot.session, model.name, [model], privileges.missing_to_read)
+            with asking, snapshot.session.cursor() as cursor:
                 keepalive.disable_transaction_timeout(cursor)
                 there = ledger.exists(cursor, target.schema)
                 recorded = ledger.read_last(cursor, target) if there else None
-            yield PostgresReadback(model, recorded, glance)
+            yield PostgresReadback(model, recorded, snapshot)
 
     def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
         from replicator.sinks.postgres.columns import plan_staging  # noqa: PLC0415 - to ask the ledger needs no pyspark

@@ -25,7 +25,7 @@ _NO_ID = "A" * 22
 
 @dataclass(frozen=True)
 class BronzeTableState:
-    """``Held`` of a source's bronze."""
+    """``StreamState`` of a source's bronze."""
 
     spark: SparkSession
     at: Ingestion
