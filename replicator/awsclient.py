@@ -25,19 +25,26 @@ _RETRYABLE = frozenset(
 _THROTTLED, _SERVER_ERROR, _NOT_IMPLEMENTED = 429, 500, 501
 """Answers that say the same whatever the code, such as S3's SlowDown; what a service has not got it will not have."""
 
+ServiceError = Callable[[str, str, str], ReplicatorError]
+
+
+def refusal(name: str, mend: str, error: type[ReplicatorError] = ConfigError) -> ServiceError:
+    """Errors of that class for whatever a service refuses: "<name> refuses", AWS's code and message, how to mend it."""
+    return lambda code, message, where: error(f"{name} refuses: {code}: {message}", where=where, mend=mend)
+
 
 @dataclass(frozen=True)
 class Service:
     """One of AWS's services: how people call it, where the configuration says its region, and what to do about rights.
 
     ``refused`` is the error of any other code than those that every service has: from the code, AWS's message, and
-    where.
+    where (:func:`refusal`).
     """
 
     name: str
     region: str
     rights: str
-    refused: Callable[[str, str, str], ReplicatorError]
+    refused: ServiceError
 
     def client(self, region: str | None, endpoint: str | None, **config: Any) -> Any:
         """A client of boto3; without a region and an endpoint AWS's own chain decides. Raises ConfigError."""

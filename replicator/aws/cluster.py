@@ -9,8 +9,7 @@ from typing import Any
 
 from replicator.aws.logs import Log
 from replicator.aws.runs import Run
-from replicator.awsclient import Service
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.awsclient import Service, refusal
 
 MOST_AT_ONCE = 5
 """Steps that one cluster is given to run at a time (scenarios.md section 5)."""
@@ -80,11 +79,9 @@ def _run(told: Mapping[str, Any]) -> Run:
     )
 
 
-def _service_error(code: str, message: str, where: str) -> ReplicatorError:
-    mend = "Check `aws.cluster` and `aws.roles`."
-    return ConfigError(f"EMR refuses: {code}: {message}", where=where, mend=mend)
-
-
 _EMR = Service(
-    "EMR", "aws.region", "Check credentials, and rights on the cluster and its runtime roles.", _service_error
+    "EMR",
+    "aws.region",
+    "Check credentials, and rights on the cluster and its runtime roles.",
+    refusal("EMR", "Check `aws.cluster` and `aws.roles`."),
 )

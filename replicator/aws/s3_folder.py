@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from replicator.aws.manifest import BOOTSTRAP, MANIFEST, Manifest
-from replicator.awsclient import Service
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.awsclient import Service, refusal
+from replicator.errors import ConfigError
 
 _CURRENT = "current"
 _GZIP = b"\x1f\x8b"
@@ -86,8 +86,9 @@ def select_package(place: S3Folder, wanted: str | None) -> tuple[Manifest, str]:
     return Manifest.told(text.decode(), f"{place.location}/{found}/{MANIFEST}"), f"{place.location}/{found}"
 
 
-def _service_error(code: str, message: str, where: str) -> ReplicatorError:
-    return ConfigError(f"S3 refuses: {code}: {message}", where=where, mend="Check the bucket and its rights.")
-
-
-_S3 = Service("S3", "aws.region", "Check credentials and rights on the bucket and its key.", _service_error)
+_S3 = Service(
+    "S3",
+    "aws.region",
+    "Check credentials and rights on the bucket and its key.",
+    refusal("S3", "Check the bucket and its rights."),
+)

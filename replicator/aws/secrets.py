@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from replicator.awsclient import Service
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.awsclient import Service, refusal
+from replicator.errors import ConfigError
 
 VARIABLE = "REPLICATOR_SECRETS"
 
@@ -56,12 +56,9 @@ def _value(found: Mapping[str, Mapping[str, Any]], place: str) -> str:
     return str(found[name][key])
 
 
-def _service_error(code: str, message: str, where: str) -> ReplicatorError:
-    return ConfigError(
-        f"Secrets Manager refuses: {code}: {message}", where=where, mend="Check `secrets` in `aws.jobs`."
-    )
-
-
 _SERVICE = Service(
-    "SecretsManager", "AWS_DEFAULT_REGION", "The job's role needs secretsmanager:GetSecretValue.", _service_error
+    "SecretsManager",
+    "AWS_DEFAULT_REGION",
+    "The job's role needs secretsmanager:GetSecretValue.",
+    refusal("Secrets Manager", "Check `secrets` in `aws.jobs`."),
 )

@@ -7,8 +7,7 @@ from typing import Any
 
 from replicator.aws.logs import Log
 from replicator.aws.runs import Run
-from replicator.awsclient import Service
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.awsclient import Service, refusal
 
 _FAILED = frozenset({"FAILED", "CANCELLED"})
 _DONE = frozenset({"SUCCESS", *_FAILED})
@@ -60,11 +59,9 @@ def _run(told: Mapping[str, Any]) -> Run:
     )
 
 
-def _service_error(code: str, message: str, where: str) -> ReplicatorError:
-    mend = "Check `aws.application`, `aws.roles` and the sizes in `aws.jobs`."
-    return ConfigError(f"EMR Serverless refuses: {code}: {message}", where=where, mend=mend)
-
-
 _EMR = Service(
-    "EMR Serverless", "aws.region", "Check credentials, and rights on the application and iam:PassRole.", _service_error
+    "EMR Serverless",
+    "aws.region",
+    "Check credentials, and rights on the application and iam:PassRole.",
+    refusal("EMR Serverless", "Check `aws.application`, `aws.roles` and the sizes in `aws.jobs`."),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from replicator.awsclient import Service
+from replicator.awsclient import Service, refusal
 from replicator.errors import CatalogRefused
 
 CREATE_BATCH, DELETE_BATCH = 100, 25
@@ -120,8 +120,9 @@ def _chunks(every: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
         yield every[at : at + size]
 
 
-def _service_error(code: str, message: str, where: str) -> CatalogRefused:
-    return CatalogRefused(f"Glue refuses: {code}: {message}", where=where, mend="Mend it there, then run again.")
-
-
-_GLUE = Service("Glue", "catalog.region", "Give these credentials the permissions of docs/catalog.md.", _service_error)
+_GLUE = Service(
+    "Glue",
+    "catalog.region",
+    "Give these credentials the permissions of docs/catalog.md.",
+    refusal("Glue", "Mend it there, then run again.", CatalogRefused),
+)
