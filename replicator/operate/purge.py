@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints, names
-from replicator.errors import BronzeReplaced, ConfigError, ReplicatorError, StoreRefused, TableStopped
+from replicator.errors import BronzeReplaced, ConfigError, ReplicatorError, TableStopped
 from replicator.jvm.failures import FAILURES
 from replicator.operate.row.trace import find_table
 from replicator.spec import Progress
@@ -62,12 +62,8 @@ def attempt(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry:
     table = at.lake.silver(at.source.name, name).name
     try:
         return purge(spark, at, name, now_ms, dry=dry)
-    except ReplicatorError as error:
-        if error.retry or isinstance(error, StoreRefused):
-            raise
-        return PurgeResult(table, 0, 0, None, error)
-    except FAILURES as error:
-        return PurgeResult(table, 0, 0, None, engine_errors.to_table_error(error, table))
+    except (ReplicatorError, *FAILURES) as error:
+        return PurgeResult(table, 0, 0, None, engine_errors.of_one_table(error, table))
 
 
 def purge(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> PurgeResult:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints, names
-from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableStopped, WouldLose
+from replicator.errors import ConfigError, ReplicatorError, TableStopped, WouldLose
 from replicator.jvm.failures import FAILURES
 from replicator.operate.rebuilding import losses, shadow, swap
 from replicator.operate.rebuilding.shadow import Rebuild
@@ -79,12 +79,8 @@ def attempt(name: str, work: Callable[[], RebuildResult]) -> RebuildResult:
     started = time.monotonic()
     try:
         done = work()
-    except ReplicatorError as error:
-        if error.retry or isinstance(error, StoreRefused):
-            raise
-        done = RebuildResult(name, error=error)
-    except FAILURES as error:
-        done = RebuildResult(name, error=engine_errors.to_table_error(error, name))
+    except (ReplicatorError, *FAILURES) as error:
+        done = RebuildResult(name, error=engine_errors.of_one_table(error, name))
     return replace(done, seconds=time.monotonic() - started)
 
 

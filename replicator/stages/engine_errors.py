@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from replicator import damage, s3
-from replicator.errors import EngineFailed, StoreRefused, TableStopped, Unreachable, ValueRefused
+from replicator.errors import EngineFailed, ReplicatorError, StoreRefused, TableStopped, Unreachable, ValueRefused
 from replicator.jvm import causes
 from replicator.jvm.failures import error_condition, is_raised_by_sql
 
@@ -28,6 +28,17 @@ def to_table_error(error: Exception, table: str) -> EngineFailed | ValueRefused:
     )
     stopped.__cause__ = error
     return stopped
+
+
+def of_one_table(error: Exception, table: str) -> ReplicatorError:
+    """What stops one table while the others go on. Raises what another table would meet, too: errors that a retry may
+    cure, StoreRefused, and :func:`to_lake_error`.
+    """
+    if not isinstance(error, ReplicatorError):
+        return to_table_error(error, table)
+    if error.retry or isinstance(error, StoreRefused):
+        raise error
+    return error
 
 
 def _to_value_error(error: Exception, table: str) -> ValueRefused | None:
