@@ -20,7 +20,6 @@ NO_RESOURCES = {"logs:DescribeLogGroups"}
 
 _WORLD = {"0.0.0.0/0", "::/0"}
 _SECRET = re.compile(r"password|secret[_.]?(?:key|string)$|access[_.]?key|token", re.IGNORECASE)
-_NO_SECRETS = {"HttpTokens", "GenerateStringKey"}
 _KEY_ID = re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")
 _KEPT = {
     "AWS::S3::Bucket": "Retain", "AWS::MSK::Cluster": "Retain", "AWS::ECR::Repository": "Retain",

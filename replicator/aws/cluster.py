@@ -11,9 +11,6 @@ from replicator.aws.logs import Log
 from replicator.aws.runs import Run
 from replicator.awsclient import Service, refusal
 
-MOST_AT_ONCE = 5
-"""Steps that one cluster is given to run at a time (scenarios.md section 5)."""
-
 _FAILED = frozenset({"FAILED", "CANCELLED", "INTERRUPTED"})
 _APPLICATION = re.compile(r"application_\d+_\d+")
 
