@@ -1,4 +1,4 @@
-"""Every check of the gold models over all that is there, without building anything."""
+"""Run the checks of the gold models on their current tables, without building anything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from replicator.stages.models.model_parents import Parents
 
 @dataclass(frozen=True)
 class ModelCheckResult:
-    """A model's verdicts, one per check that can be seen in a table at rest; or why there are none (``error``)."""
+    """A model's verdicts, one per check that can be tested on a stored table; or why there are none (``error``)."""
 
     model: str
     verdicts: tuple[Verdict, ...] = ()
@@ -31,13 +31,13 @@ class ModelCheckResult:
 
     @property
     def is_well(self) -> bool:
-        """Whether it was looked at, and breaks no check but those that only warn."""
+        """Whether the checks could run, and no check failed but those of severity `warn`."""
         return self.error is None and all(each.is_kept or each.check.severity != FAIL for each in self.verdicts)
 
 
 def select_models(models: Sequence[Model], names: Sequence[str]) -> list[Model]:
-    """The models that are named and have checks; without names all that have. Raises ConfigError for a name that no
-    model has.
+    """Return the named models that have checks; without names all models that have some. Raises ConfigError for an
+    unknown model.
     """
     wanted = plan.select_models(models, names)
     return [model for model in models if model.checks and model.name in wanted]
@@ -46,8 +46,8 @@ def select_models(models: Sequence[Model], names: Sequence[str]) -> list[Model]:
 def run_checks(
     spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake
 ) -> Iterator[ModelCheckResult]:
-    """Look at each model's table as it is now. A model that is not built yet, or whose check Spark refuses, has its
-    error, and the others go on: **the caller must look**. Raises NO_LAKE.
+    """Check each model's current table. The result of a model that is not built yet, or whose check Spark refuses, has
+    an error, and the others continue: **the caller must check for it**. Raises NO_LAKE.
     """
     for model in models:
         yield _check_model(spark, model, gold, lake)

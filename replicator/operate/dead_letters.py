@@ -44,22 +44,22 @@ class LetterFilter:
         return self.table is None and self.reason is None
 
     def of(self, letters: DataFrame) -> DataFrame:
-        """The selected rows of ``load_letters``."""
+        """Return the selected rows of ``load_letters``."""
         if self.table is not None:
             named = F.col("table") == self.table
             letters = letters.where(named if "." in self.table else named | F.col("table").endswith(f".{self.table}"))
         return letters if self.reason is None else letters.where(F.col("reason") == self.reason)
 
     def takes(self, table: str | None, reason: str) -> bool:
-        """Whether a letter of that table with that reason is selected."""
+        """Whether the filter selects a letter of that table with that reason."""
         if self.table is not None:
             is_named = table == self.table or ("." not in self.table and (table or "").endswith(f".{self.table}"))
             return is_named and self.reason in (None, reason)
         return self.reason in (None, reason)
 
     def refuse_unknown(self, tables: Iterable[str], every: Iterable[Count]) -> None:
-        """Raise ConfigError, with the nearest spelling, for a table that is none of ``tables`` (without their source)
-        and has none of the letters that ``every`` counts, and for a reason that no letter has or can have.
+        """Raise ConfigError, with the nearest spelling, for a table that is not in ``tables`` (names without their
+        source) and has no letters in the counts ``every``, and for a reason that no letter has or can have.
         """
         counts = list(every)
         names = {*tables, *(count.table for count in counts if count.table is not None)}
@@ -77,7 +77,9 @@ class LetterFilter:
 
 @dataclass(frozen=True)
 class Count:
-    """The number of letters of one source with the same table (None: unknown) and reason, and when they came, UTC."""
+    """The number of letters of one source with the same table (None: unknown) and reason, and the first and the last
+    time that one arrived (UTC).
+    """
 
     source: str
     table: str | None
@@ -101,7 +103,9 @@ class LetterDetails:
 
 
 def load_letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) -> DataFrame:
-    """The dead letters of a source, or those that were dropped: COLUMNS, then DROPPED; may be empty."""
+    """Return the dead letters of a source, or with ``dropped`` those that were dropped: COLUMNS, then DROPPED; may be
+    empty.
+    """
     table = at.lake.dropped_letters(at.source.name) if dropped else at.lake.dead_letters(at.source.name)
     columns = COLUMNS | (DROPPED if dropped else {})
     try:
@@ -113,7 +117,7 @@ def load_letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) 
 
 
 def counts(spark: SparkSession, at: Refinement, choice: LetterFilter, *, dropped: bool = False) -> list[Count]:
-    """The counts per (table, reason), largest first."""
+    """Return the counts per (table, reason), largest first."""
     chosen = choice.of(load_letters(spark, at, dropped=dropped))
     grouped = chosen.groupBy("table", "reason").agg(
         F.count("*").alias("letters"), F.min("first_seen").alias("first_seen"), F.max("first_seen").alias("last_seen")
@@ -127,7 +131,7 @@ def sort_counts(found: Iterable[Count]) -> list[Count]:
 
 
 def positions(spark: SparkSession, at: Refinement, found: Sequence[Row]) -> list[str | None]:
-    """The position of each letter in the source's order, in the source's own terms; None if it has none."""
+    """Return the position of each letter in the source's order, in the source's own terms; None if it has none."""
     places: dict[str, list[Column]] = {}
     for row in found:
         if row["seq"] and len(places.setdefault(row["topic"], [])) < _SAMPLE_RECORDS:
@@ -142,7 +146,7 @@ def positions(spark: SparkSession, at: Refinement, found: Sequence[Row]) -> list
 
 
 def _connectors(spark: SparkSession, at: Refinement, places: Sequence[Column]) -> dict[str, str]:
-    """The connector that wrote each topic, as named by the records at these places."""
+    """Return the connector that wrote each topic, as named by the records at these places."""
     bronze = at.lake.bronze(at.source.name)
     if not places or at.bronze.version(spark, bronze) is None:
         return {}
@@ -176,7 +180,9 @@ def _is_at(topic: str, partition: int, offset: int) -> Column:
 
 
 def drop(spark: SparkSession, at: Refinement, choice: LetterFilter) -> int:
-    """Drop letters and return their number. They stay in the audit with time and filter, and are not written again."""
+    """Drop letters and return their number. The audit table keeps them, with time and filter, and they are not written
+    again.
+    """
     chosen = choice.of(load_letters(spark, at)).localCheckpoint()
     found = chosen.count()
     if found:

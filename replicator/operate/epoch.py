@@ -1,4 +1,4 @@
-"""``replicator epoch``: the operator's word that a source's order starts anew (debezium.md J4, Q2, Q8)."""
+"""``replicator epoch``: declare that a source's order starts over, in a new epoch (debezium.md J4, Q2, Q8)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AT_THE_END = "bronze ends here"
 
 @dataclass(frozen=True)
 class EpochStart:
-    """From which offset one partition is of an epoch. ``why``: ``bronze ends here``, ``the source went back here``,
+    """The first offset of one partition in an epoch. ``why``: ``bronze ends here``, ``the source went back here``,
     ``another partition had gone back``, ``partition is new`` or ``as told``.
     """
 
@@ -37,7 +37,7 @@ class EpochStart:
 
 @dataclass(frozen=True)
 class LakeSource:
-    """A source in a lake; its tables are in ``silver``, its records in ``format``."""
+    """A source in a lake; its tables are in the format ``silver``, its records in ``format``."""
 
     source: str
     lake: Lake
@@ -49,12 +49,13 @@ class LakeSource:
 def bump(
     spark: SparkSession, at: LakeSource, reason: str, told: Mapping[offsets.TopicPartition, int]
 ) -> list[EpochStart]:
-    """Start a new epoch and say where. ``told`` are offsets by (topic, partition) that the operator knows better.
+    """Start a new epoch and return where each partition begins it, sorted by topic and partition. ``told`` are offsets
+    by (topic, partition) that the operator sets.
 
-    Every partition begins it where the source went back, as far as silver would stop for that; where another one of its
-    topic does, with its first record since then; else behind the last record in bronze; partitions that came to a topic
-    without positions begin at their first record, and so does every topic and partition still to come. Raises
-    TableMissing without bronze, ConfigError for a place that bronze does not have.
+    Otherwise a partition begins the epoch where the source went back, if silver would stop for that; where another
+    partition of its topic went back, at its first record since then; else after the last record in bronze. Partitions
+    that were added to a topic without positions begin at their first record, as does every topic and partition that
+    appears later. Raises TableMissing without bronze, ConfigError for a partition that bronze does not have.
     """
     identity = at.format.identity(spark, at.lake.bronze(at.source))
     if identity is None:
@@ -85,9 +86,9 @@ def bump(
 
 
 def tables_to_rebuild(spark: SparkSession, at: LakeSource, starts: Sequence[EpochStart]) -> list[str]:
-    """Tables of silver, without their source, that have read records of the new epoch before it was declared, be it
-    only in their history: what these lost by the old order is in no row, and what they began by it in too many states,
-    until the table is built again.
+    """Return the silver tables, without their source, that had read records of the new epoch before it was declared, if
+    only in their history. Under the old order these records lost against older rows, and began surplus states of the
+    history; only a rebuild corrects that.
     """
     bronze = at.lake.bronze(at.source)
     identity = at.format.identity(spark, bronze) or ""
@@ -107,22 +108,22 @@ def tables_to_rebuild(spark: SparkSession, at: LakeSource, starts: Sequence[Epoc
 
 
 def _read_version(spark: SparkSession, at: LakeSource, name: str, identity: str) -> int | None:
-    """Up to which version of bronze a table has read it, or its history, which commits before it."""
-    places = (at.lake.silver(at.source, name), at.lake.history(at.source, name))
-    there = [place for place in places if at.silver.version(spark, place) is not None]
-    done = [at.silver.progress(spark, place, identity) for place in there]
-    return max((each.version for each in done if each is not None), default=None)
+    """Return the version of bronze up to which a table or its history has read; the history commits first."""
+    tables = (at.lake.silver(at.source, name), at.lake.history(at.source, name))
+    existing = [place for place in tables if at.silver.version(spark, place) is not None]
+    progresses = [at.silver.progress(spark, place, identity) for place in existing]
+    return max((each.version for each in progresses if each is not None), default=None)
 
 
 def list_epochs(facts: ControlReader, lake: Lake, source: str) -> list[epochs.Epoch]:
-    """All epochs of a source behind the first."""
+    """Return all epochs of a source after the first."""
     return list(epochs.load(facts, lake.epochs(source)).bumps)
 
 
 @dataclass(frozen=True)
 class _Rewind:
-    """The first record below what its partition had reached, and when the source went back (its own clock, in ms since
-    1970 UTC).
+    """The first record below the position that its partition had reached, and the time at which the source went back
+    (by its own clock, in ms since 1970, UTC).
     """
 
     offset: int
@@ -131,8 +132,8 @@ class _Rewind:
 
 @dataclass(frozen=True)
 class _Boundaries:
-    """Where partitions begin an epoch: by the operator's word, where the source went back, where another partition of
-    the topic had gone back; ``new`` ones at their first record.
+    """The offsets at which partitions begin an epoch: ``told`` by the operator, ``falls`` where the source went back,
+    ``since`` where another partition of the topic had gone back; ``new`` partitions begin at their first record.
     """
 
     told: Mapping[offsets.TopicPartition, int]
@@ -141,26 +142,26 @@ class _Boundaries:
     new: Collection[offsets.TopicPartition]
 
 
-def _start(epoch: int, place: offsets.TopicPartition, end: int, found: _Boundaries) -> EpochStart:
-    if place in found.told:
-        return EpochStart(epoch, *place, found.told[place], "as told")
-    if place in found.falls:
-        return EpochStart(epoch, *place, found.falls[place].offset, "the source went back here")
-    if place in found.since:
-        return EpochStart(epoch, *place, found.since[place], "another partition had gone back")
-    if place in found.new:
+def _start(epoch: int, place: offsets.TopicPartition, end: int, boundaries: _Boundaries) -> EpochStart:
+    if place in boundaries.told:
+        return EpochStart(epoch, *place, boundaries.told[place], "as told")
+    if place in boundaries.falls:
+        return EpochStart(epoch, *place, boundaries.falls[place].offset, "the source went back here")
+    if place in boundaries.since:
+        return EpochStart(epoch, *place, boundaries.since[place], "another partition had gone back")
+    if place in boundaries.new:
         return EpochStart(epoch, *place, 0, "partition is new")
     return EpochStart(epoch, *place, end, _AT_THE_END)
 
 
 def _read_envelopes(records: DataFrame, orders: Iterable[str]) -> DataFrame:
-    """Records as their envelopes say, placed as these orders of their tables have it."""
-    of_binlog = set(orders) - {BY_TIME}
-    return envelope.describe(records, Reading(binlog=of_binlog.pop() if of_binlog else "file_pos"))
+    """Return the records described by their envelopes, with positions in the orders that their tables use."""
+    binlog_orders = set(orders) - {BY_TIME}
+    return envelope.describe(records, Reading(binlog=binlog_orders.pop() if binlog_orders else "file_pos"))
 
 
 def _rewinds(places: DataFrame, by_time: Collection[str]) -> dict[offsets.TopicPartition, _Rewind]:
-    """Where each partition first went back: the first record below a mark that a newer one stands below, too."""
+    """Return where each partition first went back: its first record below a mark that a newer record is below, too."""
     below = watermarks.regressions(places).where(~F.col("table").isin(*by_time)).groupBy("topic", "partition", "holder")
     newer = F.min(F.when(F.col("newer"), F.col("source_ts_ms"))).alias("ms")
     starts = below.agg(F.min("offset").alias("start"), newer).where(F.col("ms").isNotNull())
@@ -171,8 +172,9 @@ def _rewinds(places: DataFrame, by_time: Collection[str]) -> dict[offsets.TopicP
 def _first_after_rewind(
     places: DataFrame, falls: Mapping[offsets.TopicPartition, _Rewind]
 ) -> dict[offsets.TopicPartition, int]:
-    """The first record of each partition since another one of its topic went back: it may stand above all that its own
-    had reached, and a TRUNCATE or a change of a key in the other one is not newer than what came behind it.
+    """Return the first record of each partition since another one of its topic went back. That record may be above
+    everything that its own partition had reached, and yet a TRUNCATE or a key change in the other partition must not
+    count as newer than what came after it.
     """
     went_back: dict[str, int] = {}
     for (topic, _), fall in falls.items():
@@ -183,6 +185,6 @@ def _first_after_rewind(
 
 
 def _is_new_partition(known: source_state.SourceState, topic: str, partition: int) -> bool:
-    """Whether silver has applied the topic, but nothing of the partition."""
+    """Whether silver has applied records of the topic, but none of the partition."""
     level = known.levels.get(topic)
     return level is not None and partition not in level.partitions

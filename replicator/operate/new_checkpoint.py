@@ -1,11 +1,12 @@
-"""``replicator rebuild --checkpoint``: a stream's checkpoint, made anew of what bronze has (reliability.md F-C1, F-C2,
-F-C3, F-K2, F-K9).
+"""``replicator rebuild --checkpoint``: recreate a stream's checkpoint from bronze (reliability.md F-C1, F-C2, F-C3,
+F-K2, F-K9).
 
-It is the stream's own, at the newest batch that bronze has of it, so that the next batch has a number that bronze
-does not know yet, and an older copy of the checkpoint stays one (F-C3).
+The new checkpoint has the id of the stream that wrote bronze, at the newest batch that bronze has of it. The next batch
+thus has a number that bronze does not have yet, and an older copy of the checkpoint is still recognized as one (F-C3).
 
-Effects: 1. the old checkpoint goes aside, 2. gaps, in their control row, 3. the new one, whose last file is the id of
-the stream. Behind a crash the old one is there, or none that a run would go on from; the same again mends it.
+Effects: 1. the old checkpoint is set aside, 2. gaps are recorded in their control row, 3. the new checkpoint is
+written, the file with the stream's id last. After a crash there is either the old checkpoint or none that a run would
+resume from; repeating the command completes it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from replicator.stages.ingest.gaps import Gap
 
 @dataclass(frozen=True)
 class StoppedSource:
-    """A source whose stream does not run, its tables in ``silver``, and what is written while the ``fence`` lets it."""
+    """A source whose stream is not running. Its tables are in the format ``silver``; writes are allowed while the
+    ``fence`` holds.
+    """
 
     at: Ingestion
     broker: Broker
@@ -46,13 +49,13 @@ class StoppedSource:
 
     @property
     def known(self) -> tuple[Gap, ...]:
-        """Gaps that it has."""
+        """The gaps that are recorded for the source."""
         return gaps.load(self.control, self.at.lake.gaps(self.at.source))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The checkpoint that is to be: of the stream with this id, behind its batch ``number``. ``unaccepted``: gaps that
+    """The checkpoint to create: that of the stream with this id, after its batch ``number``. ``unaccepted``: gaps that
     no operator has accepted yet.
     """
 
@@ -63,11 +66,11 @@ class Plan:
 
     @property
     def begins(self) -> Mapping[TopicPartition, int]:
-        """Where each partition goes on."""
+        """The offset at which each partition resumes."""
         return {(each.topic, each.partition): each.start for each in self.starts}
 
     def refuse_gaps(self) -> None:
-        """Raises OffsetsLost where there are some."""
+        """Raise OffsetsLost if there are unaccepted gaps."""
         if not self.unaccepted:
             return
         each = (f"{gap.topic}, partition {gap.partition}, {gap.first} to {gap.last}" for gap in self.unaccepted)
@@ -78,13 +81,13 @@ class Plan:
         )
 
 
-def build_plan(spark: SparkSession, of: StoppedSource, told: Mapping[TopicPartition, int]) -> Plan:
-    """What a new checkpoint would say; ``told`` moves some partitions forward. Nothing is written.
+def build_plan(spark: SparkSession, stopped: StoppedSource, told: Mapping[TopicPartition, int]) -> Plan:
+    """Return the plan of a new checkpoint; ``told`` moves some partitions forward. Nothing is written.
 
-    Raises TableMissing without a bronze, BronzeReplaced where no stream wrote it or silver has read more than there is,
-    what ``Broker.offered`` and :func:`resolve_starts` do.
+    Raises TableMissing without bronze, BronzeReplaced where no stream wrote it or silver has read more than it
+    contains, and what ``Broker.offered`` and :func:`resolve_starts` raise.
     """
-    at = of.at
+    at = stopped.at
     version = at.format.version(spark, at.table)
     if version is None:
         folder = at.lake.checkpoint(at.source)
@@ -93,44 +96,46 @@ def build_plan(spark: SparkSession, of: StoppedSource, told: Mapping[TopicPartit
             where=at.table.location,
             mend=f"Bring it back. If there never was one, remove {folder}: the next run begins with the first records.",
         )
-    _refuse_older_bronze(spark, of, version)
+    _refuse_older_bronze(spark, stopped, version)
     stream, number = _newest_batch(spark, at)
-    held = BronzeTableState(spark, at)
-    found = resolve_starts(held.ends(), _checkpoint_offsets(spark, at), of.broker.offered(spark, held), told)
-    known = of.known
-    new = (start.gap for start in found)
-    return Plan(stream, number, found, tuple(g for g in new if g is not None and not any(k.covers(g) for k in known)))
+    bronze_state = BronzeTableState(spark, at)
+    starts = resolve_starts(
+        bronze_state.ends(), _checkpoint_offsets(spark, at), stopped.broker.offered(spark, bronze_state), told
+    )
+    known = stopped.known
+    new = (start.gap for start in starts)
+    return Plan(stream, number, starts, tuple(g for g in new if g is not None and not any(k.covers(g) for k in known)))
 
 
-def carry_out(spark: SparkSession, of: StoppedSource, plan: Plan, *, accept_gap: bool = False) -> str | None:
-    """Make it, and note its gaps; where the old one lies now, None if there was none. Raises OffsetsLost where there
-    are gaps that are not to be accepted, LeaseLost, Unreachable.
+def carry_out(spark: SparkSession, stopped: StoppedSource, plan: Plan, *, accept_gap: bool = False) -> str | None:
+    """Create the checkpoint and record its gaps; return where the old one was moved, None if there was none. Raises
+    OffsetsLost for gaps that are not accepted, LeaseLost, Unreachable.
     """
     if not accept_gap:
         plan.refuse_gaps()
-    lake, source, now = of.at.lake, of.at.source, datetime.now(timezone.utc)
-    of.fence.check()
+    lake, source, now = stopped.at.lake, stopped.at.source, datetime.now(timezone.utc)
+    stopped.fence.check()
     aside = lake.checkpoint_aside(source, f"{now:%Y%m%dT%H%M%S%f}Z")
     was_there = checkpoint.set_aside(spark, lake.checkpoint(source), aside)
     failpoints.hit("checkpoint.set_aside")
-    _record_gaps(of, plan, now)
+    _record_gaps(stopped, plan, now)
     failpoints.hit("checkpoint.gaps_noted")
-    of.fence.check()
+    stopped.fence.check()
     checkpoint.create(spark, lake.checkpoint(source), plan.stream, plan.number, by_topic(plan.begins))
     return aside if was_there else None
 
 
-def _record_gaps(of: StoppedSource, plan: Plan, now: datetime) -> None:
+def _record_gaps(stopped: StoppedSource, plan: Plan, now: datetime) -> None:
     since, by = now.isoformat(timespec="seconds"), str(this_process())
     new = [replace(gap, since=since, by=by) for gap in plan.unaccepted]
-    known = of.known
-    every = gaps.update(known, plan.begins, new)
-    if every != known:
-        of.control.put(of.at.lake.gaps(of.at.source), gaps.to_row(every))
+    known = stopped.known
+    gaps_now = gaps.update(known, plan.begins, new)
+    if gaps_now != known:
+        stopped.control.put(stopped.at.lake.gaps(stopped.at.source), gaps.to_row(gaps_now))
 
 
 def _newest_batch(spark: SparkSession, at: Ingestion) -> tuple[str, int]:
-    """The id of the stream that wrote bronze and its newest batch there: by bronze's own commits."""
+    """Return the id of the stream that wrote bronze and its newest batch, from bronze's own commits."""
     prefix = application_id(at.source, "")
     inputs = at.format.inputs(spark, at.table)
     written = {name.removeprefix(prefix): number for name, number in inputs.items() if name.startswith(prefix)}
@@ -140,22 +145,30 @@ def _newest_batch(spark: SparkSession, at: Ingestion) -> tuple[str, int]:
             where=at.table.location,
             mend="Give the lake a new root: nobody knows what else such records lack.",
         )
-    return max(written.items(), key=lambda each: each[1])
+    return max(written.items(), key=lambda written_batch: written_batch[1])
 
 
-def _refuse_older_bronze(spark: SparkSession, of: StoppedSource, version: int) -> None:
-    """What an older copy of bronze gets next would have versions that silver takes for read (F-C6)."""
-    lake, source, identity = of.at.lake, of.at.source, of.at.format.identity(spark, of.at.table) or ""
-    every = [names.decode_table(folder) for folder in of.silver.tables(spark, lake.silver_root(source))]
-    tables = [table for name in every for table in (lake.silver(source, name), lake.history(source, name))]
-    found = (of.silver.progress(spark, table, identity) for table in tables)
+def _refuse_older_bronze(spark: SparkSession, stopped: StoppedSource, version: int) -> None:
+    """Raise BronzeReplaced for an older copy of bronze: the versions that it gets next would be ones that silver takes
+    as read (F-C6).
+    """
+    lake, source, identity = (
+        stopped.at.lake,
+        stopped.at.source,
+        stopped.at.format.identity(spark, stopped.at.table) or "",
+    )
+    folders = [names.decode_table(folder) for folder in stopped.silver.tables(spark, lake.silver_root(source))]
+    tables = [table for name in folders for table in (lake.silver(source, name), lake.history(source, name))]
+    found = (stopped.silver.progress(spark, table, identity) for table in tables)
     newest = max((progress.version for progress in found if progress is not None), default=version)
     if newest > version:
         raise BronzeReplaced.under_silver(source, newest, version)
 
 
 def _checkpoint_offsets(spark: SparkSession, at: Ingestion) -> dict[TopicPartition, int]:
-    """How far the checkpoint says that each partition was read, where it is the one that wrote bronze."""
+    """Return the offset that each partition had reached according to the checkpoint, if that is the one that wrote
+    bronze.
+    """
     try:
         refuse_mismatch(spark, at)
         reached = checkpoint.read_committed_offsets(spark, at.lake.checkpoint(at.source))

@@ -1,7 +1,7 @@
-"""Deleted rows leave silver once they are old enough (debezium.md M9).
+"""Remove deleted rows from silver once they are older than ``purge_after`` (debezium.md M9).
 
-Effects of one table, in this order: 1. the horizon, in a control row, 2. the rows, in one commit. A crash between the
-two leaves rows that are as good as purged; the next purge removes them.
+Effects of one table, in this order: 1. the purge horizon, in a control row, 2. the deletion of the rows, in one commit.
+A crash between the two leaves rows that already count as purged; the next purge removes them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from replicator.transforms.purge_horizon import Horizon
 
 @dataclass(frozen=True)
 class PurgeResult:
-    """What a purge did to one table, or would do: deleted rows that went, those that stay because they are younger, and
-    the horizon (a ``_seq``; None: nothing was ever purged). ``error``: it stopped, as it was.
+    """The outcome of the purge of one table, or with ``dry`` what it would be: ``purged``, the number of removed
+    deleted rows; ``kept``, the number of deleted rows that stay because they are younger; ``horizon``, the ``_seq`` of
+    the newest purged delete (None: nothing was ever purged). ``error``: why the table was left unchanged.
     """
 
     table: str
@@ -39,7 +40,7 @@ class PurgeResult:
 
 
 def select_tables(spark: SparkSession, sources: Sequence[Refinement], name: str | None) -> list[tuple[Refinement, str]]:
-    """The tables with ``purge_after``, or the one that is named. Raises ConfigError where that one has none."""
+    """Return the tables with ``purge_after``, or only the named one. Raises ConfigError if the named one has none."""
     if name is not None:
         at, table = find_table(spark, sources, name)
         if at.source.declaration(table).purge_after is None:
@@ -58,7 +59,7 @@ def select_tables(spark: SparkSession, sources: Sequence[Refinement], name: str 
 
 
 def attempt(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> PurgeResult:
-    """:func:`purge`, or why it stopped: other tables go on. Raises NO_LAKE."""
+    """Run :func:`purge` and return its result, with the error if it stopped: others continue. Raises NO_LAKE."""
     table = at.lake.silver(at.source.name, name).name
     try:
         return purge(spark, at, name, now_ms, dry=dry)
@@ -67,8 +68,8 @@ def attempt(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry:
 
 
 def purge(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> PurgeResult:
-    """Remove deleted rows of one table that are older than its ``purge_after`` at ``now_ms`` (ms since 1970, UTC);
-    ``dry``: only say what would go. Raises TableStopped where its rows have another order than the declared one.
+    """Remove deleted rows of one table that are older than its ``purge_after`` at ``now_ms`` (ms since 1970, UTC); with
+    ``dry``, only count them. Raises TableStopped where the rows have another order than the declared one.
     """
     table = at.lake.silver(at.source.name, name)
     _refuse_other_order(spark, at, name)
@@ -77,16 +78,18 @@ def purge(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: b
     before = purge_horizons.load(spark, at, name, table)
     newest = _newest_purgeable(rows, at.source.declaration(name).purge_after or 0, now_ms)
     seq = max(filter(None, (newest, None if before is None else before.seq)), default=None)
-    gone = F.col("_deleted") & _upto(seq)
-    found = rows.where("_deleted").agg(F.count("*").alias("all"), F.sum(gone.cast("int")).alias("gone")).first()
-    every, count = (0, 0) if found is None else (found["all"], found["gone"] or 0)
+    purgeable = F.col("_deleted") & _upto(seq)
+    found = rows.where("_deleted").agg(F.count("*").alias("all"), F.sum(purgeable.cast("int")).alias("gone")).first()
+    deleted, count = (0, 0) if found is None else (found["all"], found["gone"] or 0)
     if seq is not None and count and not dry:
-        _remove(spark, at, name, rows.where(gone), seq)
-    return PurgeResult(table.name, count, every - count, seq)
+        _remove(spark, at, name, rows.where(purgeable), seq)
+    return PurgeResult(table.name, count, deleted - count, seq)
 
 
 def _refuse_other_order(spark: SparkSession, at: Refinement, name: str) -> None:
-    """A horizon is a place of the order that the rows have (Q9)."""
+    """Raise TableStopped if the rows have another order than the declared one: a horizon is a position in the order of
+    the rows (Q9).
+    """
     identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     if identity is not None:
         at.reached.open(at.control, at.lake.reached(at.source.name), identity)
@@ -95,9 +98,9 @@ def _refuse_other_order(spark: SparkSession, at: Refinement, name: str) -> None:
 
 
 def _newest_purgeable(rows: DataFrame, seconds: int, now_ms: int) -> str | None:
-    """The ``_seq`` of the newest delete that may go: nothing up to it that has a time is younger than ``seconds``.
+    """Return the ``_seq`` of the newest delete that may be removed: no dated row up to it is younger than ``seconds``.
 
-    A delete without a time (a TRUNCATE's) is as old as a dated row behind it in the source's order. With 0 seconds
+    A delete without a time (by a TRUNCATE) is as old as a dated row after it in the source's order. With 0 seconds
     every delete is old.
     """
     deletes = rows.where("_deleted")
@@ -133,7 +136,9 @@ def _remove(spark: SparkSession, at: Refinement, name: str, gone: DataFrame, seq
 def _last_offsets(
     spark: SparkSession, at: Refinement, name: str, identity: str, upto: int
 ) -> dict[str, dict[str, int]]:
-    """The last offset that bronze had at a version, by topic and partition. Raises TableStopped where nobody knows."""
+    """Return the last offset that bronze had at a version, by topic and partition. Raises TableStopped if bronze no
+    longer has that version.
+    """
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     records = arrivals.read_as_of(spark, at.bronze, at.lake.bronze(at.source.name), routes.topics(name), upto)
     if records is None:
@@ -142,7 +147,7 @@ def _last_offsets(
             where=f"{at.source.name}/{name}",
             mend="`replicator run silver`, then again.",
         )
-    found: dict[str, dict[str, int]] = {}
+    offsets: dict[str, dict[str, int]] = {}
     for row in records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect():
-        found.setdefault(row["topic"], {})[str(row["partition"])] = row["last"]
-    return found
+        offsets.setdefault(row["topic"], {})[str(row["partition"])] = row["last"]
+    return offsets

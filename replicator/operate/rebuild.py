@@ -1,9 +1,9 @@
-"""Tables of silver, or a column of one, and models, made once more and compared with what is there; what differs is
-written in one commit per table.
+"""Rebuild silver tables, or one column of a silver table, and gold models: build them again, compare the result with
+the present table and write the difference in one commit per table.
 
-A silver table: 1. the shadow (``operate/rebuilding/shadow.py``), 2. the comparison, and a refusal where bronze does not
-reach back to what would go, 3. the swap (``operate/rebuilding/swap.py``), 4. the shadow goes. An interrupted one goes
-on from there.
+The steps of one silver table: 1. the shadow table (``operate/rebuilding/shadow.py``), 2. the comparison, and a refusal
+where rows would be lost that bronze no longer covers, 3. the swap (``operate/rebuilding/swap.py``), 4. the removal of
+the shadow. An interrupted rebuild resumes from the step that it had reached.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from replicator.transforms.comparison import compare, rebuild_diff
 
 EQUAL, WRITTEN, REPLACED, FINISHED, PAUSED = "equal", "written", "replaced", "finished", "paused"
 SHOWN = 5
-"""So many keys are named."""
+"""The number of keys that a result names at most."""
 
 
 @dataclass(frozen=True)
 class RebuildOptions:
-    """What is asked for: one ``column`` only, nothing but the comparison (``dry``), or that what bronze does not have
-    any more may go.
+    """The options of a rebuild: only one ``column``; comparison without writing (``dry``); permission to delete what
+    bronze no longer contains (``accept_gap``).
     """
 
     column: str | None = None
@@ -48,14 +48,18 @@ class RebuildOptions:
 
 @dataclass(frozen=True)
 class RebuildResult:
-    """What became of one table, or would become of it. ``rows`` it has as rebuilt, the deleted ones included; of these
-    are ``added`` and ``changed``, ``gone`` are no more; of all three ``of_deleted`` are deleted rows before and
-    after. ``skipped`` were left as they are since they stand elsewhere in the source's order than their rebuilt row. A
-    few of them are ``named``. ``letters`` are new dead letters.
+    """The outcome of the rebuild of one table, or with ``dry`` what it would be.
 
-    ``columns`` tells what is not the same beside rows. ``verdict``: EQUAL (nothing was written), WRITTEN (the
-    difference was), REPLACED (all rows were), FINISHED (an interrupted rebuild was), PAUSED (it was left as it is).
-    ``warnings``: checks of a model that its rows break and that only warn. ``error``: it is as it was.
+    ``rows``: rows after the rebuild, deleted ones included; ``added`` and ``changed`` of them differ from the present
+    table. ``gone``: rows that the rebuild deletes. ``of_deleted``: those of all three that are deleted rows both before
+    and after. ``skipped``: rows left unchanged in the rebuild of one column because their position in the source's
+    order differs from that of their rebuilt row. ``named``: a few of the differing keys. ``letters``: new dead letters.
+    ``columns``: differences other than rows, such as types, key and partitions.
+
+    ``verdict``: EQUAL (nothing was written), WRITTEN (the difference was written), REPLACED (all rows were replaced),
+    FINISHED (an interrupted rebuild was completed) or PAUSED (the table was left unchanged). ``seconds`` is wall time.
+    ``warnings``: the model's checks of severity `warn` that its rows break. ``error``: why the table was left
+    unchanged.
     """
 
     table: str
@@ -75,7 +79,7 @@ class RebuildResult:
 
 
 def attempt(name: str, work: Callable[[], RebuildResult]) -> RebuildResult:
-    """What a rebuild says, or why it stopped: the others go on. Raises NO_LAKE."""
+    """Run one rebuild and return its result, with the error if it stopped, so that others continue. Raises NO_LAKE."""
     started = time.monotonic()
     try:
         done = work()
@@ -85,12 +89,11 @@ def attempt(name: str, work: Callable[[], RebuildResult]) -> RebuildResult:
 
 
 def rebuild(spark: SparkSession, at: Refinement, name: str, how: RebuildOptions) -> RebuildResult:
-    """One silver table with its history, also one that is switched off. Raises TableStopped, WouldLose, and what
-    :func:`shadow.begin` does.
+    """Rebuild one silver table with its history, even if the history is no longer declared. Raises TableStopped,
+    WouldLose, and what :func:`shadow.begin` raises.
     """
-    if how.column is None and not missing_rows.is_done(
-        spark, at, name
-    ):  # of a history nobody can tell what a snapshot took
+    # rows that a snapshot removed cannot be removed from a history: such a table is rebuilt without it
+    if how.column is None and not missing_rows.is_done(spark, at, name):
         at = history_table.with_existing_histories(spark, at, [name])
     begun = shadow.begin(spark, at, name, how.column)
     try:
@@ -137,8 +140,8 @@ def _execute(spark: SparkSession, begun: Rebuild, how: RebuildOptions) -> Rebuil
 
 @contextmanager
 def _compare_table(spark: SparkSession, begun: Rebuild) -> Iterator[TableComparison]:
-    """The table against its shadow. Rows that were purged stay purged, and those that a TRUNCATE deleted one by one may
-    be there or not, but for those of another order (Q9): no place of one is above a place of the other, or below it.
+    """Compare the table with its shadow. Purged rows stay purged, and rows that a TRUNCATE deleted may be present or
+    absent, unless the declared order has changed (Q9): positions of two orders cannot be compared.
     """
     at = begun.at
     present, made = at.silver.read(spark, begun.table), at.silver.read(spark, begun.made)
@@ -156,7 +159,10 @@ def _compare_table(spark: SparkSession, begun: Rebuild) -> Iterator[TableCompari
 
 @contextmanager
 def _compare_history(spark: SparkSession, begun: Rebuild) -> Iterator[TableComparison | None]:
-    """The table's history against its shadow; None where it has none. For one column no new one is made."""
+    """Compare the table's history with its shadow; yields None where the table has no history, and for a rebuild of one
+    column where the history does not exist yet. Raises TableStopped where the rebuilt column would change the bounds of
+    intervals.
+    """
     silver, table = begun.at.silver, begun.history
     is_new = table is not None and silver.version(spark, table) is None
     if table is None or (is_new and begun.column is not None):
@@ -188,27 +194,29 @@ def _compare(
         if not same_key:
             raise TableStopped("the table has another key now", where=table.name, mend="Rebuild the whole table.")
         wanted, other = _patch_column(begun.column, table, present, made), ()
-    unlike = [] if present is None else type_differences(present, wanted)
-    with swap.compare_tables(table, present, wanted, [*other, *unlike], same_key=same_key) as found:
+    mismatches = [] if present is None else type_differences(present, wanted)
+    with swap.compare_tables(table, present, wanted, [*other, *mismatches], same_key=same_key) as found:
         yield found
 
 
 def _patch_column(column: str, table: Table, present: DataFrame, made: DataFrame) -> DataFrame:
-    """The present rows with one column of the others. Raises ConfigError, TableStopped where that cannot be done."""
-    every = list(dict.fromkeys([*present.columns, *made.columns]))
-    versions = rebuild_diff.column_versions(every, *stored_names([column], every))
+    """Return the present rows with one column taken from the rebuilt ones. Raises ConfigError for a column that does
+    not exist or is in the key, and TableStopped where its type changes while some rows keep their old value.
+    """
+    columns = list(dict.fromkeys([*present.columns, *made.columns]))
+    versions = rebuild_diff.column_versions(columns, *stored_names([column], columns))
     if not set(versions) & set(made.columns) or set(versions) & set(table.keys):
         raise ConfigError(
             f"there is no column {column} that could be rebuilt alone",
             where=table.name,
             mend="Name one that bronze tells of and that is not of the key, as the source spells it.",
         )
-    unlike = set(
+    mismatches = set(
         compare.type_mismatches(
             present.select(*_select_names(present, versions)), made.select(*_select_names(made, versions))
         )
     )
-    if unlike & set(present.columns) and not rebuild_diff.unmatched(present, made, table.keys).isEmpty():
+    if mismatches & set(present.columns) and not rebuild_diff.unmatched(present, made, table.keys).isEmpty():
         raise TableStopped(
             f"the column {column} becomes another type, and some rows stand elsewhere in the source's order",
             where=table.name,
@@ -221,26 +229,28 @@ def _select_names(rows: DataFrame, columns: Sequence[str]) -> list[str]:
     return [names.quote_spark(column) for column in rows.columns if column in columns]
 
 
-def summarize(each: TableComparison) -> RebuildResult:
-    """What the comparison of one table says."""
-    done = RebuildResult(each.table.name, each.wanted.count(), columns=tuple(each.other))
-    if each.found is None or each.present is None:
-        key = f"key: now {', '.join(map(names.decode, each.table.keys))}"
-        gone = 0 if each.present is None else each.present.count()
+def summarize(comparison: TableComparison) -> RebuildResult:
+    """Summarize the comparison of one table."""
+    done = RebuildResult(comparison.table.name, comparison.wanted.count(), columns=tuple(comparison.other))
+    if comparison.found is None or comparison.present is None:
+        key = f"key: now {', '.join(map(names.decode, comparison.table.keys))}"
+        gone = 0 if comparison.present is None else comparison.present.count()
         return replace(done, added=done.rows, gone=gone, columns=(key, *done.columns), verdict=REPLACED)
     return replace(
         done,
-        added=each.counts.get(compare.EXTRA, 0),
-        changed=each.counts.get(compare.DIFFERING, 0),
-        gone=each.counts.get(compare.MISSING, 0),
-        of_deleted=_count_deleted(each.present, each.wanted, each.found, each.table.keys) if each.counts else 0,
-        named=_describe_keys(each.found),
-        verdict=EQUAL if each.is_equal else REPLACED if each.is_replaced else WRITTEN,
+        added=comparison.counts.get(compare.EXTRA, 0),
+        changed=comparison.counts.get(compare.DIFFERING, 0),
+        gone=comparison.counts.get(compare.MISSING, 0),
+        of_deleted=_count_deleted(comparison.present, comparison.wanted, comparison.found, comparison.table.keys)
+        if comparison.counts
+        else 0,
+        named=_describe_keys(comparison.found),
+        verdict=EQUAL if comparison.is_equal else REPLACED if comparison.is_replaced else WRITTEN,
     )
 
 
 def _count_deleted(present: DataFrame, wanted: DataFrame, found: DataFrame, keys: Sequence[str]) -> int:
-    """Keys that differ, and whose row is shown on neither side."""
+    """Return the number of differing keys whose row is deleted or absent on both sides."""
     if "_deleted" not in wanted.columns:
         return 0
     shown = (rows.where(~F.col("_deleted")).select(*map(names.quote_spark, keys)) for rows in (present, wanted))
@@ -248,7 +258,7 @@ def _count_deleted(present: DataFrame, wanted: DataFrame, found: DataFrame, keys
 
 
 def _with_history(done: RebuildResult, past: TableComparison | None) -> RebuildResult:
-    """With a word about the table's history where that is not the same."""
+    """Add a remark on the table's history if that differs."""
     if past is None or past.is_equal:
         return done
     word = "the history" if past.found is None else f"the history: {sum(past.counts.values())} rows"
@@ -257,7 +267,9 @@ def _with_history(done: RebuildResult, past: TableComparison | None) -> RebuildR
 
 
 def _count_skipped(begun: Rebuild, table: TableComparison) -> int:
-    """Rows that stand elsewhere in the source's order than their rebuilt row, where only a column is taken over."""
+    """Return the number of rows that the rebuild of one column leaves unchanged, since their rebuilt row has another
+    position in the source's order.
+    """
     if begun.column is None or table.present is None:
         return 0
     made = begun.at.silver.read(table.present.sparkSession, begun.made)
@@ -265,7 +277,7 @@ def _count_skipped(begun: Rebuild, table: TableComparison) -> int:
 
 
 def _describe_keys(found: DataFrame) -> tuple[str, ...]:
-    """A few keys, each with what becomes of it."""
+    """Describe a few of the differing keys, each with its change."""
     words = {compare.MISSING: "gone", compare.EXTRA: "added"}
     sentences = []
     for row in (each.asDict() for each in found.limit(SHOWN).collect()):
@@ -276,9 +288,9 @@ def _describe_keys(found: DataFrame) -> tuple[str, ...]:
 
 
 def type_differences(present: DataFrame, wanted: DataFrame) -> list[str]:
-    """Columns that are not of one type on both sides."""
-    unlike = compare.type_mismatches(present, wanted).items()
-    return [f"{names.decode(column)}: {was or 'none'}, now {now or 'none'}" for column, (was, now) in unlike]
+    """Describe the columns whose types differ between the two sides."""
+    mismatches = compare.type_mismatches(present, wanted).items()
+    return [f"{names.decode(column)}: {was or 'none'}, now {now or 'none'}" for column, (was, now) in mismatches]
 
 
 def _partition_differences(there: Sequence[str], declared: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Everything that a rebuild was asked for: tables first, then models in the order of their dependencies."""
+"""Rebuild the requested tables, then the requested models in the order of their dependencies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from replicator.transforms import model as transform
 
 @dataclass(frozen=True)
 class Selection:
-    """What is to be rebuilt, in this order; ``keys`` are those of all models."""
+    """The tables and models to rebuild, in this order; ``keys`` are the keys of all models."""
 
     tables: tuple[tuple[Refinement, str], ...]
     models: tuple[Model, ...]
@@ -43,19 +43,19 @@ class Selection:
 def resolve_selection(
     spark: SparkSession, sources: Sequence[Refinement], models: Sequence[Model], wanted: Sequence[str] | None
 ) -> Selection:
-    """The tables and models of these names, or all that there are; ``models`` are in the order of their dependencies.
-    ``gold.<name>`` is a model, too, unless a table is called so.
+    """Resolve names to tables and models; all of them if ``wanted`` is None. ``models`` are in the order of their
+    dependencies. ``gold.<name>`` names a model too, unless a table has that name.
 
-    Raises ConfigError for a name that is neither, or both, or that of a paused table.
+    Raises ConfigError for a name that is unknown or ambiguous, or names a paused table.
     """
     if wanted is None:
         return Selection(tuple(_list_tables(spark, sources)), tuple(models), gold.keys_of(models))
     tables = {table.rpartition(".")[2]: table for _, table in _list_tables(spark, sources)}
     known = {model.name: model for model in models}
-    both = sorted(set(wanted) & known.keys() & tables.keys())
-    if both:
-        mend = f"Name the table {tables[both[0]]}, or gold.{both[0]} for the model."
-        raise ConfigError(f"{both[0]} is a model and a table", mend=mend)
+    ambiguous = sorted(set(wanted) & known.keys() & tables.keys())
+    if ambiguous:
+        mend = f"Name the table {tables[ambiguous[0]]}, or gold.{ambiguous[0]} for the model."
+        raise ConfigError(f"{ambiguous[0]} is a model and a table", mend=mend)
     known |= {f"gold.{name}": model for name, model in known.items() if f"gold.{name}" not in tables.values()}
     names = [model.name for model in models]
     found = [find_table(spark, sources, name, names) for name in dict.fromkeys(wanted) if name not in known]
@@ -70,9 +70,9 @@ def resolve_selection(
 
 
 def carry_out(spark: SparkSession, what: Selection, at: Warehouse, how: RebuildOptions) -> Iterator[RebuildResult]:
-    """One report each, in turn. One that stops has its error in it, and the others go on; of one column the error is
-    raised. A table that is paused is left as it is. Raises ConfigError where a column is asked for of anything but one
-    table.
+    """Rebuild a selection and yield one result each. A table or model that stops has its error in its result, and the
+    others continue; for a rebuild of one column the error is raised. Paused tables are left unchanged. Raises
+    ConfigError where a column is requested for anything but exactly one table.
     """
     if how.column is not None:
         if len(what.tables) != 1 or what.models:
@@ -92,8 +92,8 @@ def carry_out(spark: SparkSession, what: Selection, at: Warehouse, how: RebuildO
 
 
 def rebuild_model(spark: SparkSession, model: Model, at: Warehouse, how: RebuildOptions, keys: Keys) -> RebuildResult:
-    """One model, computed in full. Where its columns or its key are others than its table's, all rows are replaced.
-    ``keys`` are those of the models that it may read.
+    """Compute one model in full and write what differs; all rows are replaced where its columns or its key differ from
+    its table's. ``keys`` are the keys of the models that it may read.
 
     Raises TableMissing, ConfigError, ChecksFailed as a refresh does.
     """
@@ -109,7 +109,7 @@ def rebuild_model(spark: SparkSession, model: Model, at: Warehouse, how: Rebuild
 
 
 def _is_key(rows: DataFrame, key: Sequence[str]) -> bool:
-    """Whether each row has a key of its own by these columns."""
+    """Whether these columns exist and are unique over the rows."""
     return set(key) <= set(rows.columns) and transform.count_keys(rows, key).where("broken").isEmpty()
 
 

@@ -40,20 +40,20 @@ class StatusInputs:
 
 
 def list_statuses(spark: SparkSession, at: StatusInputs) -> list[TableStatus]:
-    """Every table of the lake and every target, in the order of the layers."""
+    """Return the status of every table of the lake and of every target, in the order of the layers."""
     return layers.list_statuses(SparkSurvey(spark, at))
 
 
 def try_statuses(spark: SparkSession, at: StatusInputs, attempts: Attempts) -> list[TableStatus]:
-    """The statuses of the tables that can be read; ``attempts`` records the failures of the others."""
-    looks = layers.inspections(SparkSurvey(spark, at))
-    found = [attempts.try_(f"{look.layer} {look.table}", look.take) for look in looks]
+    """Return the statuses of the tables that can be read; ``attempts`` records the failures of the others."""
+    inspections = layers.inspections(SparkSurvey(spark, at))
+    found = [attempts.try_(f"{inspection.layer} {inspection.table}", inspection.take) for inspection in inspections]
     return [each for some in found for each in some or ()]
 
 
 @dataclass(frozen=True)
 class SparkSurvey:
-    """``Survey`` through the protocols of tables, sources and targets."""
+    """``Survey`` by Spark, through the protocols of tables, sources and targets."""
 
     spark: SparkSession
     at: StatusInputs
@@ -79,55 +79,55 @@ class SparkSurvey:
         return self.at.sinks
 
     def folders(self, folder: str) -> Sequence[str]:
-        """As the file system lists them."""
+        """Return the folders that the file system lists."""
         return control.list_folders(self.spark, folder)
 
     def tables(self, folder: str) -> Sequence[str]:
-        """Of every format."""
+        """Return the tables of every format."""
         return self.at.format.tables(self.spark, folder)
 
     def version(self, table: Table) -> int | None:
-        """As its format has it."""
+        """Return the version from the table's format."""
         return self.at.format.version(self.spark, table)
 
     def identity(self, table: Table) -> str | None:
-        """As its format has it."""
+        """Return the id from the table's format."""
         return self.at.format.identity(self.spark, table)
 
     def progress(self, table: Table, application: str) -> Progress | None:
-        """As its format has it."""
+        """Return the progress from the table's format."""
         return self.at.format.progress(self.spark, table, application)
 
     def records(self, table: Table, time: str = "timestamp") -> Tally:
-        """By one job."""
+        """Count the records in one Spark job."""
         return self._tally(table, newest=F.unix_millis(F.max(time)))
 
     def rows(self, table: Table) -> Tally:
-        """By one job."""
+        """Count silver's rows in one Spark job."""
         lacks = F.exists(F.map_values("_column_seq"), merge.is_unknown)
         return self._tally(table, ~F.col("_deleted"), F.max("_seq"), F.max("_source_ts_ms"), lacks)
 
     def intervals(self, table: Table) -> Tally:
-        """By one job."""
+        """Count a history's intervals in one Spark job."""
         return self._tally(table, history.is_interval(), F.max("_seq"), F.max("_source_ts_ms"))
 
     def model(self, table: Table) -> Tally:
-        """By one job."""
+        """Count a gold table's rows in one Spark job."""
         kinds = dict(self.at.format.read(self.spark, table).dtypes)
         is_time = kinds.get("updated_at") == "timestamp"
         return self._tally(table, newest=F.unix_millis(F.max("updated_at")) if is_time else None)
 
     def ahead(self, source: str) -> int | None:
-        """The objects not yet read, or the records below Kafka's end offsets that bronze lacks."""
+        """Return the number of objects not yet read, or of records below Kafka's end offsets that bronze lacks."""
         return self._unread_objects(self.at.intakes[source]) if source in self.at.intakes else self._kafka_lag(source)
 
     def waiting(self, source: str) -> Waiting | None:
-        """What waits in a configured source; None for a source that is not configured."""
+        """Return the transactions that wait in a configured source; None for a source that is not configured."""
         at = self.at.refinements
         return waiting(self.spark, at[source]) if source in at else None
 
     def added(self, source: str, after: Mapping[str, int], upto: int, waits: Waiting | None) -> int | None:
-        """By one job over the files of those commits."""
+        """Count the records in one Spark job over the files of those commits."""
         places: dict[tuple[str, ...], int] = {(topic,): version for topic, version in after.items()}
         found = self.at.format.added(self.spark, self.at.lake.bronze(source), places, upto) if places else None
         if found is None:
@@ -158,14 +158,14 @@ class SparkSurvey:
         return Tally(row["rows"], row["hidden"], row["seq"] or "", row["newest"], row["unknown"])
 
     def _unread_objects(self, intake: ObjectIngestion) -> int | None:
-        """The number of objects that bronze lacks; None when bronze was replaced. Raises Unreachable."""
+        """Return the number of objects that bronze lacks; None when bronze was replaced. Raises Unreachable."""
         try:
             return landing.count_waiting(self.spark, intake)
         except BronzeReplaced:
             return None
 
     def _kafka_lag(self, source: str) -> int | None:
-        """The number of records in Kafka that bronze lacks; None for a source without Kafka. Raises Unreachable."""
+        """Return the number of Kafka records that bronze lacks; None for a source without Kafka. Raises Unreachable."""
         reader = self.at.readers.get(source)
         if reader is None:
             return None

@@ -1,5 +1,5 @@
-"""What a rebuild would take away, and whether bronze proves that it may: it never goes back silently (promise C of
-reliability.md, and its exception).
+"""The rows and columns that a rebuild would delete, and whether bronze is complete enough to justify that: a rebuild
+never loses data silently (promise C of reliability.md, and its exception).
 """
 
 from __future__ import annotations
@@ -18,46 +18,50 @@ from replicator.stages.tick import routing
 from replicator.transforms.comparison import compare, rebuild_diff
 
 _SHOWN = 5
-"""So many partitions are named."""
+"""The number of partitions that a message names at most."""
 
 
-def describe(spark: SparkSession, begun: Rebuild, every: Sequence[TableComparison | None]) -> str:
-    """What would go without bronze reaching from the beginning of its topics to the newest row, in words; '' for
-    nothing. Then nothing says that what goes is wrong.
+def describe(spark: SparkSession, begun: Rebuild, comparisons: Sequence[TableComparison | None]) -> str:
+    """Describe what the rebuild would delete although bronze does not cover its topics from their beginning to the
+    newest row; '' if it would delete nothing, or bronze covers everything.
     """
-    lost = [_describe_loss(each) for each in every if each is not None]
-    gaps = [*_gaps(spark, begun), *_tables_ahead(spark, begun, every)] if any(lost) else []
+    lost = [_describe_loss(each) for each in comparisons if each is not None]
+    gaps = [*_gaps(spark, begun), *_tables_ahead(spark, begun, comparisons)] if any(lost) else []
     if not gaps:
         return ""
     return f"{' and '.join(filter(None, lost))}, and bronze may have lost what told of it: {'; '.join(gaps)}"
 
 
-def _describe_loss(each: TableComparison) -> str:
-    """What would go, in words; '' for nothing."""
-    if each.present is None:
+def _describe_loss(comparison: TableComparison) -> str:
+    """Describe what the rebuild would delete from one table; '' for nothing."""
+    if comparison.present is None:
         return ""
-    if each.found is None:
+    if comparison.found is None:
         return "every row gets another key"
     gone = [
-        column for column in compare.type_mismatches(each.present, each.wanted) if column not in each.wanted.columns
+        column
+        for column in compare.type_mismatches(comparison.present, comparison.wanted)
+        if column not in comparison.wanted.columns
     ]
     rows = (
-        rebuild_diff.keys_losing_data(each.present, each.wanted, each.found, each.table.keys).count()
-        if each.counts
+        rebuild_diff.keys_losing_data(
+            comparison.present, comparison.wanted, comparison.found, comparison.table.keys
+        ).count()
+        if comparison.counts
         else 0
     )
-    told = [f"{rows} rows of {each.table.name}"] if rows else []
-    told += [f"the columns {', '.join(map(names.decode, gone))} of {each.table.name}"] if gone else []
-    return f"{' and '.join(told)} would go or know less" if told else ""
+    descriptions = [f"{rows} rows of {comparison.table.name}"] if rows else []
+    descriptions += [f"the columns {', '.join(map(names.decode, gone))} of {comparison.table.name}"] if gone else []
+    return f"{' and '.join(descriptions)} would go or know less" if descriptions else ""
 
 
 def _gaps(spark: SparkSession, begun: Rebuild) -> list[str]:
-    """Where bronze does not begin with a partition's first offset, or the objects of one do not hold all records up to
-    the newest of them; and topics of the table that it does not have.
+    """Describe where bronze is incomplete: partitions that do not begin with their first offset, object partitions that
+    lack records before their newest one, and topics of the table that bronze does not have.
     """
     records, at = swap.records(spark, begun), begun.at
-    told = (F.min("offset").alias("first"), F.count("*").alias("lines"), F.max("offset").alias("newest"))
-    parts = records.groupBy("topic", "partition").agg(*told).orderBy("topic", "partition").collect()
+    aggregates = (F.min("offset").alias("first"), F.count("*").alias("lines"), F.max("offset").alias("newest"))
+    parts = records.groupBy("topic", "partition").agg(*aggregates).orderBy("topic", "partition").collect()
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), begun.bronze)
     absent = routes.topics(begun.name) - {row["topic"] for row in parts}
     lacks = _lacks_lines if at.source.objects else _begins_late
@@ -70,14 +74,16 @@ def _begins_late(part: Row) -> str:
 
 
 def _lacks_lines(part: Row) -> str:
-    """Of objects, which tell the offset of their last record alone: as many lines as that counts are all there were."""
+    """Describe missing lines of objects. The offset of the last record is all that is known of their number: bronze is
+    complete if it has as many lines as that offset counts.
+    """
     records = (part["newest"] >> landing_objects.LINE_BITS) + 1
     return "" if part["lines"] == records else f"has {part['lines']} lines of objects that end with record {records}"
 
 
-def _tables_ahead(spark: SparkSession, begun: Rebuild, every: Sequence[TableComparison | None]) -> list[str]:
-    """A table whose newest row stands above all that bronze tells of it, also in records that are dead letters and by
-    a TRUNCATE; of an order that changed nobody can say.
+def _tables_ahead(spark: SparkSession, begun: Rebuild, comparisons: Sequence[TableComparison | None]) -> list[str]:
+    """Describe the tables whose newest row is above everything in bronze, dead letters and TRUNCATEs included. Returns
+    nothing where the declared order has changed, since positions of two orders cannot be compared.
     """
     at = begun.at
     at.reached.open(at.control, at.lake.reached(at.source.name), begun.bronze)
@@ -86,15 +92,17 @@ def _tables_ahead(spark: SparkSession, begun: Rebuild, every: Sequence[TableComp
     made = begun.aside.lake.dead_letters(at.source.name)
     rejected = "" if at.bronze.version(spark, made) is None else _newest(at.bronze.read(spark, made), "seq")
     beside = max(rejected, shadow.last_truncate(begun))
-    ahead = [each.table.name for each in every if each is not None and _is_ahead(each, beside)]
+    ahead = [each.table.name for each in comparisons if each is not None and _is_ahead(each, beside)]
     return [f"it ends before the newest row of {table}" for table in ahead]
 
 
-def _is_ahead(each: TableComparison, beside: str) -> bool:
-    """Whether it is above the rows that it is to have, and above what bronze tells beside these."""
-    if each.present is None:
+def _is_ahead(comparison: TableComparison, beside: str) -> bool:
+    """Whether the table's newest row is above the rebuilt rows and above ``beside``, the newest position that bronze
+    has apart from rows.
+    """
+    if comparison.present is None:
         return False
-    return _newest(each.present, "_seq") > max(beside, _newest(each.wanted, "_seq"))
+    return _newest(comparison.present, "_seq") > max(beside, _newest(comparison.wanted, "_seq"))
 
 
 def _newest(rows: DataFrame, column: str) -> str:

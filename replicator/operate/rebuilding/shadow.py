@@ -1,8 +1,9 @@
-"""A silver table made once more beside itself, from the whole of bronze, by the very stage that keeps it.
+"""The shadow of a silver table: the table built again beside the original, from all of bronze, by the silver stage
+itself.
 
-A control row says what is read and for what; it is written before anything else. That the shadow is complete stands in
-its own commit: it has applied bronze up to the pinned version. So whoever is killed leaves a shadow that is gone on
-with, or one that is removed.
+A control row, written before anything else, records which table is rebuilt and what is read for it. The shadow's own
+commit records that it is complete: it has applied bronze up to the pinned version. A rebuild that was killed at any
+point therefore leaves a shadow that can be resumed or removed.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from replicator.transforms.columns.layout import stored_names
 
 @dataclass(frozen=True)
 class Rebuild:
-    """One rebuild of a silver table: ``at`` is where the table is, ``aside`` where it is made once more. ``bronze`` is
-    read up to the version ``upto``; ``identity`` and ``version`` are the table's when the rebuild began. ``column`` is
-    the only one that is taken over, by its name at the source; None: all of it.
+    """One rebuild of a silver table. ``at`` is the present lake, ``aside`` the location of the shadow. Bronze, with the
+    id ``bronze``, is read up to version ``upto``; ``identity`` and ``version`` are those of the table when the rebuild
+    began. ``column`` is the only column that is rebuilt, by its name at the source; None for all.
     """
 
     at: Refinement
@@ -45,27 +46,27 @@ class Rebuild:
 
     @property
     def table(self) -> Table:
-        """The table as it is."""
+        """The present table."""
         return self.at.lake.silver(self.at.source.name, self.name)
 
     @property
     def made(self) -> Table:
-        """The table made once more."""
+        """The shadow of the table."""
         return self.aside.lake.silver(self.at.source.name, self.name)
 
     @property
     def history(self) -> Table | None:
-        """The table's history; None where it keeps none."""
+        """The table's history; None if it has none."""
         has = self.at.source.declaration(self.name).has_history
         return self.at.lake.history(self.at.source.name, self.name) if has else None
 
     @property
     def made_history(self) -> Table:
-        """Its history made once more."""
+        """The shadow of the history."""
         return self.aside.lake.history(self.at.source.name, self.name)
 
     def row(self) -> dict[str, Any]:
-        """As a control row."""
+        """The control row of this rebuild."""
         return {
             "source": self.at.source.name,
             "table": self.name,
@@ -78,12 +79,14 @@ class Rebuild:
         }
 
     def _made_as(self) -> str:
-        """What else decides what the table becomes."""
+        """Return a hash of everything else that determines the rebuilt rows: replicator version, declarations, epochs,
+        approved schema changes.
+        """
         source = self.at.source
-        since = self.at.control.get(self.at.lake.epochs(source.name))
+        epochs = self.at.control.get(self.at.lake.epochs(source.name))
         ledger = self.at.control.get(self.at.lake.schema(source.name, self.name)) or {}
         shown = self.at.control.get(self.at.lake.cut(source.name))
-        decides = (
+        parts = (
             source.declaration(self.name),
             source.order(self.name),
             source.placeholder,
@@ -91,15 +94,16 @@ class Rebuild:
             shown,
             transform_origins.fingerprint(source, source.declaration(self.name)),
         )
-        told = repr((__version__, decides, source.reading, since, ledger.get("approved")))
-        return hashlib.sha256(told.encode()).hexdigest()
+        text = repr((__version__, parts, source.reading, epochs, ledger.get("approved")))
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def begin(spark: SparkSession, at: Refinement, name: str, column: str | None) -> Rebuild:
-    """The rebuild of a table: the one that was interrupted if all is as it was, else a new one over bronze as it is.
+    """Begin the rebuild of a table: resume the interrupted one if nothing has changed since, otherwise start a new one
+    on the current bronze.
 
-    Raises TableMissing, BronzeReplaced without bronze or with an older copy of it, TableStopped where the table lies in
-    another format than the declared one.
+    Raises TableMissing; BronzeReplaced if bronze is missing or is an older copy; TableStopped if the table has another
+    format than the declared one, or it is not known which transactions may be shown.
     """
     _refuse_other_format(spark, at, name)
     aside = replace(at, lake=Shadow(at.lake.root, at.source.name, name), reached=SourceState(), dead_letter_share=1.0)
@@ -109,10 +113,10 @@ def begin(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
         raise BronzeReplaced("there is no bronze to build the table from", where=table.name)
     _refuse_older_bronze(spark, at, name, identity, upto)
     upto = _visible_version(at, identity, upto)
-    its, version = at.silver.identity(spark, table), at.silver.version(spark, table)
-    if its is None or version is None:
+    identity_of_table, version = at.silver.identity(spark, table), at.silver.version(spark, table)
+    if identity_of_table is None or version is None:
         raise TableMissing("the table was never written", where=table.name, mend="`replicator run silver` builds it.")
-    new = Rebuild(at, aside, name, identity, upto, its, version, column)
+    new = Rebuild(at, aside, name, identity, upto, identity_of_table, version, column)
     row = at.control.get(at.lake.rebuild(at.source.name, name))
     if row is not None:
         old = replace(new, upto=row["upto"], version=row["version"])
@@ -126,8 +130,8 @@ def begin(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
 
 
 def _is_resumable(spark: SparkSession, old: Rebuild, new: Rebuild) -> bool:
-    """Whether the shadow of an interrupted rebuild is complete, and the table as it was; so is its history, unless a
-    run has told it more and died before it told the table.
+    """Whether the shadow of an interrupted rebuild is complete and the table has not changed since. The same must hold
+    for its history: a run that was killed may have committed to the history and not yet to the table.
     """
     if old.version != new.version or not is_made(spark, old):
         return False
@@ -142,18 +146,20 @@ def is_made(spark: SparkSession, rebuild: Rebuild) -> bool:
 
 
 def is_swapped(spark: SparkSession, rebuild: Rebuild) -> bool:
-    """Whether the table has taken its rows over from the shadow."""
+    """Whether the table's rows have been replaced by those of the shadow."""
     progress = rebuild.at.silver.progress(spark, rebuild.table, swap_input(rebuild))
     return progress is not None and progress.version > rebuild.version
 
 
 def swap_input(rebuild: Rebuild) -> str:
-    """The input under which the table's commit records the swap; its version is the table's own."""
+    """Return the input name under which the table's commit records the swap; the version is that of the table."""
     return routing.rebuild_input(rebuild.bronze)
 
 
 def make(spark: SparkSession, rebuild: Rebuild) -> None:
-    """Make the table once more. What somebody approved of its schema holds. Raises what stops the table."""
+    """Build the shadow. Approvals of schema changes apply to it too. Raises the error that stops the table, and
+    TableMissing where no record in bronze makes a row of it.
+    """
     at, aside, source = rebuild.at, rebuild.aside, rebuild.at.source.name
     ledger = schema_ledger.load(at.control, at.lake.schema(source, rebuild.name), rebuild.bronze)
     if ledger != Ledger(rebuild.bronze):
@@ -173,13 +179,13 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
 
 
 def last_truncate(rebuild: Rebuild) -> str:
-    """The last TRUNCATE that the shadow followed; '' where it followed none."""
+    """Return the ``_seq`` of the last TRUNCATE that the shadow applied; '' for none."""
     row = rebuild.at.control.get(rebuild.aside.lake.truncates(rebuild.at.source.name, rebuild.name)) or {}
     return row.get("watermark") or ""
 
 
 def clean(spark: SparkSession, rebuild: Rebuild) -> None:
-    """Forget the rebuild: first the control row, so that no part of a shadow is taken for a whole."""
+    """Remove the rebuild: first its control row, so that a partly removed shadow is never taken for a complete one."""
     rebuild.at.control.remove(rebuild.at.lake.rebuild(rebuild.at.source.name, rebuild.name))
     failpoints.hit("rebuild.forgotten")
     _remove(spark, rebuild)
@@ -196,12 +202,14 @@ def _remove(spark: SparkSession, rebuild: Rebuild) -> None:
 
 
 def partitions(at: Refinement, name: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """Of the table's columns those by which it is declared to be partitioned."""
+    """Return those of the columns by which the table is declared to be partitioned."""
     return stored_names(at.source.declaration(name).partition_by, columns)
 
 
 def _refuse_older_bronze(spark: SparkSession, at: Refinement, name: str, bronze: str, newest: int) -> None:
-    """An older copy of bronze proves no row wrong that it does not have (F-C6)."""
+    """Raise BronzeReplaced if the table has read more than bronze contains: an older copy of bronze does not prove that
+    rows missing from it are wrong (F-C6).
+    """
     tables = at.lake.silver(at.source.name, name), at.lake.history(at.source.name, name)
     found = (at.silver.progress(spark, table, bronze) for table in tables)
     read = max((progress.version for progress in found if progress is not None), default=newest)
@@ -210,27 +218,28 @@ def _refuse_older_bronze(spark: SparkSession, at: Refinement, name: str, bronze:
 
 
 def _visible_version(at: Refinement, bronze: str, newest: int) -> int:
-    """The version of bronze up to which silver shows transactions, where they must be whole: what waits there waits in
-    the shadow too. Raises TableStopped where that is not known.
+    """Return the version of bronze up to which silver shows transactions, if transactions are applied only once they
+    are complete: records that wait in silver wait in the shadow too. Raises TableStopped where that version is not
+    known.
     """
-    stood = transaction_cut.load(at.control, at.lake, at.source.name)
-    if stood is None or stood.bronze != bronze:
+    cut = transaction_cut.load(at.control, at.lake, at.source.name)
+    if cut is None or cut.bronze != bronze:
         return newest
-    if stood.behind is None:
+    if cut.behind is None:
         raise TableStopped(
             "which transactions may be shown is known behind a run only", where=at.source.name, mend="Run silver first."
         )
-    return stood.version
+    return cut.version
 
 
 def _refuse_other_format(spark: SparkSession, at: Refinement, name: str) -> None:
     table, declared = at.lake.silver(at.source.name, name), at.source.declaration(name).format
     if at.silver.version(spark, table) is None or not declared:
         return
-    there = at.silver.kept(spark, table).format
-    if there != declared:
+    stored = at.silver.kept(spark, table).format
+    if stored != declared:
         raise TableStopped(
-            f"the table lies in the format {there}, and {declared} is declared",
+            f"the table lies in the format {stored}, and {declared} is declared",
             where=table.name,
             mend="Set it back, or remove the table's folder in silver: the next run builds it in the other format.",
         )

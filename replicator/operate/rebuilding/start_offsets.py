@@ -1,5 +1,5 @@
-"""Where a stream goes on, partition by partition: behind what was read, or with the first that Kafka still has (F-K2,
-F-K9).
+"""The offset at which a new checkpoint resumes each partition: after the last record that was read, or at the first
+offset that Kafka still has (F-K2, F-K9).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ BEHIND, EARLIEST, DROPPED, REQUESTED = (
 
 @dataclass(frozen=True)
 class PartitionStart:
-    """Where one partition goes on. ``read``: the offset behind what bronze has of it, None where that is nothing; Kafka
-    has ``first`` up to before ``end``. ``gap``: what is passed over and may have been records, None where nothing is.
+    """The offset at which one partition resumes (``start``), and why. ``read``: the next offset to read according to
+    bronze, None if bronze has nothing of the partition. Kafka has the offsets from ``first`` to before ``end``.
+    ``gap``: the skipped offsets that may have been records, None if there are none.
     """
 
     topic: str
@@ -41,22 +42,25 @@ def resolve_starts(
     offered: Mapping[TopicPartition, tuple[int, int]],
     told: Mapping[TopicPartition, int],
 ) -> tuple[PartitionStart, ...]:
-    """Of each partition that Kafka offers (its first offset, and the one behind the last), in their order: behind what
-    was ``read``. What Kafka has dropped was no record as far as the stream has ``seen`` it, which reads no ends of
-    transactions. ``told`` moves some partitions forward.
+    """Return the start of each partition that Kafka offers, sorted by topic and partition. ``offered`` is its first
+    offset and its end offset; ``told`` are requested starts, which move some partitions forward.
 
-    Raises OffsetsLost where a log ends before what was read of it, ConfigError for a place that nobody can go on from.
+    A partition resumes after ``read``. Dropped offsets below ``seen``, the checkpoint's position, are no gap: they held
+    no records (a stream does not read the ends of transactions).
+
+    Raises OffsetsLost where a log ends before the next offset to read, ConfigError for a requested partition or offset
+    that does not exist or was already read.
     """
-    strange = next((place for place in told if place not in offered), None)
-    if strange is not None:
-        raise ConfigError(f"Kafka has no partition {strange[1]} of topic {strange[0]} that the source reads")
+    unknown = next((place for place in told if place not in offered), None)
+    if unknown is not None:
+        raise ConfigError(f"Kafka has no partition {unknown[1]} of topic {unknown[0]} that the source reads")
     return tuple(
         _start(place, read.get(place), seen.get(place), *offered[place], told.get(place)) for place in sorted(offered)
     )
 
 
 def _start(
-    place: TopicPartition, read: int | None, seen: int | None, first: int, end: int, told: int | None
+    place: TopicPartition, read: int | None, seen: int | None, first: int, end: int, requested: int | None
 ) -> PartitionStart:
     where, wanted = f"{place[0]}, partition {place[1]}", first if read is None else read
     if wanted > end:
@@ -65,23 +69,25 @@ def _start(
             where=where,
             mend=OffsetsLost.ENDED,
         )
-    if told is not None:
-        _validate(where, read, first, end, told)
-    why = REQUESTED if told is not None else EARLIEST if read is None else BEHIND if first <= wanted else DROPPED
-    start = max(wanted, first) if told is None else told
+    if requested is not None:
+        _validate(where, read, first, end, requested)
+    why = REQUESTED if requested is not None else EARLIEST if read is None else BEHIND if first <= wanted else DROPPED
+    start = max(wanted, first) if requested is None else requested
     missing = max((each for each in (read, seen) if each is not None), default=first)
     gap = Gap(*place, missing, start - 1) if missing < start else None
     return PartitionStart(*place, read, first, end, start, why, gap)
 
 
-def _validate(where: str, read: int | None, first: int, end: int, told: int) -> None:
-    """A start that is told must be there, and not before what was read."""
-    if read is not None and told < read:
+def _validate(where: str, read: int | None, first: int, end: int, requested: int) -> None:
+    """Raise ConfigError if the requested start is not in Kafka's log, or is before the next offset to read."""
+    if read is not None and requested < read:
         raise ConfigError(
-            f"records up to {read - 1} were read: from {told} on, bronze would have some twice",
+            f"records up to {read - 1} were read: from {requested} on, bronze would have some twice",
             where=where,
             mend="Silver is made again from bronze, without Kafka, by `replicator rebuild TABLE`.",
         )
-    if not first <= told <= end:
-        there = f"Kafka's log ends before {end}" if first <= told else f"the first offset that Kafka has is {first}"
-        raise ConfigError(f"nothing can begin at {told}: {there}", where=where)
+    if not first <= requested <= end:
+        there = (
+            f"Kafka's log ends before {end}" if first <= requested else f"the first offset that Kafka has is {first}"
+        )
+        raise ConfigError(f"nothing can begin at {requested}: {there}", where=where)

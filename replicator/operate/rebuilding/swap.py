@@ -1,9 +1,9 @@
-"""How a table takes over the rows of its shadow.
+"""Replace the rows of a table by those of its shadow.
 
-Effects, in this order: 1. dead letters that are new (keyed by Kafka place), 2. the schema's ledger and the truncates as
-they hold for the old rows and the new, 3. the history's commit, 4. the table's commit, 5. ledger, truncates and order
-as the new rows have them, and how far bronze is read. Repeating 1 and 2 changes nothing; 3 and 4 are done once, by the
-progress that they record.
+Effects, in this order: 1. new dead letters (keyed by Kafka offset), 2. the schema ledger and the truncates, merged so
+that they hold for both the old and the new rows, 3. the history's commit, 4. the table's commit, 5. the ledger,
+truncates and order of the new rows, and the version of bronze that was read. Effects 1 and 2 are idempotent; 3 and 4
+happen once, by the progress that they record.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from replicator.transforms.dead_letters import COORDINATES
 
 @dataclass(frozen=True)
 class TableComparison:
-    """A table and the rows that it is to have. ``found`` is what ``compare.differences`` says, None where the two have
-    not the same key; ``present`` is None where there is no table yet. ``other`` tells of columns, key and partitions
-    that are not the same.
+    """A table and its rebuilt rows (``wanted``). ``found`` is the result of ``compare.differences``, None where the
+    keys differ or there is no table yet; ``counts`` are its rows by verdict; ``present`` is None where there is no
+    table yet. ``other`` describes differing columns, keys and partitions.
     """
 
     table: Table
@@ -45,16 +45,16 @@ class TableComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether nothing is to be done."""
+        """Whether nothing has to be written."""
         return not self.other and self.found is not None and not self.counts
 
     @property
     def is_replaced(self) -> bool:
-        """Whether a difference of rows is not enough."""
+        """Whether the whole table has to be replaced, since a difference of rows is not enough."""
         return bool(self.other) or self.found is None
 
     def write(self, tables: TableFormat, progress: Progress) -> Applied:
-        """One commit."""
+        """Write the rebuilt rows in one commit: the difference if possible, else all rows."""
         if self.present is None or self.found is None or self.other:
             return tables.replace(self.wanted, self.table, progress)
         rows = rebuild_diff.difference(self.present, self.wanted, self.found, self.table.keys)
@@ -66,7 +66,9 @@ class TableComparison:
 def compare_tables(
     table: Table, present: DataFrame | None, wanted: DataFrame, other: Sequence[str], *, same_key: bool
 ) -> Iterator[TableComparison]:
-    """The comparison, kept for the time of the block; ``other`` tells what is known to differ beside rows."""
+    """Compare the present with the rebuilt rows; the result is persisted for the duration of the block. ``other``
+    describes known differences other than rows.
+    """
     if present is None or not same_key:
         yield TableComparison(table, present, wanted, None, {}, other)
         return
@@ -76,7 +78,9 @@ def compare_tables(
 
 
 def add_dead_letters(spark: SparkSession, rebuild: Rebuild, *, dry: bool) -> int:
-    """Effect 1: how many dead letters are new. Raises DeadLetterShare where they are too many (R5)."""
+    """Effect 1: add the shadow's dead letters and return how many of them are new. With ``dry`` nothing is written.
+    Raises DeadLetterShare where they are too many (R5).
+    """
     at, made = rebuild.at, rebuild.aside.lake.dead_letters(rebuild.at.source.name)
     if at.bronze.version(spark, made) is None:
         return 0
@@ -94,7 +98,7 @@ def add_dead_letters(spark: SparkSession, rebuild: Rebuild, *, dry: bool) -> int
 
 
 def records(spark: SparkSession, rebuild: Rebuild) -> DataFrame:
-    """What bronze has of the table's topics, up to the pinned version."""
+    """Return bronze's records of the table's topics, up to the pinned version."""
     at = rebuild.at
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), rebuild.bronze)
     bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), rebuild.upto)
@@ -102,7 +106,9 @@ def records(spark: SparkSession, rebuild: Rebuild) -> DataFrame:
 
 
 def prepare(rebuild: Rebuild) -> None:
-    """Effect 2. Of one column nothing more is known; but rows may not know it now."""
+    """Effect 2. A rebuild of one column changes neither ledger nor truncates, but marks the table as having rows that
+    may lack a value.
+    """
     if rebuild.column is not None:
         _mark_partial(rebuild)
         return
@@ -122,7 +128,7 @@ def prepare(rebuild: Rebuild) -> None:
 
 
 def swap(spark: SparkSession, rebuild: Rebuild, history: TableComparison | None, table: TableComparison) -> None:
-    """Effects 3 and 4: what differs, each in one commit."""
+    """Effects 3 and 4: write the differences of the history and of the table, each in one commit."""
     if history is not None:
         _commit(spark, rebuild, history)
     failpoints.hit("rebuild.history_swapped")
@@ -130,17 +136,19 @@ def swap(spark: SparkSession, rebuild: Rebuild, history: TableComparison | None,
     failpoints.hit("rebuild.table_swapped")
 
 
-def _commit(spark: SparkSession, rebuild: Rebuild, each: TableComparison) -> None:
-    if each.is_equal:
+def _commit(spark: SparkSession, rebuild: Rebuild, comparison: TableComparison) -> None:
+    if comparison.is_equal:
         return
     silver, name = rebuild.at.silver, shadow.swap_input(rebuild)
-    before = silver.progress(spark, each.table, name)  # a history may be older than its table
+    before = silver.progress(spark, comparison.table, name)  # a history may be older than its table
     number = max(rebuild.version, -1 if before is None else before.version) + 1
-    each.write(silver, Progress(name, number))
+    comparison.write(silver, Progress(name, number))
 
 
 def finalize(spark: SparkSession, rebuild: Rebuild) -> None:
-    """Effect 5. Where a run has moved the table on since, the ledger and the truncates hold for more than they need."""
+    """Effect 5. Where a run has committed to the table since, the merged ledger and truncates stay: they hold for more
+    than necessary, which is harmless.
+    """
     at, source = rebuild.at, rebuild.at.source.name
     if rebuild.column is not None:
         return
@@ -162,7 +170,7 @@ def finalize(spark: SparkSession, rebuild: Rebuild) -> None:
 
 
 def _mark_partial(rebuild: Rebuild) -> None:
-    """Some row of the table may have a ``_column_seq`` from now on."""
+    """Record that rows of the table may have a ``_column_seq`` from now on."""
     at, path = rebuild.at, rebuild.at.lake.routes(rebuild.at.source.name)
     routes = routing.load_routes(at.control, path, rebuild.bronze)
     if rebuild.name not in routes.partial:
@@ -179,16 +187,16 @@ def _take_over(rebuild: Rebuild, path: str, made: str) -> None:
 
 
 def _merge_truncates(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """A control row of truncates that holds for both; of another order the first: until the rows are swapped nobody
-    goes on by the other, and behind that nobody by the first.
+    """Merge two control rows of truncates into one that holds for both. If their orders differ, the first one stays:
+    the second is not used before the rows are swapped, and the first not after that.
     """
     if _orders_differ(one, other):
         return dict(one)
     if not one or not other:
         return dict(one or other)
     newest = max(filter(None, (one.get("watermark"), other.get("watermark"))), default=None)
-    every = {**one.get("truncates", {}), **other.get("truncates", {})}
-    return {**one, "watermark": newest, **({"truncates": every} if every else {})}
+    truncates = {**one.get("truncates", {}), **other.get("truncates", {})}
+    return {**one, "watermark": newest, **({"truncates": truncates} if truncates else {})}
 
 
 def _orders_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -196,14 +204,16 @@ def _orders_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def is_reordered(rebuild: Rebuild) -> bool:
-    """Whether the table's rows have another order than they are to have (debezium.md Q9)."""
+    """Whether the present rows have another order than the declared one (debezium.md Q9)."""
     at = rebuild.at
     at.reached.open(at.control, at.lake.reached(at.source.name), rebuild.bronze)
     return at.reached.orders.get(rebuild.name, BY_POSITION) != at.source.order(rebuild.name)
 
 
 def _record_order(rebuild: Rebuild) -> None:
-    """Take note of what orders the rows now (debezium.md Q9). What was purged was so in the other order."""
+    """Record the order that the rows have now, and remove the purge horizon, which is a position of the old order
+    (debezium.md Q9).
+    """
     if not is_reordered(rebuild):
         return
     at, path = rebuild.at, rebuild.at.lake.reached(rebuild.at.source.name)
