@@ -1,4 +1,4 @@
-"""What changed in a table from one version to another: rows, not files."""
+"""The rows that differ between two versions of a table."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from replicator.transforms.live import select_live
 
 @dataclass(frozen=True)
 class DiffRequest:
-    """Two versions of a table: numbers or times, without a second one the newest. ``where`` is a condition in SQL that
-    one of a row's two states must meet; ``raw`` looks at rows as they are stored, the deleted ones included.
+    """Two versions of a table, as numbers or times; without ``until`` the second one is the newest. ``where`` is a SQL
+    condition that at least one of a row's two states must meet; ``raw`` compares rows as they are stored, deleted ones
+    included.
     """
 
     table: Table
@@ -39,7 +40,9 @@ class DiffRequest:
 
 @dataclass(frozen=True)
 class Changes:
-    """What differs between two versions: ``rows`` as ``compare.changes`` describes them, and how many of each kind."""
+    """The differences between two versions: ``rows`` as ``compare.changes`` describes them, and the number of each
+    kind.
+    """
 
     before: CommittedVersion
     after: CommittedVersion
@@ -48,46 +51,47 @@ class Changes:
 
 
 @contextmanager
-def changes(spark: SparkSession, tables_of: TableFormat, asked: DiffRequest) -> Iterator[Changes]:
-    """The changes of a table, for the time of the block. Raises TableMissing, VersionMissing, and ConfigError for a
-    condition that is none, a table whose key is not known, or versions that have not the same key.
+def changes(spark: SparkSession, tables_of: TableFormat, request: DiffRequest) -> Iterator[Changes]:
+    """Yield the changes of a table for the duration of the block. Raises TableMissing, VersionMissing, and ConfigError
+    for an invalid condition, a table whose key is not known, or versions with different keys.
 
-    The feed of changes tells which keys to look at, as far as it reaches; else both versions are read whole.
+    The change feed names the keys to compare, if it covers both versions; else both versions are read in full.
     """
-    session = tuning.session_for(spark, tables_of.size(spark, asked.table))
+    session = tuning.session_for(spark, tables_of.size(spark, request.table))
     sandbox.restrict(session)
-    before = tables_of.moment(spark, asked.table, asked.since)
-    until = tables_of.version(spark, asked.table) if asked.until is None else asked.until
-    after = tables_of.moment(spark, asked.table, 0 if until is None else until)
-    one, other = (tables_of.read(session, asked.table, each.version) for each in (before, after))
-    table = with_key(other, asked.table)
-    refuse_other_key(one, table, before)
-    with ExitStack() as kept:
+    before = tables_of.moment(spark, request.table, request.since)
+    until = tables_of.version(spark, request.table) if request.until is None else request.until
+    after = tables_of.moment(spark, request.table, 0 if until is None else until)
+    before_rows, after_rows = (tables_of.read(session, request.table, each.version) for each in (before, after))
+    table = with_key(after_rows, request.table)
+    refuse_other_key(before_rows, table, before)
+    with ExitStack() as stack:
         changed = tables_of.changed_keys(session, table, *sorted((before.version, after.version)))
         if changed is not None:
-            keys = kept.enter_context(tuning.persist(changed))
-            one, other = (_filter_by_keys(side, keys, table.keys) for side in (one, other))
-        rows = kept.enter_context(tuning.persist(_compare(one, other, table.keys, asked)))
+            keys = stack.enter_context(tuning.persist(changed))
+            before_rows, after_rows = (_filter_by_keys(side, keys, table.keys) for side in (before_rows, after_rows))
+        rows = stack.enter_context(tuning.persist(_compare(before_rows, after_rows, table.keys, request)))
         counts = {row["change"]: row["count"] for row in rows.groupBy("change").count().collect()}
         yield Changes(before, after, rows, {kind: counts.get(kind, 0) for kind in compare.KINDS})
 
 
-def _compare(one: DataFrame, other: DataFrame, keys: tuple[str, ...], asked: DiffRequest) -> DataFrame:
-    if not asked.raw:
+def _compare(one: DataFrame, other: DataFrame, keys: tuple[str, ...], request: DiffRequest) -> DataFrame:
+    if not request.raw:
         one, other, keys = select_live(one), select_live(other), display_keys(other, keys)
-    if asked.where is not None:
-        wanted = _matching_keys(one, asked.where, keys).union(_matching_keys(other, asked.where, keys))
-        one, other = _filter_by_keys(one, wanted, keys), _filter_by_keys(other, wanted, keys)
+    if request.where is not None:
+        matching = _matching_keys(one, request.where, keys).union(_matching_keys(other, request.where, keys))
+        one, other = _filter_by_keys(one, matching, keys), _filter_by_keys(other, matching, keys)
     return compare.changes(one, other, keys)
 
 
 def with_key(rows: DataFrame, table: Table) -> Table:
-    """The table with its key: silver and what lies beside it note their own. Raises ConfigError for one that does not,
-    and of which nobody has said it; for a key of columns that there are not, and for another one than rows note.
+    """Return the table with its key: silver's tables and those derived from them record their own. Raises ConfigError
+    for a table whose key is neither recorded nor given, for key columns that do not exist, and for a given key that
+    differs from the recorded one.
     """
     noted = own_key(rows.schema)
-    asked = [key if key in rows.columns else names.encode(key) for key in table.keys if key]
-    unknown = next((key for key in asked if key not in rows.columns), None)
+    requested = [key if key in rows.columns else names.encode(key) for key in table.keys if key]
+    unknown = next((key for key in requested if key not in rows.columns), None)
     if unknown is not None:
         hint = suggest(names.decode(unknown), map(names.decode, rows.columns))
         mend = (
@@ -98,7 +102,7 @@ def with_key(rows: DataFrame, table: Table) -> Table:
         raise ConfigError(
             f"{table.name} has no column {names.decode(unknown)!r}{hint}", where=table.location, mend=mend
         )
-    if noted and asked and {*asked} - {history.KEY} != {*noted}:
+    if noted and requested and {*requested} - {history.KEY} != {*noted}:
         raise ConfigError(
             f"the key of {table.name} is {_join_names(noted)}, which its rows note",
             where=table.location,
@@ -106,10 +110,10 @@ def with_key(rows: DataFrame, table: Table) -> Table:
         )
     if noted or history.KEY in rows.columns:
         return replace(table, keys=(*noted, history.KEY) if history.KEY in rows.columns else noted)
-    if not asked:
+    if not requested:
         mend = f"Add --key COLUMN,...; there are: {_join_names(rows.columns)}. With --env NAME, its model tells."
         raise ConfigError(f"the key of {table.name} is not known here", where=table.location, mend=mend)
-    return replace(table, keys=tuple(asked))
+    return replace(table, keys=tuple(requested))
 
 
 def _join_names(columns: Iterable[str]) -> str:
@@ -117,7 +121,7 @@ def _join_names(columns: Iterable[str]) -> str:
 
 
 def refuse_other_key(before: DataFrame, table: Table, at: CommittedVersion) -> None:
-    """Raise ConfigError where a rebuild has given the table another key: its rows are not the same ones then."""
+    """Raise ConfigError where a rebuild has changed the table's key since that version: the rows cannot be matched."""
     noted = own_key(before.schema)
     lost = [key for key in table.keys if key not in before.columns]
     if lost or (noted and {*noted} != {*table.keys} - {history.KEY}):
@@ -131,18 +135,18 @@ def refuse_other_key(before: DataFrame, table: Table, at: CommittedVersion) -> N
 
 
 def display_keys(rows: DataFrame, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that users see the key columns of stored rows by."""
+    """Return the names under which users see the key columns of stored rows."""
     if "_deleted" not in rows.columns:
         return keys
     return tuple(str(rows.schema[key].metadata.get("name") or names.decode(key)) for key in keys)
 
 
-def _filter_by_keys(rows: DataFrame, keys: DataFrame, of: tuple[str, ...]) -> DataFrame:
-    return rows.join(keys, list(of), how="left_semi")
+def _filter_by_keys(rows: DataFrame, keys: DataFrame, key_columns: tuple[str, ...]) -> DataFrame:
+    return rows.join(keys, list(key_columns), how="left_semi")
 
 
 def _matching_keys(rows: DataFrame, condition: str, keys: tuple[str, ...]) -> DataFrame:
-    """The keys of rows that meet the condition."""
+    """Return the keys of the rows that meet the condition."""
     try:
         return rows.where(F.expr(condition)).select(*map(names.quote_spark, keys))
     except (AnalysisException, ParseException) as error:

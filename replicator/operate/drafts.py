@@ -1,4 +1,4 @@
-"""Declarations drafted from records, for a person to review (types.md Y14)."""
+"""Draft table declarations from records, for a person to review (types.md Y14)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _CHANGES = ("c", "r", "u", "d")
 _QUOTES, _VALUE = '"', "\n:"
 
 Definitions = Callable[[str], Mapping[str, str]]
-"""The columns of a table, with their types in the source's own words; none where nobody knows."""
+"""The columns of a table with their types in the source's own words; empty where they are not known."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What some records tell of one table: of columns whose types they do not carry, by the source's names and in the
-    order in which they came, the guesses; ``keyless`` where one of them has no key that names a column.
+    """What a sample of records shows about one table: ``columns`` are the guessed types of the columns whose types the
+    records do not carry, by source name and in the order of appearance; ``keyless``: some record has no key that names
+    a column.
     """
 
     table: str
@@ -51,8 +52,8 @@ class _Sample:
 
 
 def draft_tables(records: Iterable[KafkaRecord], kind: str = "", defined: Definitions = lambda _: {}) -> list[Draft]:
-    """One for each table that some record changes a row of, by name. Where the source, a database of that ``kind``,
-    says how a column is ``defined``, its values only choose between what that may mean.
+    """Return a draft for each table of which some record changes a row, sorted by name. Where the source, a database of
+    that ``kind``, defines a column's type, the values only choose between the types that the definition allows.
     """
     reader, samples = EventReader(), dict[str, _Sample]()
     for event in map(reader.event, records):
@@ -62,7 +63,7 @@ def draft_tables(records: Iterable[KafkaRecord], kind: str = "", defined: Defini
 
 
 def definitions(snapshot: DatabaseSnapshot) -> Definitions:
-    """Those of a database as it is at this moment."""
+    """Return the column definitions that a database has at this moment."""
 
     def of(table: str) -> Mapping[str, str]:
         try:
@@ -84,8 +85,8 @@ def _draft(table: str, sample: _Sample, kind: str, defined: Mapping[str, str]) -
 
 
 def to_yaml(found: Iterable[Draft], read: str) -> str:
-    """A file for ``--declare``, or for ``tables:`` of a source's file, whose comments say what is to be looked at.
-    ``read`` says what the records were.
+    """Return a YAML file for ``--declare``, or for ``tables:`` of a source's file; its comments say what to check.
+    ``read`` names the records that were read.
     """
     lines = [
         f"# From {read}. Each type holds all values that came and claims no more than they show: compare it",
@@ -97,11 +98,11 @@ def to_yaml(found: Iterable[Draft], read: str) -> str:
 
 
 def _table(draft: Draft) -> Iterator[str]:
-    told = f"{draft.records} records"
+    counted = f"{draft.records} records"
     if not draft.columns and not draft.keyless:
-        yield f"  {_entry(draft.table, {})} # {told}, which carry their types"
+        yield f"  {_entry(draft.table, {})} # {counted}, which carry their types"
         return
-    yield f"  {_entry(draft.table)} # {told}"
+    yield f"  {_entry(draft.table)} # {counted}"
     if draft.keyless:
         yield "    # keys: [] # some have no key that names columns: list what identifies a row, or: append_only: true"
     known = {name: each for name, each in draft.columns.items() if each.type is not None}
@@ -112,7 +113,9 @@ def _table(draft: Draft) -> Iterator[str]:
 
 
 def _entry(name: str, value: object = None) -> str:
-    """A line of YAML, quoted where it has to be: also a name of several lines, or longer than those without quotes."""
+    """Return a line of YAML, quoted where necessary, for example a name that has several lines or is too long for a
+    plain key.
+    """
     text = _dump({name: value}).removesuffix(" null")
     if not text.startswith("? "):
         return text

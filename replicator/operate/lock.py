@@ -1,7 +1,8 @@
-"""One writer per lake and stage (decision 0026): the leases of some stages, held for the time of a block.
+"""One writer per lake and stage (decision 0026): the leases of some stages, held for the duration of a block.
 
-Effects, in this order: 1. on an object store, a probe that it honours conditions; 2. each stage's lease, in order of
-name; 3. a token, drawn while all are held. A crash anywhere leaves leases that end by themselves.
+Effects, in this order: 1. on an object store, a probe that it honours conditional writes; 2. each stage's lease, in
+order of name; 3. a token, drawn while all leases are held. A crash at any point leaves leases that expire by
+themselves.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
     from replicator.config.settingkeys import S3Keys
 
 LEASE_SECONDS = 30.0
-"""Seconds after which a lease that nobody renews is anybody's."""
+"""The time in seconds after which a lease that was not renewed may be taken by another process."""
 
 WORDS = "words"
-"""The lease of what operators say beside a run."""
+"""The lease for operator commands that write control rows while runs are active."""
 
 _WAIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class LeaseOptions:
-    """How leases are kept: their ``length`` in seconds (None: not at all), for how long a living holder is waited for,
-    and how the object store is reached.
+    """How leases are held: their ``length`` in seconds (None: no leases), the ``wait`` in seconds for a lease that a
+    live process holds, and the settings of the object store.
     """
 
     length: float | None = LEASE_SECONDS
@@ -49,18 +50,18 @@ class LeaseOptions:
 
 @dataclass(frozen=True)
 class HeldLeases:
-    """``Fence`` of a process that holds some leases."""
+    """The ``Fence`` of a process that holds some leases."""
 
     leases: Sequence[Lease]
     token: Token
 
     def check(self) -> None:
-        """Every lease is held."""
+        """Raise LeaseLost unless every lease is held."""
         for lease in self.leases:
             lease.check()
 
     def refuse_if_lost(self) -> None:
-        """Another driver has taken one, or somebody has shut this one out."""
+        """Raise LeaseLost if a lease is known to be lost: another driver has taken it, or somebody has broken it."""
         for lease in self.leases:
             if lease.is_lost:
                 lease.check()
@@ -68,50 +69,53 @@ class HeldLeases:
 
 @contextmanager
 def exclusive(lake: Lake, stages: Collection[str], terms: LeaseOptions | None = None) -> Iterator[Fence]:
-    """Hold the leases of some stages; none need none. The fence is for all that writes.
+    """Hold the leases of some stages for the duration of the block; with no stages, none. The fence is for everything
+    that writes.
 
-    Raises LakeBusy when another process holds one, ConfigError where none can be kept, Unreachable; and at its end
-    LeaseLost where one was lost meanwhile.
+    Raises LakeBusy when another process holds one, ConfigError where leases are not supported, Unreachable; and at the
+    end of the block LeaseLost where one was lost meanwhile.
     """
     terms = terms or LeaseOptions()
     if not stages or terms.length is None:
         yield UNFENCED
         return
-    at, holder, leases = _register_factory(lake, terms, probed=True), this_process(), list[Lease]()
-    registers = {stage: at(lake.lease(stage)) for stage in sorted(stages)}
-    # a driver that fell silent did so in all of its stages: in turn, each would be waited for as long
+    register_at, holder, leases = _register_factory(lake, terms, probed=True), this_process(), list[Lease]()
+    registers = {stage: register_at(lake.lease(stage)) for stage in sorted(stages)}
+    # a driver that died stopped renewing all of its leases: watched one after the other, each would cost a full wait
     watched = {stage: watch(register) for stage, register in registers.items()}
-    with ExitStack() as kept:
+    with ExitStack() as releases:
         for stage, register in registers.items():
             lease = acquire(register, stage, holder, terms.length, wait=terms.wait, watched=watched[stage])
-            kept.callback(lease.release)
+            releases.callback(lease.release)
             leases.append(lease)
-        held = HeldLeases(leases, token.draw(at(lake.token())))
+        held = HeldLeases(leases, token.draw(register_at(lake.token())))
         failpoints.hit("lease.token_drawn")
         for lease in leases:
             lease.mark(held.token.number)
         yield held
-        held.refuse_if_lost()  # a run that went on without writing says so
+        held.refuse_if_lost()  # a run that lost its lease must fail even if it did not write since
 
 
 @contextmanager
 def operator_lock(lake: Lake, terms: LeaseOptions) -> Iterator[Fence]:
-    """Hold the lease of what operators say beside a run, such as that a table is paused: of two who had read a row
-    before either wrote it, the words of one would be lost. Raises as :func:`exclusive`, LakeBusy after a minute.
+    """Hold the lease of operator commands, such as that which pauses a table: two of them that read a control row
+    before either wrote it would lose one of the changes. Raises as :func:`exclusive`; LakeBusy after a minute.
     """
     with exclusive(lake, (WORDS,), replace(terms, wait=_WAIT_SECONDS)) as fence:
         yield fence
 
 
 def read_leases(lake: Lake, stages: Collection[str], terms: LeaseOptions) -> list[LeaseRecord]:
-    """What the leases of these stages say, of those that were ever taken."""
-    at = _register_factory(lake, terms)
-    found = [(register, register.read()) for register in (at(lake.lease(stage)) for stage in stages)]
+    """Return the lease records of these stages, of those that were ever taken."""
+    register_at = _register_factory(lake, terms)
+    found = [(register, register.read()) for register in (register_at(lake.lease(stage)) for stage in stages)]
     return [lease_record.parse(stored.text, register.where) for register, stored in found if stored is not None]
 
 
 def break_lease(lake: Lake, stage: str, terms: LeaseOptions) -> LeaseRecord | None:
-    """Take a stage's lease from its holder, who may not write any more from then on; who that was, None if nobody."""
+    """Take a stage's lease from its holder, who may not write from then on; return the holder's record, None if nobody
+    held it.
+    """
     register = _register_factory(lake, terms)(lake.lease(stage))
     while True:
         stored = register.read()
@@ -123,7 +127,9 @@ def break_lease(lake: Lake, stage: str, terms: LeaseOptions) -> LeaseRecord | No
 
 
 def _register_factory(lake: Lake, terms: LeaseOptions, *, probed: bool = False) -> Callable[[str], Register]:
-    """From a path of the lake to the register there. Raises ConfigError for a lake where none can be kept."""
+    """Return a function from a path of the lake to the register there. Raises ConfigError for a lake that does not
+    support leases.
+    """
     if lake.is_local():
         return lambda path: FileRegister(local_path(path))
     if not lake.root.startswith("s3a://"):

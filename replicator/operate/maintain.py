@@ -1,4 +1,4 @@
-"""Upkeep of every table of a lake: small files written together, and those removed that no version in use needs."""
+"""Maintenance of every table of a lake: compact small files, and delete files that no retained version needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from replicator.stages import engine_errors
 
 @dataclass(frozen=True)
 class MaintenanceResult:
-    """What became of one table: its files before and after, or why it was left as it was. ``seconds`` is wall time."""
+    """The outcome for one table: its files before and after, or the error that left it unchanged. ``seconds`` is wall
+    time.
+    """
 
     layer: str
     table: str
@@ -32,20 +34,20 @@ class MaintenanceResult:
 
 @dataclass(frozen=True)
 class LakeTables:
-    """A lake and the format that its tables are in."""
+    """A lake and the format of its tables."""
 
     lake: Lake
     tables_of: TableFormat
 
     def tables(self, spark: SparkSession) -> list[tuple[str, Table]]:
-        """Every table with its layer, in the order of the layers."""
+        """Return every table with its layer, in the order of the layers."""
         found = [("bronze", self.lake.bronze(name)) for name in self._names(spark, self.lake.bronze_root())]
         for source in [names.decode(folder) for folder in self._folders(spark, self.lake.bronze_root())]:
             found += self._of_source(spark, source)
         return found + [("gold", self.lake.gold(name)) for name in self._names(spark, self.lake.gold_root())]
 
     def shadows(self, spark: SparkSession) -> list[Table]:
-        """What rebuilds have left that nobody went on with."""
+        """Return the shadow tables that unfinished rebuilds have left."""
         roots = self.lake.shadow_roots()
         return [Table(name, f"{root}/{name}") for root in roots for name in self._folders(spark, root)]
 
@@ -53,9 +55,9 @@ class LakeTables:
         lake = self.lake
         for folder in self._folders(spark, lake.silver_root(source)):
             yield "silver", lake.silver(source, names.decode_table(folder))
-        for ending, root, of in lake.companions():
+        for ending, root, table_of in lake.companions():
             for folder in self._folders(spark, f"{root}/{names.encode(source)}"):
-                yield "history" if ending == HISTORY else "twin", of(source, names.decode_table(folder))
+                yield "history" if ending == HISTORY else "twin", table_of(source, names.decode_table(folder))
         for table in (lake.dead_letters(source), lake.dropped_letters(source)):
             if self.tables_of.version(spark, table) is not None:
                 yield "dead letters", table
@@ -68,7 +70,7 @@ class LakeTables:
 
 
 def select_tables(tables: Sequence[tuple[str, Table]], name: str | None) -> list[tuple[str, Table]]:
-    """All tables, or those whose name or last part it is. Raises ConfigError for a name that none has."""
+    """Return all tables, or those with this name or last part of a name. Raises ConfigError for an unknown name."""
     found = [each for each in tables if name is None or name in _aliases(each[1])]
     if not found and name is not None:
         known = sorted(table.name for _, table in tables)
@@ -78,15 +80,17 @@ def select_tables(tables: Sequence[tuple[str, Table]], name: str | None) -> list
 
 
 def filter_by_stages(stages: Collection[str], tables: Sequence[tuple[str, Table]]) -> list[tuple[str, Table]]:
-    """The tables of the stages whose leases a run holds: all but bronze's and gold's are silver's."""
+    """Return the tables of the stages whose leases a run holds; tables of all layers but bronze and gold belong to
+    silver.
+    """
     return [each for each in tables if (each[0] if each[0] in {"bronze", "gold"} else "silver") in stages]
 
 
 def maintain(
     spark: SparkSession, tables_of: TableFormat, tables: Sequence[tuple[str, Table]], keep_seconds: int
 ) -> Iterator[MaintenanceResult]:
-    """One table after the other; a failure is told with its table, and the others go on. Formats count whole hours: a
-    part of one is kept as one. Raises NO_LAKE, LeaseLost.
+    """Maintain one table after the other and yield one result each; a failure is in its table's result, and the others
+    continue. ``keep_seconds`` is rounded up to whole hours, the unit of the formats. Raises NO_LAKE, LeaseLost.
     """
     keep_hours = math.ceil(keep_seconds / 3600)
     for layer, table in tables:
@@ -103,8 +107,8 @@ def maintain(
 
 
 def drop_shadows(spark: SparkSession, keeper: LakeTables) -> list[str]:
-    """Remove the :meth:`LakeTables.shadows`; the next rebuild of such a table begins anew. No rebuild may be at
-    work.
+    """Delete the :meth:`LakeTables.shadows` and return their names; the next rebuild of such a table starts from the
+    beginning. No rebuild may be active.
     """
     found = keeper.shadows(spark)
     for table in found:

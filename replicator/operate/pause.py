@@ -1,4 +1,4 @@
-"""``replicator tables``: which tables of silver are paused, and since when."""
+"""``replicator tables``: the silver tables that are paused, and since when."""
 
 from __future__ import annotations
 
@@ -19,37 +19,39 @@ from replicator.stages.refinement import Refinement
 from replicator.stages.tick import pauses
 
 SilverTable = tuple[Refinement, str]
-"""A source's silver, and the name of a table of it."""
+"""A source's silver, and the name of one of its tables."""
 
 
 @dataclass(frozen=True)
 class TableState:
-    """A table and since when it is paused (ISO 8601, UTC); None: it is not."""
+    """A table and the time since which it is paused (ISO 8601, UTC); None if it is not paused."""
 
     table: str
     paused: str | None
 
     @property
     def name(self) -> str:
-        """The table without its source."""
+        """The table's name without its source."""
         return self.table.split("/", 1)[1]
 
 
 def list_tables(spark: SparkSession, sources: Sequence[Refinement]) -> list[TableState]:
-    """Every table that silver has, that some topic has carried, or that is declared, by name."""
+    """Return every table that silver has, that some topic has carried, or that is declared, by source and sorted by
+    name.
+    """
     return [each for at in sources for each in list_source_tables(source_tables.spark_survey(spark, at), at.source)]
 
 
 def list_source_tables(of: Survey, source: SourceSpec) -> list[TableState]:
-    """Those of one source, whoever looks."""
+    """Return the tables of one source, by any ``Survey``."""
     since = pauses.load(of.facts, of.lake, source.name)
     every = sorted({*_known_tables(of, source), *since})
     return [TableState(f"{source.name}/{table}", since.get(table)) for table in every]
 
 
 def find_tables(spark: SparkSession, sources: Sequence[Refinement], told: Sequence[str]) -> list[SilverTable]:
-    """The tables that ``[<source>/]<database or schema>.<table>``, or their last parts, name. Raises ConfigError for
-    one that there is not, or of which there are several.
+    """Return the tables that ``[<source>/]<database or schema>.<table>``, or the last parts, name. Raises ConfigError
+    for a name that is unknown or ambiguous.
     """
     known = {at.source.name: (at, _known_tables(source_tables.spark_survey(spark, at), at.source)) for at in sources}
     every = {f"{source}/{table}": (at, table) for source, (at, tables) in known.items() for table in tables}
@@ -57,17 +59,19 @@ def find_tables(spark: SparkSession, sources: Sequence[Refinement], told: Sequen
 
 
 def with_fence(places: Sequence[SilverTable], fence: Fence) -> list[SilverTable]:
-    """The same, of which nothing is written once the lease of what operators say is lost (``lock.operator_lock``)."""
+    """Return the same tables with a control store that refuses writes once the lease of operator commands is lost
+    (``lock.operator_lock``).
+    """
     return [(replace(at, control=FencedControl(at.control, fence)), table) for at, table in places]
 
 
 def pause(places: Sequence[SilverTable], now: str) -> list[TableState]:
-    """Leave these tables as they are from the next tick on; one that is paused stays so since then."""
+    """Pause these tables from the next tick of silver on; a table that is paused already keeps its time."""
     return [_set_paused(at, table, now) for at, table in places]
 
 
 def resume(places: Sequence[SilverTable]) -> list[TableState]:
-    """Let these tables go on with the next tick, from where they stopped."""
+    """Resume these tables with the next tick of silver, from where they stopped."""
     return [_set_paused(at, table, None) for at, table in places]
 
 
@@ -80,14 +84,14 @@ def _set_paused(at: Refinement, table: str, since: str | None) -> TableState:
     return TableState(f"{at.source.name}/{table}", since)
 
 
-def _known_tables(of: Survey, source: SourceSpec) -> set[str]:
-    return {*source_tables.list_known(of, source), *(declared.table for declared in source.tables)}
+def _known_tables(survey: Survey, source: SourceSpec) -> set[str]:
+    return {*source_tables.list_known(survey, source), *(declared.table for declared in source.tables)}
 
 
-def _resolve(name: str, every: Sequence[str]) -> str:
-    found = names.match_tables(name, every)
+def _resolve(name: str, known: Sequence[str]) -> str:
+    found = names.match_tables(name, known)
     if len(found) > 1:
         raise ConfigError(f"{name!r} may be any of several tables", mend=f"Say which: {', '.join(sorted(found))}.")
     if not found:
-        raise ConfigError(f"there is no table {name!r}{suggest_table(name, every)}")
+        raise ConfigError(f"there is no table {name!r}{suggest_table(name, known)}")
     return found[0]

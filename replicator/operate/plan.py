@@ -19,7 +19,7 @@ from replicator.stages.models.warehouse import Warehouse
 
 WAITS, STOPS = "waits", "stops"
 """Actions in addition to those of ``refresh_plan``: an input is missing or being written; the model cannot be computed
-as it is.
+in its present state.
 """
 
 

@@ -1,8 +1,8 @@
-"""What became of the records of each run, kept with the lake (debezium.md R1): one control object per run.
+"""The record counts of each run, stored with the lake (debezium.md R1): one control object per run.
 
-A run is one call of ``replicator run`` or of a job. Its object holds the sums over all its passes, so a run that goes
-on for weeks stays one small object. It is written while the run goes on, at most every few seconds, and at its end:
-what a killed run did in its last seconds may be missing here, never in the tables.
+A run is one call of ``replicator run`` or of a job. Its object holds the sums over all passes, so a run that lasts for
+weeks is still one small object. It is written during the run, at most every few seconds, and at its end: counts of the
+last seconds of a killed run may be missing here, but never in the tables.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SECONDS_BETWEEN = 5.0
 
 @dataclass(frozen=True)
 class Entry:
-    """What one stage did with one table in one run: sums over ``passes``.
+    """The counts of one stage and one table in one run: sums over ``passes``.
 
     For silver ``read`` = ``applied`` + ``superseded`` + ``dead_lettered`` + the sum of ``ignored`` (rule -> records),
-    except in passes that stopped; gold counts rows that it computed, publish those of the difference. ``seconds`` is
-    wall time; ``error`` is the last pass's, None if it went well.
+    except in passes that stopped; gold counts the rows that it computed, publish those of the difference. ``seconds``
+    is wall time; ``error`` is that of the last pass, None if it succeeded.
     """
 
     stage: str
@@ -46,7 +46,7 @@ class Entry:
     error: str | None = None
 
     def with_line(self, line: ReportLine) -> Entry:
-        """The entry after one more pass."""
+        """Return the entry after one more pass."""
         return replace(
             self,
             passes=self.passes + 1,
@@ -62,7 +62,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Run:
-    """One run. ``started`` and ``ended`` are UTC, ISO 8601; ``ended`` is None while it goes on, or if it was killed."""
+    """One run. ``started`` and ``ended`` are UTC, ISO 8601; ``ended`` is None during the run, or if it was killed."""
 
     id: str
     command: str
@@ -73,27 +73,27 @@ class Run:
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of a lake."""
+    """The recorded runs of a lake."""
 
     facts: ControlReader
     lake: Lake
 
     def last(self, count: int) -> list[Run]:
-        """The newest, newest first."""
+        """Return the newest runs, newest first."""
         ids = sorted(self.facts.under(self.lake.runs_root()), reverse=True)[:count]
-        return [run for each in ids if (run := self.read(each)) is not None]
+        return [run for id_ in ids if (run := self.read(id_)) is not None]
 
     def read(self, run: str) -> Run | None:
-        """One run, None if there is none of this id."""
-        kept: Any = self.facts.get(self.lake.run(run))
-        if kept is None:
+        """Return one run; None if there is none with this id."""
+        row: Any = self.facts.get(self.lake.run(run))
+        if row is None:
             return None
-        entries = tuple(Entry(**controlrow.select_fields(Entry, each)) for each in kept["entries"])
-        return Run(**{**controlrow.select_fields(Run, kept), "entries": entries})
+        entries = tuple(Entry(**controlrow.select_fields(Entry, entry)) for entry in row["entries"])
+        return Run(**{**controlrow.select_fields(Run, row), "entries": entries})
 
 
 class RunLog:
-    """The run at hand. Nothing is written for a run that did nothing."""
+    """Record the current run. Nothing is written for a run that did nothing."""
 
     def __init__(self, control: Control, lake: Lake, command: str) -> None:
         started = dt.datetime.now(dt.timezone.utc)
@@ -104,14 +104,14 @@ class RunLog:
         self._written = time.monotonic()
 
     def add(self, line: ReportLine) -> None:
-        """Count one line; write, if the last time was a while ago."""
+        """Add the counts of one line, and write the object if the last write was long enough ago."""
         place = (line.stage, line.table)
         self._entries[place] = self._entries.get(place, Entry(*place)).with_line(line)
         if time.monotonic() - self._written >= _SECONDS_BETWEEN:
             self._write(self._run)
 
     def close(self) -> None:
-        """Write the end."""
+        """Write the final object, with the time of the end."""
         if self._entries:
             self._write(replace(self._run, ended=_text(dt.datetime.now(dt.timezone.utc))))
 

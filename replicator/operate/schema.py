@@ -1,4 +1,4 @@
-"""What the next silver run would do to each table's schema, and how the present schema came to be."""
+"""The schema changes that the next silver run would make, and how the present schema of a table came to be."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from replicator.transforms.columns.policy import ADDED, ColumnChange
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 DROPPED = "dropped"
-"""A column that records with a new column lack: gone at the source, or renamed to the new one."""
+"""A column that records with a new column lack: dropped at the source, or renamed to the new one."""
 
 APPLIED, KEPT, APPROVAL, DEAD_LETTERS, IN_BRONZE, STOPS = (
     "applied",
@@ -34,8 +34,8 @@ APPLIED, KEPT, APPROVAL, DEAD_LETTERS, IN_BRONZE, STOPS = (
 
 @dataclass(frozen=True)
 class PendingChange:
-    """One change that unread records ask for. ``table`` is ``<source>/<database or schema>.<table>``, ``then`` what the
-    next run does: one of the words above; ``why`` explains a stop, else it is empty.
+    """One schema change that unread records require. ``table`` is ``<source>/<database or schema>.<table>``; ``then``
+    is what the next run does, one of the constants above; ``why`` explains a stop, else it is empty.
     """
 
     table: str
@@ -49,7 +49,9 @@ class PendingChange:
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """One column of a silver table: its name at rest, at the source, its Spark type, its place in the key (from 0)."""
+    """One column of a silver table: its stored name, its name at the source, its Spark type, its position in the key
+    (from 0; None: not a key column).
+    """
 
     column: str
     name: str
@@ -59,7 +61,9 @@ class StoredColumn:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """The schema of one silver table and how it came to be: each change with its ``_seq``, oldest first."""
+    """The schema of one silver table and its history: each change with its ``_seq``, oldest first; ``approved`` lists
+    the changes that an operator has approved.
+    """
 
     table: str
     columns: tuple[StoredColumn, ...]
@@ -68,9 +72,9 @@ class TableSchema:
 
 
 def pending_changes(spark: SparkSession, every: Sequence[Refinement], table: str | None = None) -> list[PendingChange]:
-    """What unread records would change in every table's schema, or in that of one. Changes nothing.
+    """Return the changes that unread records would make to the schema of every table, or of one. Nothing is written.
 
-    Raises ConfigError when no source has such a table, and when several have.
+    Raises ConfigError when no source has such a table, or several have.
     """
     found: list[PendingChange] = []
     wanted = None if table is None else _resolve(spark, every, table)
@@ -84,24 +88,23 @@ def pending_changes(spark: SparkSession, every: Sequence[Refinement], table: str
 
 
 def approve(spark: SparkSession, every: Sequence[Refinement], table: str) -> list[ColumnChange]:
-    """Let exactly those changes of a table pass that its policy holds back now; the next run makes them.
+    """Approve exactly the changes of a table that its policy withholds now, and return them; the next run makes them.
 
-    A second call finds nothing to approve. Raises as :func:`pending_changes`, and what stops the table for another
-    reason.
+    A second call finds nothing to approve. Raises as :func:`pending_changes`, and whatever else stops the table.
     """
     at, name = _resolve(spark, every, table)
     seen = silver.preview(spark, at, name).get(name)
     if isinstance(seen, ReplicatorError):
         raise seen
-    held = [change for change in seen.withheld if change.can_be_approved] if seen is not None else []
-    if held:
+    withheld = [change for change in seen.withheld if change.can_be_approved] if seen is not None else []
+    if withheld:
         path, ledger = _ledger(spark, at, name)
-        at.control.put(path, ledger.with_approved(held).value())
-    return held
+        at.control.put(path, ledger.with_approved(withheld).value())
+    return withheld
 
 
 def describe(spark: SparkSession, every: Sequence[Refinement], table: str) -> TableSchema:
-    """The schema of one table. Raises as :func:`pending_changes`."""
+    """Return the schema of one table. Raises as :func:`pending_changes`."""
     at, name = _resolve(spark, every, table)
     silver_table = at.lake.silver(at.source.name, name)
     columns = tuple(
@@ -126,12 +129,12 @@ def _ledger(spark: SparkSession, at: Refinement, name: str) -> tuple[str, Ledger
 
 
 def _resolve(spark: SparkSession, every: Sequence[Refinement], table: str) -> tuple[Refinement, str]:
-    """The source and table that a user means by ``[<source>/]<database or schema>.<table>``, or by its last part.
-    Raises ConfigError.
+    """Return the source and the table that ``[<source>/]<database or schema>.<table>``, or the last part, names. Raises
+    ConfigError.
     """
     source, slash, name = table.rpartition("/")
-    asked = [at for at in every if not slash or at.source.name == source]
-    found = [(at, name) for at in asked if _has_table(spark, at, name)] or _by_last_part(spark, asked, name)
+    candidates = [at for at in every if not slash or at.source.name == source]
+    found = [(at, name) for at in candidates if _has_table(spark, at, name)] or _by_last_part(spark, candidates, name)
     if not found:
         known = [each.table for each in pause.list_tables(spark, every)]
         raise ConfigError(f"no source has brought a table {table!r} yet{suggest_table(table, known)}")
@@ -147,7 +150,7 @@ def _by_last_part(spark: SparkSession, every: Sequence[Refinement], name: str) -
 
 
 def _has_table(spark: SparkSession, at: Refinement, table: str) -> bool:
-    """Whether silver has the table, or the next run would make it."""
+    """Whether silver has the table, or the next run would create it."""
     stored = at.silver.version(spark, at.lake.silver(at.source.name, table)) is not None
     return stored or table in silver.preview(spark, at, table)
 
@@ -155,9 +158,12 @@ def _has_table(spark: SparkSession, at: Refinement, table: str) -> bool:
 def _list_pending(table: str, policy: str, seen: evolve.Plan | ReplicatorError) -> list[PendingChange]:
     if isinstance(seen, ReplicatorError):
         return [PendingChange(table, "key", "", "", "", STOPS, seen.what)]
-    made = [_pending_change(table, change, APPLIED) for change in seen.changes]
-    made += [PendingChange(table, DROPPED, names.decode(c), seen.layout.types[c], "", KEPT) for c in seen.dropped]
-    return made + [_pending_change(table, change, _consequence(change, policy)) for change in seen.withheld]
+    pending = [_pending_change(table, change, APPLIED) for change in seen.changes]
+    pending += [
+        PendingChange(table, DROPPED, names.decode(column), seen.layout.types[column], "", KEPT)
+        for column in seen.dropped
+    ]
+    return pending + [_pending_change(table, change, _consequence(change, policy)) for change in seen.withheld]
 
 
 def _consequence(change: ColumnChange, policy: str) -> str:

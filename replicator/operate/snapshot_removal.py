@@ -1,7 +1,9 @@
-"""``replicator connect snapshot --remove-missing``: what a whole snapshot does not mention shall go from silver.
+"""``replicator connect snapshot --remove-missing``: rows that a complete snapshot does not contain are to be deleted
+from silver.
 
-Effects: 1. the snapshot, between :func:`begin` and :func:`finish`, 2. a control row that says where it lies in Kafka.
-Without the row, as after a crash, nothing goes; the rest is silver's (``stages/table/missing_rows.py``).
+Effects: 1. the snapshot, between :func:`begin` and :func:`finish`, 2. a control row with the snapshot's offsets in
+Kafka. Without that row, for example after a crash, nothing is deleted; silver does the rest
+(``stages/table/missing_rows.py``).
 """
 
 from __future__ import annotations
@@ -24,15 +26,15 @@ from replicator.stages.tick import routing
 
 @dataclass(frozen=True)
 class SnapshotStart:
-    """Where the topics of a source ended before a snapshot of some of its ``tables`` was asked for."""
+    """The end offsets of a source's topics before a snapshot of some of its ``tables`` was requested."""
 
     tables: tuple[str, ...]
     ends: Mapping[TopicPartition, int]
 
 
 def begin(spark: SparkSession, at: Refinement, reader: Source, tables: Sequence[str]) -> SnapshotStart:
-    """Before the signal is sent. Raises ConfigError for a table that silver does not have, or of which a snapshot does
-    not say which rows are gone, and Unreachable.
+    """Record the end offsets before the signal is sent. Raises ConfigError for a table that silver does not have, or
+    for which a snapshot does not show which rows are missing, and Unreachable.
     """
     pause.find_tables(spark, [at], [f"{at.source.name}/{table}" for table in tables])
     for table in tables:
@@ -43,7 +45,9 @@ def begin(spark: SparkSession, at: Refinement, reader: Source, tables: Sequence[
 def finish(
     spark: SparkSession, at: Refinement, reader: Source, begun: SnapshotStart, now_ms: int, fence: Fence
 ) -> None:
-    """Once all tables were read to their ends, at ``now_ms`` (ms since 1970, UTC). Raises Unreachable, LeaseLost."""
+    """Write the control row once all tables were read completely, at ``now_ms`` (ms since 1970, UTC). Raises
+    Unreachable, LeaseLost.
+    """
     ends = reader.end_offsets(spark)
     bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), bronze)
@@ -55,7 +59,7 @@ def finish(
 
 
 def _filter_topics(topics: frozenset[str], offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    return {place: offset for place, offset in offsets.items() if place[0] in topics}
+    return {partition: offset for partition, offset in offsets.items() if partition[0] in topics}
 
 
 def _refuse_unsupported(at: Refinement, table: str) -> None:

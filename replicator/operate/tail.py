@@ -1,4 +1,4 @@
-"""What each commit of a table did to its rows, one commit after the other."""
+"""The rows that each commit of a table changed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from replicator.transforms.live import select_live
 def read_commit(
     spark: SparkSession, tables_of: TableFormat, table: Table, version: int
 ) -> Iterator[tuple[CommittedVersion, DataFrame]]:
-    """When a version was committed, and the live rows that it changed as ``compare.changes`` describes them, for the
-    time of the block. The first one made all of its rows.
+    """Yield the commit of a version, and the live rows that it changed as ``compare.changes`` describes them, for the
+    duration of the block. Version 0 added all of its rows.
 
-    Raises VersionMissing where the version, or the one before, is not kept any more; ConfigError for a table whose key
-    is not known.
+    Raises VersionMissing where the version, or the one before, is no longer available; ConfigError for a table whose
+    key is not known, or differs between the two versions.
     """
     at = tables_of.moment(spark, table, version)
     was = tables_of.moment(spark, table, version - 1) if version else None

@@ -1,6 +1,6 @@
-"""A row's key as people type it, and how to find it in the texts of bronze records.
+"""The key of one row as a user types it, and how to find it in the text of bronze records.
 
-People type ``1``, ``a,b`` in the order of the key, or ``name=value,...``.
+A key is typed as ``1``, as ``a,b`` in the order of the key columns, or as ``name=value,...``.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _TYPE_WORDS = {
     "date": "dates like 2026-01-31",
     "timestamp": "times like 2026-01-31 10:00:00",
 }
-"""What is in a column, in words, by how its type begins."""
+"""The values of a column in words, by the beginning of its type."""
 
 _UNESCAPED = re.compile(r"[\w .:-]*", re.ASCII)
 
 
 def parse(text: str, names: Sequence[str]) -> Mapping[str, str]:
-    """Key column -> its value as text, for all ``names``. A value with a comma stands in double quotes.
+    """Return the value of each key column of ``names``, as text. A value that contains a comma is put in double quotes.
 
-    Raises ConfigError where the parts are not the key's.
+    Raises ConfigError where the parts do not match the key columns.
     """
     parts = next(csv.reader([text]), [])
     pairs = [part.partition("=") for part in parts]
@@ -56,29 +56,31 @@ def parse(text: str, names: Sequence[str]) -> Mapping[str, str]:
 
 
 def cast_values(spark: SparkSession, wanted: Mapping[str, str], kinds: Mapping[str, str]) -> Mapping[str, str]:
-    """The same values as Spark writes them: ``007`` is 7 in a column of whole numbers, ``1.5`` is 1.50 in one of two
-    decimal places, ``2026-01-01T00:00:00Z`` a time like others.
+    """Return the same values as Spark writes them: ``007`` is 7 in an integer column, ``1.5`` is 1.50 in one with two
+    decimal places, and ``2026-01-01T00:00:00Z`` is written like any other time.
 
-    ``kinds`` are the Spark types of the key columns. Raises ConfigError for what is no value of its column.
+    ``kinds`` are the Spark types of the key columns. Raises ConfigError for a text that is not a value of its column.
     """
     others = {name: value for name, value in wanted.items() if _SIMPLE.fullmatch(kinds[name])}
     if not others:
         return wanted
-    texts = [f"CAST(try_cast(v{at} AS {kinds[name]}) AS STRING)" for at, name in enumerate(others)]
-    # as columns: with Delta's extension Spark 4.1 knows no parameters of a query
-    given = T.StructType([T.StructField(f"v{at}", T.StringType()) for at in range(len(others))])
+    texts = [f"CAST(try_cast(v{index} AS {kinds[name]}) AS STRING)" for index, name in enumerate(others)]
+    # as columns of a DataFrame: with Delta's extension, Spark 4.1 does not support query parameters
+    given = T.StructType([T.StructField(f"v{index}", T.StringType()) for index in range(len(others))])
     row = gateway.create_frame(spark, [tuple(others.values())], given).selectExpr(*texts).collect()[0]
     return {
         **wanted,
-        **{name: _exact_value(name, others[name], kinds[name], row[at]) for at, name in enumerate(others)},
+        **{name: _exact_value(name, others[name], kinds[name], row[index]) for index, name in enumerate(others)},
     }
 
 
 def may_match(wanted: Mapping[str, str], kinds: Mapping[str, str], *, in_row: bool = False) -> Column:
-    """Whether a bronze record can be about this key, or can empty its table, as far as texts tell without decoding.
+    """Return the condition that a bronze record may be about this key, or may truncate its table, as far as the
+    undecoded text shows.
 
-    ``kinds`` are the Spark types of the key columns: those of other types than texts and whole numbers are spelled in
-    too many ways to be looked for. ``in_row``: the key is declared, and may be in rows alone.
+    ``kinds`` are the Spark types of the key columns. Only strings and integers are looked for: values of other types
+    can be spelled in too many ways. ``in_row``: the key is declared, so the record key may lack it and only the row has
+    it.
     """
     plain = {name: value for name, value in wanted.items() if kinds[name] in _PLAIN_TYPES}
     headers = F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
@@ -94,7 +96,7 @@ def matches(record: Row, wanted: Mapping[str, str], spelled: Collection[tuple[st
 
 
 def parse_json(spelling: str | None, wanted: Mapping[str, str]) -> tuple[str, ...]:
-    """The parts of a key in JSON as texts, in the order of ``wanted``; empty where it is none."""
+    """Return the parts of a JSON key as texts, in the order of ``wanted``; empty where the text is not such a key."""
     try:
         body: Any = json.loads(spelling or "")
     except (ValueError, RecursionError):
@@ -106,24 +108,28 @@ def parse_json(spelling: str | None, wanted: Mapping[str, str]) -> tuple[str, ..
 
 
 def _lookup(body: Any, wanted: Collection[str]) -> list[Any] | None:
-    """The values of these names, in whichever case the source spelled them; None where one is not there."""
-    told = {name.casefold(): part for name, part in body.items()} if isinstance(body, dict) else {}
-    found = [told.get(name.casefold(), _ABSENT) for name in wanted]
+    """Return the values of these names, whose case may differ from the source's; None where one is missing."""
+    values_by_name = {name.casefold(): part for name, part in body.items()} if isinstance(body, dict) else {}
+    found = [values_by_name.get(name.casefold(), _ABSENT) for name in wanted]
     return None if _ABSENT in found else found
 
 
 def _has_values(json_text: Column, plain: Mapping[str, str]) -> Column:
-    """Whether a text has these values, or has their names in another case alone, as the source may spell them."""
+    """Return the condition that a JSON text has these values, or has their names in another case only, as the source
+    may spell them.
+    """
     found = F.lit(True)
     for name, value in plain.items():
-        at = F.coalesce(*[F.get_json_object(json_text, f"${inside}['{name}']") for inside in ("", "['payload']")])
-        is_respelled = at.isNull() & F.lower(json_text).contains(json.dumps(name.lower(), ensure_ascii=False))
-        found = found & (F.coalesce(at == value, F.lit(False)) | F.coalesce(is_respelled, F.lit(False)))
+        json_value = F.coalesce(
+            *[F.get_json_object(json_text, f"${inside}['{name}']") for inside in ("", "['payload']")]
+        )
+        is_respelled = json_value.isNull() & F.lower(json_text).contains(json.dumps(name.lower(), ensure_ascii=False))
+        found = found & (F.coalesce(json_value == value, F.lit(False)) | F.coalesce(is_respelled, F.lit(False)))
     return found
 
 
 def _mentions(plain: Mapping[str, str]) -> Column:
-    """The row's text has the values in it, where JSON writes them as they are."""
+    """Return the condition that the record's value contains these values, of those that JSON does not escape."""
     found = F.col("value").isNotNull()
     for value in plain.values():
         if _UNESCAPED.fullmatch(value):
@@ -136,12 +142,14 @@ def _is_key(header: Row) -> bool:
 
 
 def _exact_value(name: str, value: str, kind: str, found: str | None) -> str:
-    """What Spark made of a value, if that is the value, and nothing less. Raises ConfigError."""
+    """Return the value as Spark writes it. Raises ConfigError where the cast failed or changed the value."""
     is_another = kind.startswith("decimal") and found is not None and Decimal(found) != Decimal(value)
     is_number = kind.startswith(("date", "timestamp")) and not _DATED.match(value)
     if found is None or is_another or is_number:
-        held = next((words for start, words in _TYPE_WORDS.items() if kind.startswith(start)), f"values of {kind}")
-        raise ConfigError(f"the key column {name} holds {held}, and {value!r} is none")
+        type_words = next(
+            (words for start, words in _TYPE_WORDS.items() if kind.startswith(start)), f"values of {kind}"
+        )
+        raise ConfigError(f"the key column {name} holds {type_words}, and {value!r} is none")
     return found
 
 

@@ -13,8 +13,8 @@ APPLIED, FILLS, SUPERSEDED, TRUNCATED = "applied", "fills", "superseded", "trunc
 
 @dataclass(frozen=True)
 class Event:
-    """One change or TRUNCATE of a key, in its order of arrival. ``name`` is what others call it (``topic/0/17``),
-    ``by`` the declaration that makes a delete of what the source did not call one.
+    """One change or TRUNCATE of a key, in its order of arrival. ``name`` identifies it in texts (``topic/0/17``),
+    ``by`` is the declaration that makes it a delete although the source did not send one.
     """
 
     name: str
@@ -27,7 +27,9 @@ class Event:
 
 @dataclass(frozen=True)
 class Verdict:
-    """``verdict`` is one of the words above; ``why`` one sentence."""
+    """The outcome of one record: ``verdict`` is one of the constants above, or of those of ``operate/explain.py``;
+    ``why`` is one sentence.
+    """
 
     verdict: str
     why: str
@@ -35,7 +37,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """The verdicts by ``Event.name`` and the state in the end; None if nothing was ever applied."""
+    """The verdicts by ``Event.name``, and the final state; None if nothing was ever applied."""
 
     verdicts: Mapping[str, Verdict]
     state: State | None
@@ -43,7 +45,9 @@ class ReplayResult:
 
 @dataclass
 class _Row:
-    """The row while events arrive. ``holder`` names the event that decided its life last."""
+    """The row while events are replayed. ``holder`` names the event that set its current state, ``replaced`` maps each
+    earlier holder to its successor; ``truncate`` is the newest TRUNCATE's ``_seq`` and name.
+    """
 
     columns: Sequence[str]
     state: State | None = None
@@ -54,7 +58,7 @@ class _Row:
 
 
 def run(events: Sequence[Event], columns: Sequence[str]) -> ReplayResult:
-    """The life of a row. ``columns`` are all but the key; events have different names."""
+    """Replay the events of a row. ``columns`` are all but the key; event names are unique."""
     row = _Row(columns)
     for event in events:
         row.verdicts[event.name] = _apply_truncate(row, event) if event.truncates else _apply(row, event)
@@ -76,9 +80,9 @@ def _apply_truncate(row: _Row, event: Event) -> Verdict:
 
 
 def _apply(row: _Row, event: Event) -> Verdict:
-    mark, by = row.truncate
-    if event.seq <= mark:
-        return Verdict(TRUNCATED, f"older than the TRUNCATE {by}, which came before it")
+    truncate_seq, truncate_name = row.truncate
+    if event.seq <= truncate_seq:
+        return Verdict(TRUNCATED, f"older than the TRUNCATE {truncate_name}, which came before it")
     change = row_state.from_change(event.seq, row.columns, deleted=event.deleted, unsent=event.unsent)
     before = row.state
     after = change if before is None else row_state.merge_states(before, change)
@@ -98,17 +102,17 @@ def _set_state(row: _Row, name: str, after: State) -> None:
 
 
 def _final_verdict(row: _Row, event: Event) -> Verdict:
-    """The verdict with what later events made of it."""
+    """Return the verdict, extended by what later events did to it."""
     verdict = row.verdicts[event.name]
     if verdict.verdict != APPLIED or event.truncates or row.state is None:
         return verdict
     what = "deletes the row" if event.deleted else "sets the row"
     what += f" by `{event.by}`" if event.by else ""
-    by = row.replaced.get(event.name)
-    why = f"{what}; it stands so" if by is None else f"{what}, until {by}"
-    kept = [c for c in row.columns if by is not None and row.state.places[c] == event.seq]
+    successor = row.replaced.get(event.name)
+    why = f"{what}; it stands so" if successor is None else f"{what}, until {successor}"
+    surviving = [column for column in row.columns if successor is not None and row.state.places[column] == event.seq]
     lacking = sorted(event.unsent)
-    why += f"; its {_join(kept)} still stands" if kept else ""
+    why += f"; its {_join(surviving)} still stands" if surviving else ""
     why += f"; does not tell {_join(lacking)}" if lacking else ""
     return replace(verdict, why=why)
 

@@ -1,6 +1,7 @@
-"""What the lake knows about one row: the bronze records of its key as silver decodes them, letters, the stored row.
+"""Everything the lake has about one row: the bronze records of its key as silver decodes them, dead letters, and the
+stored row.
 
-Only records that may be about the key are decoded: ``operate/row/key.py`` looks at their texts first.
+Only records that may be about the key are decoded: ``operate/row/key.py`` filters them by their text first.
 """
 
 from __future__ import annotations
@@ -45,14 +46,16 @@ _ENVELOPE_COLUMNS = ("table", "op", "key", "headers", "rule", "reason", "source_
 
 @dataclass(frozen=True)
 class RowTrace:
-    """Facts about one row, by Kafka place where they are about a record.
+    """The facts about one row; those about a record are keyed by its Kafka coordinates.
 
-    ``records`` are those that may be about the key, as ``envelope.describe`` has them; ``seqs`` has the ``_seq`` of
-    each record of the table; ``changes`` are those of this key; ``letters`` have ``dropped`` beside COLUMNS;
-    ``unread`` has silver not read yet, and ``held`` ones wait for what ``held_back`` says. ``stored`` is silver's row
-    (None: none) with columns as texts; ``spoken`` is what of ``wanted`` records have: not which shard it is;
-    ``columns`` maps their stored to their source names, ``registers`` are the stored names without key and system
-    columns. ``connector`` and ``order`` say how a ``_seq`` is told.
+    ``wanted`` is the row's key, ``spoken`` the part of it that records carry (without the shard column). ``records``
+    are those that may be about the key, as described by ``envelope.describe``; ``seqs`` has the ``_seq`` of each record
+    of the table; ``changes`` are those of this key; ``letters`` have COLUMNS and ``dropped``. ``unread`` are records
+    that silver has not read yet, ``held`` those that wait for complete transactions, ``held_back`` what they wait for.
+
+    ``stored`` is silver's row with columns as texts (None: there is none); ``columns`` maps stored column names to
+    source names; ``registers`` are the stored names without key and system columns. ``connector`` and ``order``
+    determine how a ``_seq`` is displayed.
     """
 
     wanted: Mapping[str, str]
@@ -74,9 +77,9 @@ class RowTrace:
 def find_table(
     spark: SparkSession, sources: Iterable[Refinement], name: str, models: Iterable[str] = ()
 ) -> tuple[Refinement, str]:
-    """The silver table that ``[<source>/]<database or schema>.<table>`` or its last part names. Raises ConfigError with
-    the nearest name, of ``models`` too where these may be meant, and TableMissing for one of which bronze alone has
-    something.
+    """Return the silver table that ``[<source>/]<database or schema>.<table>``, or its last part, names. Raises
+    ConfigError with the nearest name (also of ``models``, where these are allowed), and TableMissing for a table of
+    which only bronze has records.
     """
     sources = tuple(sources)
     known = [
@@ -97,11 +100,11 @@ def find_table(
 
 
 def _refuse_unbuilt(spark: SparkSession, sources: Iterable[Refinement], name: str) -> None:
-    """Raise TableMissing for a table that silver had, or is yet to have: its topics are known."""
+    """Raise TableMissing for a table that silver no longer has, or does not have yet: its topics are known."""
     for at in sources:
         bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name))
         routes = routing.load_routes(at.control, at.lake.routes(at.source.name), bronze or "")
-        tables = {f"{at.source.name}/{table}": table for told in routes.tables.values() for table in told}
+        tables = {f"{at.source.name}/{table}": table for table_names in routes.tables.values() for table in table_names}
         for full in names.match_tables(name, tables):
             raise TableMissing(
                 f"silver does not have the table {full}, of which bronze has records",
@@ -112,9 +115,8 @@ def _refuse_unbuilt(spark: SparkSession, sources: Iterable[Refinement], name: st
 
 @dataclass(frozen=True)
 class _RowQuery:
-    """The row that is asked for: ``wanted`` is its key in the source's words, ``kinds`` are the types of that;
-    ``is_row`` says which row of silver it is, ``shard`` is the column of the key that says of which shard it is, ''
-    for none.
+    """The requested row: ``wanted`` is its key by source column names, ``kinds`` are the types of the key columns.
+    ``is_row`` selects the row in silver; ``shard`` is the key column that names the row's shard, '' if there is none.
     """
 
     wanted: Mapping[str, str]
@@ -124,7 +126,7 @@ class _RowQuery:
 
     @property
     def spoken(self) -> dict[str, str]:
-        """What of the key records have."""
+        """The part of the key that records carry: all but the shard column."""
         return {name: text for name, text in self.wanted.items() if name != self.shard}
 
     def may_be_in(self, topic: str) -> bool:
@@ -133,34 +135,34 @@ class _RowQuery:
 
 
 def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> RowTrace:
-    """The history of one row. Raises ConfigError where the key is not the table's."""
+    """Return the facts about one row. Raises ConfigError where the key does not fit the table's."""
     bronze = at.lake.bronze(at.source.name)
     session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
     stored = at.silver.read(session, at.lake.silver(at.source.name, table))
-    asked = _row_query(session, stored, at.source.declaration(table), key_text)
+    query = _row_query(session, stored, at.source.declaration(table), key_text)
     upto, identity = at.bronze.version(spark, bronze) or 0, at.bronze.identity(spark, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     watch = TickContext(session, at, NewRecords(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
-    with _records(watch, routes, table, asked) as records:
+    with _records(watch, routes, table, query) as records:
         groups = tuple(g for g in changes.survey(records).collect() if g["table"] == table)
         share = TableShare(session, at, routes, NewRecords(upto, {}), table, groups, [], watch.epochs)
-        seqs, mine = _decode(share, records, asked.is_row)
-        every = by_place(
+        seqs, mine = _decode(share, records, query.is_row)
+        records_by_place = by_place(
             records.where(F.col("table").isNull() | (F.col("table") == table)).select(*COORDINATES, *_ENVELOPE_COLUMNS)
         )
-        held = _waiting(at, identity, every)
-        waits = waiting.waiting(spark, at) if held else None
+        waiting_places = _waiting(at, identity, records_by_place)
+        waits = waiting.waiting(spark, at) if waiting_places else None
         return RowTrace(
-            asked.wanted,
-            asked.spoken,
-            records=every,
+            query.wanted,
+            query.spoken,
+            records=records_by_place,
             seqs=seqs,
             changes=mine,
             letters=by_place(_letters(session, at, records)),
             unread=_unread(session, share, records),
-            held=held,
+            held=waiting_places,
             held_back="" if waits is None else waits.reason,
-            stored=_as_texts(stored.where(asked.is_row)).first(),
+            stored=_as_texts(stored.where(query.is_row)).first(),
             columns={f.name: f.metadata.get("name") or names.decode(f.name) for f in _source_fields(stored)},
             registers=tuple(f.name for f in _source_fields(stored) if "key" not in f.metadata),
             connector=next(filter(None, (seq_format.connector_of(group["value"]) for group in groups)), None),
@@ -169,7 +171,7 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> RowT
 
 
 def _row_query(session: SparkSession, stored: DataFrame, declared: Declaration, key_text: str) -> _RowQuery:
-    """The row of a key as typed. Raises ConfigError where that is none of the table's."""
+    """Return the query for a key as typed. Raises ConfigError where it does not fit the table's key."""
     keys = {names.decode(name): name for name in key_of(stored.schema)}
     kinds = {name: dict(stored.dtypes)[column] for name, column in keys.items()}
     wanted = key.cast_values(session, key.parse(key_text, list(keys)), kinds)
@@ -178,56 +180,56 @@ def _row_query(session: SparkSession, stored: DataFrame, declared: Declaration, 
 
 
 @contextmanager
-def _records(watch: TickContext, routes: Routes, table: str, asked: _RowQuery) -> Iterator[DataFrame]:
-    """The records that may be about the row, each read as its topic is."""
+def _records(watch: TickContext, routes: Routes, table: str, query: _RowQuery) -> Iterator[DataFrame]:
+    """Yield the records that may be about the row, each decoded in the mode of its topic."""
     at = watch.at
-    topics = [topic for topic in routes.topics(table) if asked.may_be_in(topic)]
-    whole = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.news.upto)
-    whole = whole.where(F.col("topic").isin(*topics))
+    topics = [topic for topic in routes.topics(table) if query.may_be_in(topic)]
+    topic_records = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.news.upto)
+    topic_records = topic_records.where(F.col("topic").isin(*topics))
     declared, by_time = at.source.declaration(table), [table] if at.source.by_time(table) else []
-    # of an append-only table no text of a record has the key
-    may_be = None if declared.append_only else key.may_match(asked.spoken, asked.kinds, in_row=bool(declared.keys))
-    of_key = whole if may_be is None else whole.where(may_be)
+    # the key of an append-only table is in no record's text
+    may_be = None if declared.append_only else key.may_match(query.spoken, query.kinds, in_row=bool(declared.keys))
+    of_key = topic_records if may_be is None else topic_records.where(may_be)
     with (
         watch.describe_any_shape(of_key, topics) as shaped,
-        with_positions(watch, shaped, whole) as described,
+        with_positions(watch, shaped, topic_records) as described,
         tuning.persist(routing.apply_modes(described, routes, at.source, by_time=by_time)) as records,
     ):
         yield records
 
 
 def by_place(rows: DataFrame) -> dict[Place, Row]:
-    """Rows with topic, partition and offset, by these."""
+    """Return rows with topic, partition and offset, keyed by these."""
     return {_place(row): row for row in rows.collect()}
 
 
 def _decode(share: TableShare, records: DataFrame, is_row: Column) -> tuple[dict[Place, str], dict[Place, Row]]:
-    """``_seq`` of what has one, and the changes of this key."""
+    """Return the ``_seq`` of each record that has one, and the changes of this key."""
     if not share.rows:
         return {}, {}
     with decoding.decode_share(share, records, places=True) as decoded:
         ordered = decoded.ordered.select(*COORDINATES, "_seq").where(F.col("_seq").isNotNull()).collect()
         made = [decoded.changes, *([] if decoded.departed is None else [decoded.departed])]
-        told = [each.where(is_row).select(F.col("_at.*"), "_deleted", "_unavailable", "_reject") for each in made]
-        return {_place(row): str(row["_seq"]) for row in ordered}, by_place(reduce(DataFrame.unionByName, told))
+        selected = [each.where(is_row).select(F.col("_at.*"), "_deleted", "_unavailable", "_reject") for each in made]
+        return {_place(row): str(row["_seq"]) for row in ordered}, by_place(reduce(DataFrame.unionByName, selected))
 
 
 def _letters(session: SparkSession, at: Refinement, records: DataFrame) -> DataFrame:
-    """The letters about some records, the dropped ones first."""
-    every = [
+    """Return the dead letters of the given records, dropped ones first."""
+    letters = [
         dead_letters.load_letters(session, at, dropped=dropped).select(*COLUMNS, F.lit(dropped).alias("dropped"))
         for dropped in (True, False)
     ]
     return (
-        every[0]
-        .unionByName(every[1])
+        letters[0]
+        .unionByName(letters[1])
         .join(records.select(*COORDINATES), list(COORDINATES), how="left_semi")
         .orderBy(F.desc("dropped"))
     )
 
 
 def _unread(session: SparkSession, share: TableShare, records: DataFrame) -> frozenset[Place]:
-    """Which of the records bronze got after the version that silver has applied."""
+    """Return those of the records that bronze received after the version that silver has applied."""
     at, topics = share.at, share.routes.topics(share.name)
     progress = at.silver.progress(session, share.table, share.routes.bronze)
     if progress is None or progress.version >= share.upto or not topics:
@@ -241,9 +243,9 @@ def _unread(session: SparkSession, share: TableShare, records: DataFrame) -> fro
 
 
 def _waiting(at: Refinement, bronze: str, records: Iterable[Place]) -> frozenset[Place]:
-    """Which of the records wait until transactions are whole."""
-    stood = transaction_cut.load_or_create(at, bronze)
-    first = {} if stood is None else stood.cut.offsets
+    """Return those of the records that wait until transactions are complete."""
+    cut_state = transaction_cut.load_or_create(at, bronze)
+    first = {} if cut_state is None else cut_state.cut.offsets
     return frozenset(place for place in records if place[:2] in first and place[2] >= first[place[:2]])
 
 
@@ -252,13 +254,15 @@ def _source_fields(stored: DataFrame) -> list[StructField]:
 
 
 def _as_texts(stored: DataFrame) -> DataFrame:
-    """The row with all columns of the source's as texts."""
+    """Return the row with all source columns as texts."""
     texts = [F.col(names.quote_spark(f.name)).cast("string").alias(f.name) for f in _source_fields(stored)]
     return stored.select(*texts, "_seq", "_deleted", "_column_seq")
 
 
 def _is_row(wanted: Mapping[str, str]) -> Column:
-    """The key columns, as texts, are these: a text that is none of the type's is simply not found."""
+    """Return the condition that the key columns, as texts, have these values. A text that is no value of its type
+    matches no row.
+    """
     same = [F.col(names.quote_spark(column)).cast("string") == text for column, text in wanted.items()]
     return reduce(lambda so_far, each: so_far & each, same)
 
