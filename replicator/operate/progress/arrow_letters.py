@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 _Group = tuple[str | None, str]
 _Found = tuple[int, int | None, int | None]
-"""How many, and the first and the last time, in microseconds."""
+"""The number of letters, and the first and the last time, in microseconds."""
 
 
-def counts(of: ArrowSurvey, source: str, choice: LetterFilter, *, dropped: bool = False) -> list[Count]:
-    """As ``dead_letters.counts``."""
-    table = of.lake.dropped_letters(source) if dropped else of.lake.dead_letters(source)
-    every: dict[_Group, _Found] = {}
-    for part in of.read(table, ("table", "reason", "first_seen"), _group):
+def counts(survey: ArrowSurvey, source: str, choice: LetterFilter, *, dropped: bool = False) -> list[Count]:
+    """Return the counts as ``dead_letters.counts`` does."""
+    table = survey.lake.dropped_letters(source) if dropped else survey.lake.dead_letters(source)
+    by_group: dict[_Group, _Found] = {}
+    for part in survey.read(table, ("table", "reason", "first_seen"), _group):
         for group, found in part.items():
-            every[group] = _merge(every[group], found) if group in every else found
-    chosen = {group: found for group, found in every.items() if choice.takes(*group)}
+            by_group[group] = _merge(by_group[group], found) if group in by_group else found
+    chosen = {group: found for group, found in by_group.items() if choice.takes(*group)}
     return sort_counts(
         Count(source, table, reason, letters, _time(first), _time(last))
         for (table, reason), (letters, first, last) in chosen.items()
@@ -37,23 +37,23 @@ def _group(_: DataFile, rows: pa.Table) -> dict[_Group, _Found]:
 
     found: dict[_Group, _Found] = {}
     for table in pc.unique(rows["table"]).to_pylist():
-        of_table = rows.filter(pc.is_null(rows["table"]) if table is None else pc.equal(rows["table"], table))
-        for reason in pc.unique(of_table["reason"]).to_pylist():
-            some = of_table.filter(pc.equal(of_table["reason"], reason))
-            seen = pc.min_max(some["first_seen"]).as_py()
-            found[table, reason] = some.num_rows, seen["min"], seen["max"]
+        table_rows = rows.filter(pc.is_null(rows["table"]) if table is None else pc.equal(rows["table"], table))
+        for reason in pc.unique(table_rows["reason"]).to_pylist():
+            letters = table_rows.filter(pc.equal(table_rows["reason"], reason))
+            seen = pc.min_max(letters["first_seen"]).as_py()
+            found[table, reason] = letters.num_rows, seen["min"], seen["max"]
     return found
 
 
 def _merge(one: _Found, other: _Found) -> _Found:
-    first = [each for each in (one[1], other[1]) if each is not None]
-    last = [each for each in (one[2], other[2]) if each is not None]
-    return one[0] + other[0], min(first, default=None), max(last, default=None)
+    first_times = [each for each in (one[1], other[1]) if each is not None]
+    last_times = [each for each in (one[2], other[2]) if each is not None]
+    return one[0] + other[0], min(first_times, default=None), max(last_times, default=None)
 
 
 def _time(microseconds: int | None) -> datetime | None:
-    """As Spark hands times to Python: of this machine's zone, which they do not say."""
+    """Return a time as Spark converts it to Python: naive, in the local time zone."""
     if microseconds is None:
         return None
     seconds, rest = divmod(microseconds, 1_000_000)
-    return datetime.fromtimestamp(seconds).replace(microsecond=rest)  # noqa: DTZ006 - as said
+    return datetime.fromtimestamp(seconds).replace(microsecond=rest)  # noqa: DTZ006 - naive, like Spark's

@@ -1,6 +1,6 @@
-"""Where everything stands, without Spark: of lakes whose tables are in Delta, on a local disk or in an object store.
+"""The status of a lake without Spark, where all tables are Delta tables on a local disk or in an object store.
 
-What only a JVM can say raises ReplicatorError: whoever asks goes on with Spark then.
+Facts that only a JVM can read raise ReplicatorError: the caller then falls back to Spark.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class ArrowSurvey:
-    """``Survey`` by delta-rs and pyarrow. A table is opened once, at the version that it has then; ``formats`` are
-    those that the configuration has.
+    """``Survey`` by delta-rs and pyarrow. Each table is opened once, at the version that it has then; ``formats`` are
+    the configured table formats.
     """
 
     lake: Lake
@@ -61,52 +61,52 @@ class ArrowSurvey:
         return StoredControlReader(self.store, self._files)
 
     def folders(self, folder: str) -> Sequence[str]:
-        """As the store lists them."""
+        """Return the folders that the store lists."""
         return self.store.folders(self._files, folder)
 
     def tables(self, folder: str) -> Sequence[str]:
-        """By what lies in the folders. Raises ReplicatorError for a table in Hudi."""
+        """Return the folders that hold a table of a configured format. Raises ReplicatorError for a Hudi table."""
         found = {name: self._kind(f"{folder}/{name}") for name in filter(names.is_encoded, self.folders(folder))}
         return [name for name, kind in found.items() if kind is not None]
 
     def version(self, table: Table) -> int | None:
-        """As the log says."""
-        there = self._opened(table)
-        return None if there is None else there.version
+        """Return the version from the Delta log."""
+        opened_table = self._opened(table)
+        return None if opened_table is None else opened_table.version
 
     def identity(self, table: Table) -> str | None:
-        """Delta's own table id."""
-        there = self._opened(table)
-        return None if there is None else there.identity
+        """Return Delta's own table id."""
+        opened_table = self._opened(table)
+        return None if opened_table is None else opened_table.identity
 
     def progress(self, table: Table, application: str) -> Progress | None:
-        """The ``txn`` action of this input. Raises ReplicatorError behind a RESTORE, and where the last commit is
+        """Return the ``txn`` action of this input. Raises ReplicatorError after a RESTORE, and where the last commit is
         empty.
         """
-        there = self._opened(table)
-        version = None if there is None else there.progress(application)
-        if there is None or version is None:
+        opened_table = self._opened(table)
+        version = None if opened_table is None else opened_table.progress(application)
+        if opened_table is None or version is None:
             return None
         with translate_read_errors(table):
-            doubt = there.doubt
+            doubt = opened_table.doubt
         if doubt is not None:
             raise ReplicatorError(doubt, where=table.location, mend=SPARK_HINT)
         return Progress(application, version)
 
     def records(self, table: Table, time: str = "timestamp") -> Tally:
-        """By what the log says of the files, and by the rows of those of which it says too little."""
+        """Summarize rows by the log's file statistics, and by reading the files that lack them."""
         return self._newest(table, time)
 
     def rows(self, table: Table) -> Tally:
-        """By four columns."""
+        """Summarize rows by reading four columns."""
         return self._tally(table, ("_deleted", "_seq", "_column_seq", "_source_ts_ms"), _tally_silver)
 
     def intervals(self, table: Table) -> Tally:
-        """By four columns."""
+        """Summarize intervals by reading four columns."""
         return self._tally(table, ("__START_AT", "__END_AT", "_seq", "_source_ts_ms"), _tally_history)
 
     def model(self, table: Table) -> Tally:
-        """As :meth:`records`."""
+        """Summarize rows as :meth:`records` does."""
         import pyarrow as pa  # noqa: PLC0415 - on demand, as all of this module
 
         kind = self._there(table).kind("updated_at")
@@ -114,8 +114,8 @@ class ArrowSurvey:
         return self._newest(table, "updated_at" if is_time else None)
 
     def ahead(self, source: str) -> int | None:
-        """What Kafka's end offsets say; None without a Kafka. Raises Unreachable, and ReplicatorError where records lie
-        in objects.
+        """Return the number of records below Kafka's end offsets that bronze lacks; None for a source without Kafka.
+        Raises Unreachable, and ReplicatorError where records come from objects.
         """
         spec = self.sources.get(source)
         if spec is None or spec.is_nowhere:
@@ -128,33 +128,35 @@ class ArrowSurvey:
         return sum(max(0, end - have.get(place, 0)) for place, end in found.items())
 
     def waiting(self, source: str) -> Waiting | None:
-        """None where nothing waits. Raises ReplicatorError where something does."""
+        """Return None where no record waits. Raises ReplicatorError where some do."""
         row = self.facts.get(self.lake.cut(source)) if source in self.sources else None
         if row is None or not row["offsets"] or row["bronze"] != self.identity(self.lake.bronze(source)):
             return None
         raise ReplicatorError(f"transactions of {source} wait until they are whole", mend=SPARK_HINT)
 
     def added(self, source: str, after: Mapping[str, int], upto: int, waits: Waiting | None) -> int | None:
-        """By what the commits say."""
+        """Return the number of added records from the log's commits."""
         bronze = self.lake.bronze(source)
         with translate_read_errors(bronze):
             return self._there(bronze).added(after, upto) if waits is None else None
 
     def read(self, table: Table, columns: Sequence[str], told: Callable[[DataFile, pa.Table], Part]) -> Sequence[Part]:
-        """What is told of the rows of a table, file by file, of which only those columns are read; nothing where
-        there is no table.
+        """Apply ``told`` to the rows of each file of a table and return the results; only ``columns`` are read. Returns
+        nothing where there is no table.
         """
-        there = self._opened(table)
+        opened_table = self._opened(table)
         with translate_read_errors(table):
-            return [] if there is None else there.each(there.parts(), columns, told)
+            return [] if opened_table is None else opened_table.each(opened_table.parts(), columns, told)
 
     def reached(self, table: Table) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each partition in bronze."""
-        there = self._there(table)
+        """Return the offset after the last record of each partition in bronze."""
+        opened_table = self._there(table)
         with translate_read_errors(table):
-            told, rest = _split_by_statistics(there.parts("partition", "offset"), _is_of_one_partition)
-            found = [{(_topic(p), p.most("partition")): p.most("offset") + 1} for p in told]
-            found += there.each(rest, ("partition", "offset"), _end_offsets)
+            with_statistics, rest = _split_by_statistics(
+                opened_table.parts("partition", "offset"), _is_of_one_partition
+            )
+            found = [{(_topic(p), p.most("partition")): p.most("offset") + 1} for p in with_statistics]
+            found += opened_table.each(rest, ("partition", "offset"), _end_offsets)
         have: dict[TopicPartition, int] = {}
         for each in found:
             have |= {place: max(end, have.get(place, 0)) for place, end in each.items()}
@@ -169,7 +171,9 @@ class ArrowSurvey:
         return LakeListing(self.store, self._files, self.lake)
 
     def _kind(self, location: str) -> str | None:
-        """``delta``, or None where no table is that the configuration knows."""
+        """Return ``delta``, or None where there is no table of a configured format. Raises ReplicatorError for a Hudi
+        table.
+        """
         if location not in self.kinds:
             self.kinds[location] = self._listing.kind(location)
         kind = self.kinds[location]
@@ -179,10 +183,10 @@ class ArrowSurvey:
 
     def _opened(self, table: Table) -> DeltaTable | None:
         if table.location not in self.opened:
-            there = self._kind(table.location)
+            kind = self._kind(table.location)
             with translate_read_errors(table):
-                made = None if there is None else DeltaTable(self.store, self._files, table.location)
-            self.opened[table.location] = made
+                opened_table = None if kind is None else DeltaTable(self.store, self._files, table.location)
+            self.opened[table.location] = opened_table
         return self.opened[table.location]
 
     def _there(self, table: Table) -> DeltaTable:
@@ -191,32 +195,42 @@ class ArrowSurvey:
             raise TableMissing.of(table)
         return found
 
-    def _tally(self, table: Table, columns: Sequence[str], told: Callable[[DataFile, pa.Table], Tally]) -> Tally:
+    def _tally(self, table: Table, columns: Sequence[str], summarize: Callable[[DataFile, pa.Table], Tally]) -> Tally:
         self._there(table)
-        return _sum(self.read(table, columns, told))
+        return _sum(self.read(table, columns, summarize))
 
     def _newest(self, table: Table, column: str | None) -> Tally:
-        """How many rows there are, and the newest time in a column."""
-        there = self._there(table)
+        """Return the number of rows, and the newest time in a column."""
+        opened_table = self._there(table)
         with translate_read_errors(table):
             columns = () if column is None else (column,)
-            told, rest = _split_by_statistics(there.parts(*columns), lambda part: part.tells(*columns))
-            found = [Tally(part.rows or 0, newest_ms=_ms(part.most(column or ""))) for part in told]
-            return _sum([*found, *there.each(rest, columns, lambda _, rows: _tally_times(rows, column))])
+            with_statistics, rest = _split_by_statistics(
+                opened_table.parts(*columns), lambda part: part.tells(*columns)
+            )
+            found = [Tally(part.rows or 0, newest_ms=_ms(part.most(column or ""))) for part in with_statistics]
+            return _sum([*found, *opened_table.each(rest, columns, lambda _, rows: _tally_times(rows, column))])
 
 
-def list_statuses(of: ArrowSurvey) -> list[TableStatus]:
-    """``layers.list_statuses``, of several tables at a time: an object store answers many questions as soon as one."""
+def list_statuses(survey: ArrowSurvey) -> list[TableStatus]:
+    """Return ``layers.list_statuses``, several tables at a time: an object store answers parallel requests as fast as
+    one.
+    """
     with ThreadPoolExecutor(_TABLES) as pool:
-        return [each for found in pool.map(lambda look: look.take(), layers.inspections(of)) for each in found]
+        return [
+            each
+            for found in pool.map(lambda inspection: inspection.take(), layers.inspections(survey))
+            for each in found
+        ]
 
 
 def _split_by_statistics(
-    parts: Iterable[DataFile], is_told: Callable[[DataFile], bool]
+    parts: Iterable[DataFile], is_sufficient: Callable[[DataFile], bool]
 ) -> tuple[list[DataFile], list[DataFile]]:
-    """Files of which the log says enough, and the others."""
-    every = [(is_told(part), part) for part in parts]
-    return [part for told, part in every if told], [part for told, part in every if not told]
+    """Return the files with sufficient statistics in the log, and the others."""
+    files = [(is_sufficient(part), part) for part in parts]
+    return [part for has_statistics, part in files if has_statistics], [
+        part for has_statistics, part in files if not has_statistics
+    ]
 
 
 def _sum(found: Iterable[Tally]) -> Tally:
@@ -233,8 +247,8 @@ def _tally_silver(_: DataFile, rows: pa.Table) -> Tally:
 
 
 def _count_unknown(rows: pa.Table) -> int:
-    """Of rows that are not deleted, which have no positions of columns (M3), those that lack a value. Nearly all have
-    none: the others are looked at one by one.
+    """Return the number of rows with an unknown value. Deleted rows have no column positions (M3), and nearly all other
+    rows have none either, so the rest is checked one by one.
     """
     every = (dict(entries).values() for entries in rows["_column_seq"].drop_null().to_pylist())
     return sum(any(row_state.is_unknown(place) for place in places) for places in every)
@@ -262,7 +276,7 @@ def _ms(time: int | None) -> int | None:
 
 
 def _is_of_one_partition(part: DataFile) -> bool:
-    """Whether the log says where the file's records end."""
+    """Whether the log shows where the file's records end: they are of one partition and have offset statistics."""
     return part.tells("partition", "offset") and part.most("partition") == part.said.get("min.partition")
 
 

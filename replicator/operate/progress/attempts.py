@@ -1,4 +1,4 @@
-"""Tables that are looked at one by one, for those who go on where one of them is broken."""
+"""Read tables one by one and continue where one of them is broken."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ class UnreadableTable:
 
 @dataclass(frozen=True)
 class Attempts:
-    """Tries things, and keeps what went wrong."""
+    """Runs functions and collects their errors."""
 
     troubles: dict[str, UnreadableTable] = field(default_factory=dict)
 
     def try_(self, table: str, look: Callable[[], Found]) -> Found | None:
-        """What *look* gives, None if the table is broken. Raises NO_LAKE: then no other answers either."""
+        """Return the result of *look*, None if the table is broken. Raises NO_LAKE, since then no other table can be
+        read either.
+        """
         try:
             return look()
         except NO_LAKE:
@@ -37,8 +39,8 @@ class Attempts:
         except ReplicatorError as error:
             self.troubles.setdefault(table, UnreadableTable(table, str(error)))
         except ALL_FAILURES as error:
-            shut = engine_errors.to_lake_error(error, table)
-            if shut is not None:
-                raise shut from error
+            lake_error = engine_errors.to_lake_error(error, table)
+            if lake_error is not None:
+                raise lake_error from error
             self.troubles.setdefault(table, UnreadableTable(table, causes.summarize(error)))
         return None

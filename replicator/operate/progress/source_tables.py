@@ -1,4 +1,4 @@
-"""Which tables a source has, whoever looks, and what was declared of tables that it has not."""
+"""The tables that a source has, and declarations of tables that it does not have."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from replicator.stages.tick import routing
 
 
 def spark_survey(spark: SparkSession, at: Refinement) -> Survey:
-    """Silver of a source, as Spark sees it."""
+    """Return the survey of a source's silver, by Spark."""
     return SparkSurvey(spark, StatusInputs(at.lake, at.silver, at.control, {}, {}, (), {}))
 
 
 def list_known(of: Survey, source: SourceSpec) -> set[str]:
-    """Those that silver has, and those that some topic has carried."""
+    """Return the tables that silver has, and those that some topic has carried."""
     present = of.tables(of.lake.silver_root(source.name))
     identity = of.identity(of.lake.bronze(source.name)) or ""
     routes = routing.load_routes(of.facts, of.lake.routes(source.name), identity)
@@ -29,9 +29,9 @@ def list_known(of: Survey, source: SourceSpec) -> set[str]:
 
 
 def without_records(spark: SparkSession, sources: Sequence[Refinement]) -> dict[str, str]:
-    """Tables that something is said of, and that none of these sources has: misspelled, mostly. With the nearest
-    spelling; nothing where no table is known at all.
+    """Return the tables that are declared or named but that none of these sources has, mostly misspelled ones, with the
+    nearest spelling; nothing where no table is known at all.
     """
-    is_asked = any(at.source.named for at in sources)
-    known = {table for at in sources if is_asked for table in list_known(spark_survey(spark, at), at.source)}
+    is_named = any(at.source.named for at in sources)
+    known = {table for at in sources if is_named for table in list_known(spark_survey(spark, at), at.source)}
     return {table: suggest(table, known) for at in sources if known for table in at.source.missing(known)}

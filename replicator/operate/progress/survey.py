@@ -1,7 +1,7 @@
-"""The facts that are asked of a lake, and of what lies before and behind it, whoever answers.
+"""The facts about a lake, its sources and its targets that a status needs, independent of the engine that reads them.
 
-Spark answers for every lake (``operate/status.py``); ``operate/progress/arrow_survey.py`` for those that can be read
-without it, in a tenth of the time.
+Spark reads every lake (``operate/status.py``); ``operate/progress/arrow_survey.py`` reads those that need no Spark, in
+a tenth of the time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tally:
-    """What the rows of a table come to: how many users see and how many they do not, the greatest ``_seq`` (''
-    where there is none), the time of the newest change, epoch milliseconds UTC, and how many of those that users see
-    lack a value which nobody knows.
+    """A summary of a table's rows: the number of ``rows`` that users see and of those that they do not (``hidden``),
+    the greatest ``_seq`` ('' if there is none), the time of the newest change in epoch milliseconds UTC, and the number
+    of visible rows with an unknown value (``unknown``).
     """
 
     rows: int
@@ -31,20 +31,20 @@ class Tally:
     unknown: int = 0
 
     def with_(self, other: Tally) -> Tally:
-        """Of these rows and others."""
+        """Return the summary of these rows and others together."""
         newest = max((ms for ms in (self.newest_ms, other.newest_ms) if ms is not None), default=None)
         rows, hidden, unknown = self.rows + other.rows, self.hidden + other.hidden, self.unknown + other.unknown
         return Tally(rows, hidden, max(self.seq, other.seq), newest, unknown)
 
 
 class Survey(Protocol):
-    """One look at a lake and at what lies before and behind it. Raises TableMissing for rows of a table that is not
-    there; what else goes wrong is the reader's own.
+    """One view of a lake, its sources and its targets. Raises TableMissing for the rows of a missing table; other
+    errors are those of the reader.
     """
 
     @property
     def lake(self) -> Lake:
-        """Where tables are."""
+        """The locations of the tables."""
 
     @property
     def facts(self) -> ControlReader:
@@ -52,48 +52,50 @@ class Survey(Protocol):
 
     @property
     def models(self) -> Sequence[Model]:
-        """What the configuration has of gold."""
+        """The configured gold models."""
 
     @property
     def sinks(self) -> Mapping[str, Sink]:
-        """What serves it."""
+        """The configured sinks, by name."""
 
     def folders(self, folder: str) -> Sequence[str]:
-        """Names of the folders below ``folder``."""
+        """Return the names of the folders below ``folder``."""
 
     def tables(self, folder: str) -> Sequence[str]:
-        """Names of the folders below ``folder`` that hold a table, sorted."""
+        """Return the names of the folders below ``folder`` that hold a table, sorted."""
 
     def version(self, table: Table) -> int | None:
-        """The newest version, None if the table is missing."""
+        """Return the newest version; None if the table is missing."""
 
     def identity(self, table: Table) -> str | None:
-        """An id that changes when the table is dropped and made again; None if the table is missing."""
+        """Return an id that changes when the table is dropped and created again; None if the table is missing."""
 
     def progress(self, table: Table, application: str) -> Progress | None:
-        """What the table's own commits record about this input."""
+        """Return the progress of this input that the table's own commits record."""
 
     def records(self, table: Table, time: str = "timestamp") -> Tally:
-        """The rows of bronze, newest by Kafka's clock; of another table that lies beside it by its column ``time``."""
+        """Summarize the rows of bronze, newest by Kafka's clock; of another table of bronze's layer, newest by its
+        column ``time``.
+        """
 
     def rows(self, table: Table) -> Tally:
-        """The rows of silver: those that are not deleted are shown."""
+        """Summarize the rows of silver: those that are not deleted are visible."""
 
     def intervals(self, table: Table) -> Tally:
-        """The rows of a history: intervals are shown."""
+        """Summarize the rows of a history: intervals are visible."""
 
     def model(self, table: Table) -> Tally:
-        """The rows of gold; newest by ``updated_at``, if that is a time."""
+        """Summarize the rows of gold; newest by ``updated_at``, if that is a time."""
 
     def ahead(self, source: str) -> int | None:
-        """Records, or objects, of a source that bronze lacks; None when nobody can say. Raises Unreachable where they
-        come from is silent.
+        """Return the number of a source's records, or objects, that bronze lacks; None when that is not known. Raises
+        Unreachable if the source does not respond.
         """
 
     def waiting(self, source: str) -> Waiting | None:
-        """What silver does not show yet, since transactions are not whole."""
+        """Return the records that silver does not show yet because their transactions are incomplete."""
 
     def added(self, source: str, after: Mapping[str, int], upto: int, waits: Waiting | None) -> int | None:
-        """Records of the topics of ``after`` that came to bronze after those versions and up to ``upto``, without those
-        that wait; None when that history is gone.
+        """Return the number of records of the topics of ``after`` that bronze received after those versions and up to
+        ``upto``, without those that wait; None when the history is no longer available.
         """

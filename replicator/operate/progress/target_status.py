@@ -1,4 +1,4 @@
-"""What stands in targets."""
+"""The status of the targets that models are published to."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LOG = logging.getLogger(__name__)
 
 @dataclass
 class _TargetLedger:
-    """What a target says of its models. Those that are looked at beside the first wait for its answer: a target that is
-    silent, or lets nobody in, is asked once, and told of once.
+    """The ledger of one target. Concurrent requests wait for the answer to the first one: a target that does not
+    respond, or rejects the login, is asked only once, and logged once.
     """
 
     name: str
@@ -31,7 +31,7 @@ class _TargetLedger:
     first: Lock = field(default_factory=Lock)
 
     def progress(self, model: Model) -> Progress | None:
-        """Raises Unreachable, LoginRefused."""
+        """Return the published progress of a model. Raises Unreachable, LoginRefused."""
         if self.answers:
             return self.sink.progress(model)
         with self.first:
@@ -48,14 +48,14 @@ class _TargetLedger:
 
 
 class TargetStatuses:
-    """The targets, by connection."""
+    """The statuses of targets, by connection."""
 
     def __init__(self, sinks: Mapping[str, Sink]) -> None:
         self._ledgers = {name: _TargetLedger(name, sink) for name, sink in sinks.items()}
 
     def standing(self, model: Model, target: Target, identity: str | None, version: int | None) -> TableStatus:
-        """Where the target of a model stands whose gold table is this one, and has come to this version. How far it is
-        behind nobody can say where its rows are of another table, or of a version that is not there (yet again).
+        """Return the status of a model's target, given the id and version of its gold table. The lag is unknown where
+        the published rows are of another table, or of a version that the table does not have (yet).
         """
         where = f"{target.schema}.{target.table}"
         try:

@@ -1,4 +1,4 @@
-"""What bronze has of a source and silver does not show, since transactions are not whole
+"""The records of a source that bronze has and silver does not show, since their transactions are incomplete
 (``stages/tick/transaction_cut.py``).
 """
 
@@ -22,9 +22,9 @@ from replicator.transforms import transactions
 
 @dataclass(frozen=True)
 class Waiting:
-    """``records`` of tables by topic behind the ``cut``, of so many ``transactions``, the oldest there
-    since ``since_ms`` (Kafka's clock, epoch ms; None: it has none). ``held_by``: topics that lack records of the first
-    of them that is not whole.
+    """The number of ``records`` after the ``cut``, by topic; the number of ``transactions`` that they belong to; the
+    time of the oldest, ``since_ms`` (Kafka's clock, epoch ms; None: it has none). ``held_by``: topics that lack records
+    of the first incomplete transaction.
     """
 
     cut: Cut
@@ -35,44 +35,46 @@ class Waiting:
 
     @property
     def reason(self) -> str:
-        """For what they wait."""
+        """What the records wait for, in words."""
         return f"for records of {', '.join(self.held_by)}" if self.held_by else "for the next run of silver"
 
 
 def waiting(spark: SparkSession, at: Refinement) -> Waiting | None:
-    """What waits of a source; None if nothing does."""
+    """Return the waiting records of a source; None if there are none."""
     bronze = at.lake.bronze(at.source.name)
     identity, newest = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
-    stood = None if identity is None else transaction_cut.load_or_create(at, identity)
-    if stood is None or newest is None or not stood.cut.offsets:
+    state = None if identity is None else transaction_cut.load_or_create(at, identity)
+    if state is None or newest is None or not state.cut.offsets:
         return None
     session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
     watch = TickContext(session, at, NewRecords(newest, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
-    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), stood.bronze)
-    with tuning.persist(transaction_cut.select_waiting(at.bronze.read(session, bronze, newest), stood.cut)) as records:
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), state.bronze)
+    with tuning.persist(transaction_cut.select_waiting(at.bronze.read(session, bronze, newest), state.cut)) as records:
         counts, since = _count(records, at)
-        with cut_calculation.waiting_transactions(watch, records, stood.cut, routes) as found:
+        with cut_calculation.waiting_transactions(watch, records, state.cut, routes) as found:
             return Waiting(
-                stood.cut, counts, found.count(), since, _blocking_topics(_first_incomplete(found), routes, at)
+                state.cut, counts, found.count(), since, _blocking_topics(_first_incomplete(found), routes, at)
             )
 
 
 def _count(records: DataFrame, at: Refinement) -> tuple[dict[str, int], int | None]:
-    """Records by topic, those that tell transactions left out, and the time of the oldest."""
+    """Return the number of records by topic, without those of the transaction topic, and the time of the oldest."""
     rows = records.where(F.col("topic") != transactions.topic(at.source.name)).groupBy("topic")
-    told = rows.agg(F.count("*").alias("records"), F.unix_millis(F.min("timestamp")).alias("since")).collect()
-    times = [row["since"] for row in told if row["since"] is not None]
-    return {row["topic"]: row["records"] for row in told}, min(times, default=None)
+    totals = rows.agg(F.count("*").alias("records"), F.unix_millis(F.min("timestamp")).alias("since")).collect()
+    times = [row["since"] for row in totals if row["since"] is not None]
+    return {row["topic"]: row["records"] for row in totals}, min(times, default=None)
 
 
 def _first_incomplete(found: DataFrame) -> Row | None:
-    """The first transaction, in the source's order, that is not whole."""
-    is_half = ~F.col("is_told") | (F.size("tables") > 0)
-    return found.where(is_half).orderBy(F.asc_nulls_last("place"), F.asc_nulls_last("ended")).first()
+    """Return the first incomplete transaction in the source's order."""
+    is_incomplete = ~F.col("is_told") | (F.size("tables") > 0)
+    return found.where(is_incomplete).orderBy(F.asc_nulls_last("place"), F.asc_nulls_last("ended")).first()
 
 
 def _blocking_topics(first: Row | None, routes: Routes, at: Refinement) -> tuple[str, ...]:
-    """The topics that its tables come in, as far as they are known; that of transactions where its end is missing."""
+    """Return the topics of the transaction's incomplete tables, as far as they are known; the transaction topic where
+    its end is missing.
+    """
     if first is None:
         return ()
     source = at.source.name
@@ -82,5 +84,7 @@ def _blocking_topics(first: Row | None, routes: Routes, at: Refinement) -> tuple
 
 
 def _topics(table: str, routes: Routes, source: str) -> Iterable[str]:
-    """Those of a table as an end names it: with its database, where the connector does."""
+    """Return the topics of a table as an end-of-transaction record names it: with its database, where the connector
+    includes that.
+    """
     return routes.topics(table) or routes.topics(".".join(table.split(".")[-2:])) or (f"{source}.{table}",)
