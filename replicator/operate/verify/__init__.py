@@ -1,4 +1,6 @@
-"""Comparison of tables that must be equal: contents, not counts, as of one moment of each side (reliability.md P9)."""
+"""Comparison of tables that must be equal: their contents, not only counts, each side as of one moment (reliability.md
+P9).
+"""
 
 from replicator.operate.verify.runner import sizes, verify
 from replicator.operate.verify.selection import VerifyInputs, resolve_name, select_comparisons

@@ -1,7 +1,8 @@
-"""Two tables that must be equal: first their checksums by bucket, then the rows of the buckets that are not.
+"""Comparison of two tables that must be equal: first by checksums of buckets, then row by row in the buckets that
+differ.
 
-Buckets are parts of the keys, the same on both sides: ranges, and parts of each by hash. A sample is a part of each
-range, or some of the buckets where keys have no common order.
+Buckets divide the keys in the same way on both sides: by ranges, and by hash within each range. A sample is a part of
+each range, or some of the buckets where the keys have no common order.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from replicator.transforms.comparison import checksum, compare
 from replicator.transforms.comparison.checksum import COPY_NUMBER, Sum
 
 SHOWN = 5
-"""So many keys are named."""
+"""The number of differing keys that a verdict names at most."""
 
 KNOWN = 1000
-"""So many keys that differ are remembered, to be looked at again."""
+"""The number of differing keys that are kept at most, to be compared again."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """``one`` holds what ``other`` must hold; ``keys`` are columns of both, ``ranges`` of these. ``meanings``: see
-    ``transforms/comparison/canonical.py``.
+    """Two sides of a comparison: ``other`` must contain the rows of ``one``. ``keys`` are columns of both, ``ranges``
+    divide these. ``meanings``: see ``transforms/comparison/canonical.py``.
     """
 
     one: DataFrame
@@ -43,7 +44,7 @@ class Pair:
 
     @property
     def columns(self) -> list[str]:
-        """Those beside the keys that have one type on both sides."""
+        """The compared columns: all but the keys that have the same type on both sides."""
         unlike = self.unlike
         return [name for name in self.one.columns if name not in self.keys and name not in unlike]
 
@@ -55,8 +56,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class Differences:
-    """What the rows of ``one`` add up to; how many keys differ in which way, in which ranges (``spans``), and KNOWN of
-    them at most: the key with COPY, ``verdict`` and ``columns``.
+    """The checksum of the rows of ``one`` (``total``); the number of differing keys by verdict (``counts``) and by
+    range (``spans``); and at most KNOWN of the keys, as rows of the key, COPY_NUMBER, ``verdict`` and ``columns``.
     """
 
     total: Sum
@@ -66,43 +67,49 @@ class Differences:
 
     @property
     def differing(self) -> int:
-        """How many keys differ."""
+        """The number of differing keys."""
         return sum(self.counts.values())
 
     def keys(self, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """The keys that are known to differ."""
+        """Return the known differing keys."""
         return list(dict.fromkeys(key_of_row(row, columns) for row in self.rows))
 
     def without(self, keys: Sequence[tuple[Any, ...]], pair: Pair) -> Differences:
-        """The same, some keys left out; only where all that differ are known."""
+        """Return the differences without some keys. Only valid where all differing keys are known."""
         if not keys:
             return self
-        kept = tuple(row for row in self.rows if key_of_row(row, pair.keys) not in set(keys))
-        verdicts = [row["verdict"] for row in kept]
+        remaining = tuple(row for row in self.rows if key_of_row(row, pair.keys) not in set(keys))
+        verdicts = [row["verdict"] for row in remaining]
         counts = {word: verdicts.count(word) for word in dict.fromkeys(verdicts)}
-        return replace(self, counts=counts, rows=kept, spans=_spans(pair.ranges, kept))
+        return replace(self, counts=counts, rows=remaining, spans=_spans(pair.ranges, remaining))
 
     def where(self, parts: Ranges) -> Ranges:
-        """Those of the ranges in which keys differ; all, where one of these is in none, as NULL is."""
+        """Return those of the ranges that contain differing keys; all of them where some differing key is in no range,
+        as NULL is.
+        """
         if sum(span.keys for span in self.spans) < self.differing:
             return parts
         return parts.narrowed(span.low for span in self.spans)
 
 
 def key_of_row(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
-    """The values of a row's key, which their hashes tell apart."""
+    """Return the values of a row's key as a tuple whose hash and equality distinguish keys."""
     return tuple(map(_stable_value, (row[name] for name in columns)))
 
 
 def _stable_value(value: Any) -> Any:
-    """Bytes that do not change; the second time that the clock of the driver's zone shows in an hour, with its zone."""
+    """Return a hashable value: bytes for a bytearray; a time in UTC if it is in the second of two equal hours of a
+    daylight saving change.
+    """
     if isinstance(value, bytearray):
         return bytes(value)
     return value.astimezone(timezone.utc) if isinstance(value, datetime) and value.fold else value
 
 
 def to_spark_key(key: Sequence[Any], kinds: Sequence[DataType]) -> tuple[Any, ...]:
-    """The values of a key as Spark takes them for what they were: of a time without its zone it guesses the hour."""
+    """Return a key whose times have a time zone: for one without, Spark guesses between the two equal hours of a
+    daylight saving change.
+    """
     return tuple(
         value.astimezone(timezone.utc) if isinstance(kind, TimestampType) and value is not None else value
         for value, kind in zip(key, kinds, strict=True)
@@ -110,30 +117,35 @@ def to_spark_key(key: Sequence[Any], kinds: Sequence[DataType]) -> tuple[Any, ..
 
 
 def find_differences(pair: Pair, look: VerifyOptions) -> Differences:
-    """What tells the two apart."""
+    """Return the differences between the two sides."""
     sides = [pair.ranges.within(rows) for rows in (pair.one, pair.other)]
     sums = [checksum.to_sums(_sums(rows, pair, look)) for rows in sides]
     total = sum(sums[0].values(), Sum())
-    wrong = checksum.differing_buckets(*sums)
-    if not wrong:
+    differing = checksum.differing_buckets(*sums)
+    if not differing:
         return Differences(total)
-    one, other = (_bucket_rows(rows, pair, wrong) for rows in sides)
+    one, other = (_bucket_rows(rows, pair, differing) for rows in sides)
     with tuning.persist(compare.differences(one, other, [*pair.keys, COPY_NUMBER])) as found:
         counts = {row["verdict"]: row["count"] for row in found.groupBy("verdict").count().collect()}
         rows = tuple(found.limit(KNOWN).collect())
-        are_all = sum(counts.values()) == len(rows)
-        return Differences(total, counts, rows, _spans(pair.ranges, rows) if are_all else pair.ranges.spans_of(found))
+        is_complete = sum(counts.values()) == len(rows)
+        return Differences(
+            total, counts, rows, _spans(pair.ranges, rows) if is_complete else pair.ranges.spans_of(found)
+        )
 
 
-def to_verdict(told: Verdict, pair: Pair, found: Differences, look: VerifyOptions) -> Verdict:
-    """The verdict that follows, in words."""
+def to_verdict(verdict: Verdict, pair: Pair, found: Differences, look: VerifyOptions) -> Verdict:
+    """Return the verdict with the differences filled in."""
     return replace(
-        told,
+        verdict,
         rows=found.total.rows,
         missing=found.counts.get(compare.MISSING, 0),
         extra=found.counts.get(compare.EXTRA, 0),
         differing=found.counts.get(compare.DIFFERING, 0),
-        columns=tuple(f"{names.decode(c)}: {a or 'none'}, {b or 'none'}" for c, (a, b) in pair.unlike.items()),
+        columns=tuple(
+            f"{names.decode(column)}: {one_type or 'none'}, {other_type or 'none'}"
+            for column, (one_type, other_type) in pair.unlike.items()
+        ),
         named=tuple(_describe(row.asDict()) for row in found.rows[:SHOWN]),
         ranges=describe(pair.ranges.column, found.spans),
         checksum=str(found.total),
@@ -165,10 +177,10 @@ def _spans(ranges: Ranges, rows: Sequence[Row]) -> tuple[Span, ...]:
 def _describe(row: dict[str, Any]) -> str:
     verdict, columns, copy = row.pop("verdict"), row.pop("columns"), row.pop(COPY_NUMBER)
     key = ", ".join(f"{names.decode(column)}={_printable(value)}" for column, value in row.items())
-    again = "" if copy == 1 else f" (row {copy} of this key)"
-    return f"{key}{again}: {', '.join(columns) if isinstance(columns, list) else verdict}"
+    suffix = "" if copy == 1 else f" (row {copy} of this key)"
+    return f"{key}{suffix}: {', '.join(columns) if isinstance(columns, list) else verdict}"
 
 
 def _printable(value: Any) -> Any:
-    """Bytes in hex, whatever else a key is of as it is."""
+    """Return bytes in hex, and any other value unchanged."""
     return value.hex() if isinstance(value, (bytes, bytearray)) else value

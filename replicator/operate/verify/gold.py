@@ -1,4 +1,6 @@
-"""Gold and what its models give over silver, as of the versions of silver that gold was made from."""
+"""Comparison of gold tables with what their models compute from silver, as of the silver versions that gold was
+computed from.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from replicator.stages.models.warehouse import Warehouse
 
 
 def comparison(at: Warehouse, model: Model, keys: Keys) -> Comparison:
-    """One model; ``keys`` are those of all models."""
+    """Return the comparison of one model; ``keys`` are the keys of all models."""
     table = at.lake.gold(model.name, model.key)
 
     def size(spark: SparkSession) -> int:
@@ -28,11 +30,11 @@ def comparison(at: Warehouse, model: Model, keys: Keys) -> Comparison:
 
 
 def _compare(
-    spark: SparkSession, told: Verdict, look: VerifyOptions, *, at: Warehouse, model: Model, keys: Keys
+    spark: SparkSession, verdict: Verdict, look: VerifyOptions, *, at: Warehouse, model: Model, keys: Keys
 ) -> Verdict:
     spark = tuning.session_for(spark, at.gold.size(spark, at.lake.gold(model.name)))
     found = model_comparison.compare(spark, model, at, keys)
-    told = replace(told, behind=found.behind, position=f"gold version {found.version}")
+    verdict = replace(verdict, behind=found.behind, position=f"gold version {found.version}")
     with tuning.persist(found.fresh) as fresh:
         pair = Pair(fresh, found.stored, model.key, ranges=ranges.build(found.stored, model.key, look.share))
-        return to_verdict(told, pair, find_differences(pair, look), look)
+        return to_verdict(verdict, pair, find_differences(pair, look), look)

@@ -1,4 +1,4 @@
-"""How far a table was last found equal: a control row per comparison, which a difference removes."""
+"""The last verified state of each table: a control row per comparison, removed when a difference is found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from replicator.protocols import Control
 
 @dataclass(frozen=True)
 class Mark:
-    """``table`` held what ``against`` says on ``verified_at`` (ISO 8601, UTC), as of ``position``."""
+    """``table`` was equal to ``against`` on ``verified_at`` (ISO 8601, UTC), as of ``position``."""
 
     layer: str
     table: str
@@ -26,12 +26,13 @@ class Mark:
     def concerns(
         self, layers: Collection[str], tables: Collection[str] | None, against: str | None, source: str | None
     ) -> bool:
-        """Whether it is of one of the layers, of one of the tables or models, of a comparison with that format, target
-        or kind of database, and of a table of that source, or of a model; None is any.
+        """Whether the mark matches all filters: its layer is one of ``layers``, its table or model one of ``tables``,
+        it was compared with the format, target or kind of database ``against``, and it is a table of ``source`` or a
+        model; None matches everything.
         """
-        of_source = self.layer not in (SOURCE, TWINS) or self.table.startswith(f"{source}/")
-        told = (tables is None or self.table in tables) and against in (None, self.against)
-        return self.layer in layers and told and (source is None or of_source)
+        is_of_source = self.layer not in (SOURCE, TWINS) or self.table.startswith(f"{source}/")
+        is_selected = (tables is None or self.table in tables) and against in (None, self.against)
+        return self.layer in layers and is_selected and (source is None or is_of_source)
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Marks:
     now: Callable[[], str]
 
     def note(self, verdict: Verdict) -> None:
-        """Keep an equal verdict, forget the mark of a different one. One that could not be told changes nothing, nor
-        does an equal one over a part of the keys.
+        """Record an equal verdict, and remove the mark for a different one. A verdict with an error changes nothing,
+        nor does an equal one of only a part of the keys.
         """
         place = self.lake.verified(verdict.layer, verdict.table, verdict.against)
         if verdict.error is not None:
@@ -52,14 +53,16 @@ class Marks:
         if not verdict.is_equal:
             self.control.remove(place)
         elif verdict.share >= 1:
-            of = (verdict.layer, verdict.table, verdict.against)
-            self.control.put(place, asdict(Mark(*of, self.now(), verdict.position, verdict.rows, verdict.checksum)))
+            identity = (verdict.layer, verdict.table, verdict.against)
+            self.control.put(
+                place, asdict(Mark(*identity, self.now(), verdict.position, verdict.rows, verdict.checksum))
+            )
 
     def every(self) -> list[Mark]:
-        """All marks, in the order of the layers."""
+        """Return all marks, in the order of the layers."""
         found = []
         for layer in LAYERS:
             folder = self.lake.verified_root(layer)
-            kept = [self.control.get(f"{folder}/{name}.json") for name in self.control.under(folder)]
-            found += [Mark(**controlrow.select_fields(Mark, each)) for each in kept if each is not None]
+            rows = [self.control.get(f"{folder}/{name}.json") for name in self.control.under(folder)]
+            found += [Mark(**controlrow.select_fields(Mark, row)) for row in rows if row is not None]
         return found

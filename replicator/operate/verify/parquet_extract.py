@@ -1,4 +1,4 @@
-"""Rows of a database on their way to Spark: in chunks into a Parquet file of texts, which become typed columns."""
+"""Transfer rows of a database to Spark: chunks of texts in a Parquet file, which are then cast to typed columns."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from replicator.operate.verify.ranges import Ranges
 from replicator.transforms.comparison import canonical
 
 CHUNK = 20_000
-"""Rows that are in memory at once."""
+"""The number of rows that are in memory at a time."""
 
 
 @dataclass(frozen=True)
 class ComparedColumn:
-    """A column of a database, ``database_column`` there, which is ``name`` with that type in the comparison;
-    ``as_text``: a canonical text of it, or the database's own for what is no value of the type.
+    """A column ``database_column`` of a database, compared under ``name`` with the type ``kind``. ``told`` converts its
+    texts. ``as_text``: compare canonical texts, or the database's own text for values that do not fit the type.
     """
 
     database_column: str
@@ -34,25 +34,27 @@ class ComparedColumn:
     as_text: bool = False
 
     def of(self, text: Column) -> Column:
-        """What a text of the database is in the comparison."""
+        """Convert a text of the database to the compared value."""
         value = self.told.value(text).cast(self.kind)
         return F.coalesce(self.beside(value), text) if self.as_text else value
 
     def beside(self, value: Column) -> Column:
-        """What a value of the type, of the other side, is in the comparison."""
+        """Convert a value of the other side, which has the type, to the compared value."""
         return canonical.text(value, self.kind) if self.as_text else value
 
 
 def with_text_fallback(columns: Iterable[ComparedColumn], keys: Collection[str]) -> tuple[ComparedColumn, ...]:
-    """The same, as texts where not every value of the database has room in the type; ``keys`` keep theirs."""
+    """Return the columns, compared as texts where the database may have values that do not fit the type; ``keys`` keep
+    their type.
+    """
     return tuple(replace(each, as_text=each.told.may_not_fit and each.name not in keys) for each in columns)
 
 
 @dataclass(frozen=True)
 class ExtractQuery:
-    """Columns of one table; with ``keys`` only the rows whose ``key_columns`` have these values: the
-    database has all of those in the order of silver. Of ``ranges`` the
-    database sends what is looked at, as far as it has their column in the same order, else everything.
+    """The columns of one table to extract. With ``keys``, only rows whose ``key_columns`` have these values; the
+    database must order those columns as silver does. Of ``ranges``, the database sends only the compared intervals if
+    it orders their column in the same way, else everything.
     """
 
     table: str
@@ -65,16 +67,16 @@ class ExtractQuery:
 def extract(
     spark: SparkSession, snapshot: DatabaseSnapshot, wanted: ExtractQuery, folder: Path, advance: Callable[[int], None]
 ) -> DataFrame:
-    """The rows as of the snapshot, with the names and types of the comparison. The folder must outlive them."""
+    """Return the rows as of the snapshot, with the names and types of the comparison. The folder must outlive them."""
     file = folder / "rows.parquet"
-    fields = [(f"c{at}", pa.string()) for at, _ in enumerate(wanted.columns)]
+    fields = [(f"c{index}", pa.string()) for index, _ in enumerate(wanted.columns)]
     with pq.ParquetWriter(file, pa.schema(fields)) as writer:
         for chunk in _chunks(snapshot, wanted):
             columns = [pa.array(values, pa.string()) for values in zip(*chunk, strict=True)]
             writer.write_table(pa.table(dict(zip((name for name, _ in fields), columns, strict=True))))
             advance(len(chunk))
     read = spark.read.schema(", ".join(f"{name} STRING" for name, _ in fields)).parquet(f"file://{file}")
-    return read.select([each.of(F.col(f"c{at}")).alias(each.name) for at, each in enumerate(wanted.columns)])
+    return read.select([each.of(F.col(f"c{index}")).alias(each.name) for index, each in enumerate(wanted.columns)])
 
 
 def _chunks(snapshot: DatabaseSnapshot, wanted: ExtractQuery) -> Any:
@@ -89,7 +91,7 @@ def _chunks(snapshot: DatabaseSnapshot, wanted: ExtractQuery) -> Any:
 
 def _range_filter(wanted: ExtractQuery) -> RangeFilter | None:
     inside = wanted.ranges.intervals
-    of = next((each for each in wanted.columns if each.name == wanted.ranges.column), None)
-    if inside is None or of is None or not of.told.ordered or wanted.keys is not None:
+    column = next((each for each in wanted.columns if each.name == wanted.ranges.column), None)
+    if inside is None or column is None or not column.told.ordered or wanted.keys is not None:
         return None
-    return (of.database_column, of.told.ordered), inside
+    return (column.database_column, column.told.ordered), inside

@@ -1,4 +1,4 @@
-"""Which ranges of a table's keys are looked at, of both sides alike, and in which of them something differs."""
+"""The ranges of a table's keys that are compared, the same on both sides, and the ranges in which something differs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from replicator.transforms.comparison import ranges
 from replicator.transforms.comparison.ranges import Interval
 
 _FAIR = (0.5, 2.0)
-"""A sample by ranges may be so much smaller or larger than it was asked for."""
+"""The bounds of an acceptable sample size, as a factor of the requested size."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """Keys that differ in one range: from ``low`` to ``high``, so many."""
+    """The differing keys in one range: the lowest, the highest and their number."""
 
     low: Any
     high: Any
@@ -30,9 +30,11 @@ class Span:
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges of the key ``column`` with some of its ``values``, sorted; no column where none has a common order.
+    """Ranges of the key ``column``, formed from some of its ``values`` (sorted); the column is '' where no key column
+    has an order that all engines share.
 
-    ``share``: this part of them is looked at (``ranges.intervals``); ``only``: in these ranges (None: in all).
+    ``share``: the part of each range that is compared (``ranges.intervals``); ``only``: the numbers of the compared
+    ranges (None: all).
     """
 
     column: str = ""
@@ -42,66 +44,68 @@ class Ranges:
 
     @cached_property
     def bounds(self) -> tuple[Any, ...]:
-        """Between the ranges."""
+        """The bounds between the ranges."""
         return ranges.bounds(self.values)
 
     @cached_property
     def intervals(self) -> tuple[Interval, ...] | None:
-        """What is looked at; None: everything."""
+        """The compared intervals; None: everything."""
         if not self.column or (self.share >= 1 and self.only is None):
             return None
-        every = ranges.intervals(self.values, self.share)
-        return tuple(each for at, each in every.items() if self.only is None or at in self.only)
+        intervals_by_number = ranges.intervals(self.values, self.share)
+        return tuple(each for number, each in intervals_by_number.items() if self.only is None or number in self.only)
 
     def within(self, rows: DataFrame) -> DataFrame:
-        """The rows that are looked at."""
+        """Return those of the rows that are compared."""
         inside = self.intervals
         return (
             rows if inside is None else rows.where(ranges.in_intervals(F.col(names.quote_spark(self.column)), inside))
         )
 
     def number(self) -> Column:
-        """The range of a row."""
+        """Return the number of a row's range."""
         return ranges.range_number(F.col(names.quote_spark(self.column)), self.bounds)
 
     def narrowed(self, values: Iterable[Any]) -> Ranges:
-        """The ranges that these values are in, and no other."""
+        """Return only the ranges that contain these values."""
         return replace(self, only=frozenset(ranges.range_number_of(value, self.bounds) for value in values))
 
     def spans(self, values: Iterable[Any]) -> tuple[Span, ...]:
-        """Values by range; NULL, which a broken key may be, is in none."""
+        """Return the spans of some values; NULL, which a broken key may contain, is in no range."""
         found: dict[int, list[Any]] = defaultdict(list)
         for value in (each for each in values if each is not None):
             found[ranges.range_number_of(value, self.bounds)].append(value)
-        return tuple(Span(min(found[at]), max(found[at]), len(found[at])) for at in sorted(found))
+        return tuple(Span(min(found[number]), max(found[number]), len(found[number])) for number in sorted(found))
 
     def spans_of(self, rows: DataFrame) -> tuple[Span, ...]:
-        """The same of rows, where they are."""
+        """Return the spans of the keys in some rows, computed by Spark."""
         if not self.column:
             return ()
         value = F.col(names.quote_spark(self.column))
         parts = rows.where(value.isNotNull()).groupBy(self.number().alias("at"))
-        told = parts.agg(F.min(value).alias("low"), F.max(value).alias("high"), F.count("*").alias("keys"))
-        return tuple(Span(row["low"], row["high"], row["keys"]) for row in told.orderBy("at").collect())
+        aggregated = parts.agg(F.min(value).alias("low"), F.max(value).alias("high"), F.count("*").alias("keys"))
+        return tuple(Span(row["low"], row["high"], row["keys"]) for row in aggregated.orderBy("at").collect())
 
 
 def build(rows: DataFrame, keys: Sequence[str], share: float) -> Ranges:
-    """The ranges of a table: by the first key column that tells enough of them apart. None where no column does, or a
-    share of its ranges would be no fair sample.
+    """Return the ranges of a table, by the first key column that has enough distinct values. They are empty where no
+    column has a common order, or a share of the ranges would not be a fair sample.
     """
     columns = ranges.orderable_keys(rows, keys)
     sampled = ranges.sample(rows, keys, columns).collect() if columns else []
     if not sampled:
         return Ranges()
     sorted_values = {column: tuple(sorted(row[column] for row in sampled)) for column in columns}
-    told = {column: len(ranges.bounds(values)) for column, values in sorted_values.items()}
-    column = next((each for each in columns if told[each] == ranges.COUNT - 1), max(columns, key=told.__getitem__))
+    bound_counts = {column: len(ranges.bounds(values)) for column, values in sorted_values.items()}
+    column = next(
+        (each for each in columns if bound_counts[each] == ranges.COUNT - 1), max(columns, key=bound_counts.__getitem__)
+    )
     made = Ranges(column, sorted_values[column], share)
     return made if _is_fair(made) else Ranges()
 
 
 def describe(column: str, spans: Collection[Span]) -> tuple[str, ...]:
-    """In which ranges keys differ, in words."""
+    """Describe the ranges in which keys differ."""
     name = names.decode(column)
     return tuple(
         f"{name} {each.low}: 1 key" if each.keys == 1 else f"{name} {each.low} to {each.high}: {each.keys:,} keys"

@@ -1,4 +1,4 @@
-"""Comparisons, made one after the other."""
+"""Run comparisons, one after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from replicator.stages import engine_errors
 
 
 def _ignore_verdict(verdict: Verdict) -> None:
-    """Nobody keeps it."""
+    """Discard the verdict."""
 
 
 def verify(
@@ -23,15 +23,17 @@ def verify(
     look: VerifyOptions | None = None,
     note: Callable[[Verdict], None] = _ignore_verdict,
 ) -> Iterator[Verdict]:
-    """A verdict for each, in turn, given to ``note`` too; one that cannot be told does not keep the others from it."""
-    for each in comparisons:
-        told = _run(spark, each, look or VerifyOptions())
-        note(told)
-        yield told
+    """Yield the verdict of each comparison in turn, and pass it to ``note`` too; a comparison that fails has its error
+    in its verdict, and the others continue.
+    """
+    for comparison in comparisons:
+        verdict = _run(spark, comparison, look or VerifyOptions())
+        note(verdict)
+        yield verdict
 
 
 def sizes(spark: SparkSession, comparisons: Sequence[Comparison]) -> list[int]:
-    """How many rows each will read; 0 where its table cannot be read."""
+    """Return the number of rows that each comparison will read; 0 where its table cannot be read."""
     return [_size(spark, each) for each in comparisons]
 
 

@@ -1,4 +1,4 @@
-"""Which comparisons a lake allows: by layer, by table, and by what a table is compared with."""
+"""Select the comparisons that a lake allows: by layer, by table, and by what a table is compared with."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from replicator.stages.refinement import Refinement
 
 @dataclass(frozen=True)
 class VerifyInputs:
-    """What may be compared: silver of some sources in some ``formats``, their ``databases`` by source, gold's models
-    and the targets.
+    """Everything that can be compared: silver of some sources, its copies in other ``formats``, the sources'
+    ``databases`` by source, the gold models and the sinks of their targets.
     """
 
     sources: Sequence[Refinement]
@@ -34,7 +34,7 @@ class VerifyInputs:
 
 
 def resolve_name(spark: SparkSession, at: VerifyInputs, name: str) -> str:
-    """The table of silver or the model that is meant, as verdicts call it. Raises ConfigError for one that is not."""
+    """Return the name of a silver table or model as verdicts use it. Raises ConfigError for an unknown name."""
     models = [model.name for model in at.models]
     if name in models:
         return name
@@ -49,9 +49,9 @@ def select_comparisons(
     layers: Sequence[str] = LAYERS,
     against: str | None = None,
 ) -> list[Comparison]:
-    """Every comparison of these layers, in their order; with names ``wanted`` only those of these tables of silver, and
-    of these models, and without names no table of a source that its file leaves out; with ``against`` only those with
-    that format, target or kind of database. Raises ConfigError for a name that nothing has.
+    """Return the comparisons of these layers, in the order of the layers. With ``wanted``, only those of these silver
+    tables and models; without, tables that their source's file excludes are left out. With ``against``, only those with
+    that format, target or kind of database. Raises ConfigError for an unknown name.
     """
     names = None if wanted is None else {resolve_name(spark, at, name) for name in wanted}
     models = [model for model in at.models if names is None or model.name in names]

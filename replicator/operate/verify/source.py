@@ -1,8 +1,10 @@
-"""The live source and silver: all rows of a table in one transaction, and silver's live rows at its newest version.
+"""Comparison of the live source with silver: all rows of a table in one transaction, and silver's live rows at its
+newest version.
 
-The two are never read at one moment of the source. So keys that differ are looked at again, in a new transaction and
-with silver as it is then, until they are equal or the patience is over. What then differs only because silver already
-has a change from behind the last transaction is in flight; everything else is a difference.
+The two are never read at exactly the same moment of the source. Differing keys are therefore read again, in a new
+transaction and with silver's then newest version, until they are equal or the waiting time is over. Keys that still
+differ only because silver already has a later change than the last transaction could see are in flight; all others are
+differences.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ class _SourceTable:
 
 @dataclass(frozen=True)
 class _Scope:
-    """What is looked at: ``ranges`` of the keys, or ``keys`` alone. None: nobody has looked yet."""
+    """The keys to compare: those in ``ranges``, or only ``keys``. None: not determined yet."""
 
     ranges: Ranges | None = None
     keys: Keys | None = None
@@ -77,7 +79,9 @@ class _Scope:
 
 @dataclass(frozen=True)
 class _Sides:
-    """Both sides; ``later`` are keys of silver that changed after the source was read."""
+    """Both sides; ``later`` are keys of silver rows that changed after the source was read; ``unknown`` describes
+    columns that are not compared.
+    """
 
     pair: Pair
     later: DataFrame
@@ -87,7 +91,9 @@ class _Sides:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """One look: what was found, in which pair, what was left out, and how far both sides were."""
+    """One comparison: the differences, the compared pair, the columns that were not compared, the number of keys in
+    flight, and the position of both sides.
+    """
 
     found: Differences
     pair: Pair
@@ -97,21 +103,23 @@ class _Attempt:
 
 
 def comparisons(spark: SparkSession, at: Refinement, database: Database, *, asked: bool = False) -> list[Comparison]:
-    """Every table of silver that one table of the source stands behind, and those that its file names and silver does
-    not have: those of outbox events hold something else, those of shards have several, and of append-only ones nothing
-    tells which row is which. What the file leaves out (``exclude``) is as it was when it was read last, and compared
-    only where it was ``asked`` for.
+    """Return a comparison for every silver table that corresponds to one table of the source, and for those that the
+    source's file names and silver does not have. Not comparable: tables of outbox events (they contain something else
+    than the source's table), of shards (they have several tables), and append-only tables (their rows cannot be
+    matched). A table that the file leaves out (``exclude``) stays as it was when it was last read; it is compared only
+    if it was ``asked`` for by name.
     """
     folders = at.silver.tables(spark, at.lake.silver_root(at.source.name))
-    held = map(names.decode_table, folders)
-    every = {name for name in held if asked or topicnames.includes_table(at.source, name)}
-    there = {name.casefold() for name in every}
-    own = at.source.tables if at.source.default.outbox is None else ()  # a router's tables are none of the database's
-    declared = {each.table for each in own if topicnames.includes_table(at.source, each.table)}
-    absent = {name for name in declared if name.casefold() not in there}
-    behind = [name for name in sorted(every | absent) if _is_comparable(at.source.declaration(name))]
-    places = [_SourceTable(at, name, database) for name in behind]
-    return [_missing_table(each) if each.name in absent else _comparison(each) for each in places]
+    silver_names = map(names.decode_table, folders)
+    silver_tables = {name for name in silver_names if asked or topicnames.includes_table(at.source, name)}
+    known = {name.casefold() for name in silver_tables}
+    # an outbox router's tables do not exist in the database
+    declarations = at.source.tables if at.source.default.outbox is None else ()
+    declared = {each.table for each in declarations if topicnames.includes_table(at.source, each.table)}
+    absent = {name for name in declared if name.casefold() not in known}
+    comparable = [name for name in sorted(silver_tables | absent) if _is_comparable(at.source.declaration(name))]
+    places = [_SourceTable(at, name, database) for name in comparable]
+    return [_missing_table(place) if place.name in absent else _comparison(place) for place in places]
 
 
 def _is_comparable(declared: Declaration) -> bool:
@@ -129,37 +137,39 @@ def _comparison(place: _SourceTable) -> Comparison:
     return Comparison(SOURCE, place.table.name, place.against, partial(_compare, place=place), size)
 
 
-def _compare(spark: SparkSession, told: Verdict, look: VerifyOptions, *, place: _SourceTable) -> Verdict:
+def _compare(spark: SparkSession, verdict: Verdict, look: VerifyOptions, *, place: _SourceTable) -> Verdict:
     spark = tuning.session_for(spark, place.at.silver.size(spark, place.table), exact_names=True)
-    until = time.monotonic() + look.wait
-    first = last = _attempt(spark, place, look, _Scope())
-    while last.found.differing and time.monotonic() < until:
-        time.sleep(min(_PAUSE_SECONDS, max(0.0, until - time.monotonic())))
-        last = _attempt(spark, place, look, _next_scope(last))
-    found = replace(last.found, total=first.found.total)
-    told = replace(told, in_flight=last.in_flight, not_compared=first.unknown, position=last.position)
-    told = replace(told, behind=_lag(spark, place.at, place.name))
-    return to_verdict(told, first.pair, found, look)
+    deadline = time.monotonic() + look.wait
+    first_attempt = last_attempt = _attempt(spark, place, look, _Scope())
+    while last_attempt.found.differing and time.monotonic() < deadline:
+        time.sleep(min(_PAUSE_SECONDS, max(0.0, deadline - time.monotonic())))
+        last_attempt = _attempt(spark, place, look, _next_scope(last_attempt))
+    found = replace(last_attempt.found, total=first_attempt.found.total)
+    verdict = replace(
+        verdict, in_flight=last_attempt.in_flight, not_compared=first_attempt.unknown, position=last_attempt.position
+    )
+    verdict = replace(verdict, behind=_lag(spark, place.at, place.name))
+    return to_verdict(verdict, first_attempt.pair, found, look)
 
 
-def _next_scope(seen: _Attempt) -> _Scope:
-    """The keys to look at again, or the ranges that they are in where those are too many."""
-    found, parts = seen.found, seen.pair.ranges
+def _next_scope(attempt: _Attempt) -> _Scope:
+    """Return the keys to compare again, or their ranges where there are too many keys."""
+    found, parts = attempt.found, attempt.pair.ranges
     if found.differing <= KNOWN:
-        return _Scope(parts, found.keys(seen.pair.keys))
+        return _Scope(parts, found.keys(attempt.pair.keys))
     return _Scope(found.where(parts))
 
 
 def _attempt(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: _Scope) -> _Attempt:
     with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
-        read = _read(spark, place, look, scope, Path(folder))
-        found = find_differences(read.pair, look)
-        late = _in_flight_keys(read, found)
-        return _Attempt(found.without(late, read.pair), read.pair, read.unknown, len(late), read.position)
+        sides = _read(spark, place, look, scope, Path(folder))
+        found = find_differences(sides.pair, look)
+        in_flight = _in_flight_keys(sides, found)
+        return _Attempt(found.without(in_flight, sides.pair), sides.pair, sides.unknown, len(in_flight), sides.position)
 
 
 def _read(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: _Scope, folder: Path) -> _Sides:
-    """The source's rows, landed, and silver's live ones; the transaction ends with the last row."""
+    """Read the source's rows into a file, and silver's live rows; the transaction ends with the last row."""
     with place.database.read_snapshot() as snapshot:
         version = place.at.silver.version(spark, place.table)
         if version is None:
@@ -168,31 +178,37 @@ def _read(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: 
         origin = _origin(spark, place)
         schema = silver.schema if origin is None else origin
         columns, unknown = _compared_columns(schema, snapshot, place)
-        key, other = key_of(schema), silver.where(~F.col("_deleted"))
-        parts, asked = Ranges(), None
+        key, silver_rows = key_of(schema), silver.where(~F.col("_deleted"))
+        parts, queried_keys = Ranges(), None
         if origin is None:
-            columns, asked = with_text_fallback(columns, key), _queryable_keys(scope.keys, key, columns)
-            other = other.select(
+            columns, queried_keys = with_text_fallback(columns, key), _queryable_keys(scope.keys, key, columns)
+            silver_rows = silver_rows.select(
                 [each.beside(F.col(names.quote_spark(each.name))).alias(each.name) for each in columns]
             )
-            parts = ranges.build(other, key, look.share) if scope.ranges is None else scope.ranges
-        one = extract(spark, snapshot, ExtractQuery(place.name, columns, key, asked, parts), folder, look.advance)
+            parts = ranges.build(silver_rows, key, look.share) if scope.ranges is None else scope.ranges
+        source_rows = extract(
+            spark, snapshot, ExtractQuery(place.name, columns, key, queried_keys, parts), folder, look.advance
+        )
     meanings: Mapping[str, str] = {each.name: each.told.meaning for each in columns}
     if origin is not None:
-        made = apply_transform(place.at, place.name, one, origin, meanings)
-        one, key, meanings, unknown = made.rows, made.keys, made.meanings, (*unknown, *made.unknown)
-        other = other.select(*map(names.quote_spark, one.columns))
-    pair = Pair(one, other, key, meanings, parts)
+        made = apply_transform(place.at, place.name, source_rows, origin, meanings)
+        source_rows, key, meanings, unknown = made.rows, made.keys, made.meanings, (*unknown, *made.unknown)
+        silver_rows = silver_rows.select(*map(names.quote_spark, source_rows.columns))
+    pair = Pair(source_rows, silver_rows, key, meanings, parts)
     if scope.keys is not None:
-        pair = replace(pair, one=_filter_by_keys(one, pair, scope.keys), other=_filter_by_keys(other, pair, scope.keys))
+        pair = replace(
+            pair,
+            one=_filter_by_keys(source_rows, pair, scope.keys),
+            other=_filter_by_keys(silver_rows, pair, scope.keys),
+        )
     later = silver.where(_changed_later(snapshot, place)).select(*map(names.quote_spark, key))
     position = f"silver version {version}" + (f", source at {snapshot.position}" if snapshot.position else "")
     return _Sides(pair, later, unknown, position)
 
 
 def _changed_later(snapshot: DatabaseSnapshot, place: _SourceTable) -> Column:
-    """Whether a row of silver is of a change behind the source's log: only places of the newest epoch are of this log,
-    and no order but that by place has any.
+    """Return the condition that a silver row's change is later than the position of the source's log. Only positions of
+    the newest epoch are of this log, and only orders by position have such positions.
     """
     at = place.at
     if at.source.order(place.name) not in (BY_POSITION, "file_pos_row"):
@@ -202,7 +218,7 @@ def _changed_later(snapshot: DatabaseSnapshot, place: _SourceTable) -> Column:
 
 
 def _origin(spark: SparkSession, place: _SourceTable) -> StructType | None:
-    """The columns at the source of a transformed table; None of others. Raises TransformChanged."""
+    """Return the columns at the source of a transformed table; None for other tables. Raises TransformChanged."""
     at = place.at
     if at.source.declaration(place.name).transform is None:
         return None
@@ -215,27 +231,31 @@ def _origin(spark: SparkSession, place: _SourceTable) -> StructType | None:
 def _compared_columns(
     schema: StructType, snapshot: DatabaseSnapshot, place: _SourceTable
 ) -> tuple[tuple[ComparedColumn, ...], tuple[str, ...]]:
-    """Columns that the two share, and those that nobody can compare, with why. Raises TableStopped for such a key."""
-    held = {each.name: each for each in snapshot.columns(place.name)}
+    """Return the columns that both sides share, and descriptions of those that cannot be compared. Raises TableStopped
+    where a key column is one of the latter.
+    """
+    source_columns = {each.name: each for each in snapshot.columns(place.name)}
     own = [field for field in schema if field.name not in SYSTEM_COLUMNS]
-    spelled = {name.casefold(): name for name in held}
+    names_by_lower_case = {name.casefold(): name for name in source_columns}
     versions = {version_of(field.name)[0] for field in own if version_of(field.name)[1] > 1}
-    carried, unknown = [], []
+    compared, unknown = [], []
     for field in own:
         name = str(field.metadata.get("name") or names.decode(field.name))
-        there = held.pop(name, None) or held.pop(spelled.get(name.casefold(), ""), None)
-        told = None if there is None else snapshot.told(there, field.dataType)
+        source_column = source_columns.pop(name, None) or source_columns.pop(
+            names_by_lower_case.get(name.casefold(), ""), None
+        )
+        codec = None if source_column is None else snapshot.told(source_column, field.dataType)
         if version_of(field.name)[0] in versions:
             unknown.append(f"{name}: it has had several types")
-        elif there is None:
+        elif source_column is None:
             unknown.append(f"{name}: the source has no such column")
-        elif told is None:
-            unknown.append(f"{name}: {there.type} is written in several ways")
+        elif codec is None:
+            unknown.append(f"{name}: {source_column.type} is written in several ways")
         else:
-            carried.append(ComparedColumn(there.name, field.name, field.dataType, told))
-    unknown += [f"{name}: silver has no such column" for name in held]
-    _refuse_keys(own, carried, place)
-    return tuple(carried), tuple(unknown)
+            compared.append(ComparedColumn(source_column.name, field.name, field.dataType, codec))
+    unknown += [f"{name}: silver has no such column" for name in source_columns]
+    _refuse_keys(own, compared, place)
+    return tuple(compared), tuple(unknown)
 
 
 def _refuse_keys(own: list[StructField], carried: list[ComparedColumn], place: _SourceTable) -> None:
@@ -246,43 +266,46 @@ def _refuse_keys(own: list[StructField], carried: list[ComparedColumn], place: _
 
 
 def _queryable_keys(keys: Keys | None, key: Sequence[str], columns: Sequence[ComparedColumn]) -> Keys | None:
-    """Keys to ask the database for; None (all rows) where it may not know them by silver's values: a BIGINT UNSIGNED
-    is negative in silver, a TIME a number. It compares values, since it writes them in its own way (``000042``).
+    """Return the keys to query in the database; None (all rows) where the database may not find them by silver's
+    values: a BIGINT UNSIGNED is negative in silver, a TIME is a number. The database compares values, not texts, since
+    it formats them in its own way (``000042``).
     """
-    told = {each.name: each.told for each in columns}
-    known = all(told[name].ordered for name in key)
-    certain = all(isinstance(part, (str, int)) and not isinstance(part, bool) for each in keys or () for part in each)
-    return keys if known and certain else None
+    codecs = {each.name: each.told for each in columns}
+    known = all(codecs[name].ordered for name in key)
+    are_plain = all(isinstance(part, (str, int)) and not isinstance(part, bool) for each in keys or () for part in each)
+    return keys if known and are_plain else None
 
 
 def _filter_by_keys(rows: DataFrame, pair: Pair, keys: Keys) -> DataFrame:
-    """The rows of some keys; NULL, which the source may have in a declared key, is a key like any other."""
+    """Return the rows with these keys; NULL, which the source may have in a declared key, is a key like any other."""
     kinds = [each.dataType for each in rows.select(*map(names.quote_spark, pair.keys)).schema]
-    schema = StructType([StructField(f"key {at}", kind) for at, kind in enumerate(kinds)])
+    schema = StructType([StructField(f"key {index}", kind) for index, kind in enumerate(kinds)])
     wanted = F.broadcast(gateway.create_frame(rows.sparkSession, [to_spark_key(key, kinds) for key in keys], schema))
-    same = [F.col(names.quote_spark(name)).eqNullSafe(F.col(f"key {at}")) for at, name in enumerate(pair.keys)]
-    return rows.join(wanted, reduce(and_, same), how="left_semi")
+    conditions = [
+        F.col(names.quote_spark(name)).eqNullSafe(F.col(f"key {index}")) for index, name in enumerate(pair.keys)
+    ]
+    return rows.join(wanted, reduce(and_, conditions), how="left_semi")
 
 
-def _in_flight_keys(read: _Sides, found: Differences) -> Keys:
-    """Keys that differ because silver has a change that the source had not yet when it was read."""
+def _in_flight_keys(sides: _Sides, found: Differences) -> Keys:
+    """Return the keys that differ because silver has a change that the source did not have yet when it was read."""
     if not found.differing or found.differing > KNOWN:
         return []
-    late = _filter_by_keys(read.later, read.pair, found.keys(read.pair.keys)).collect()
-    return [key_of_row(row, read.pair.keys) for row in late]
+    changed_later = _filter_by_keys(sides.later, sides.pair, found.keys(sides.pair.keys)).collect()
+    return [key_of_row(row, sides.pair.keys) for row in changed_later]
 
 
 def _lag(spark: SparkSession, at: Refinement, name: str) -> int:
-    """Commits of bronze with records of the table's topics that silver has not read; all since then, where the log has
-    forgotten some.
+    """Return the number of bronze commits with records of the table's topics that silver has not read; all commits
+    since then, where the log no longer has some.
     """
     bronze, table = at.lake.bronze(at.source.name), at.lake.silver(at.source.name, name)
     identity, newest = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
     progress = None if identity is None else at.silver.progress(spark, table, identity)
     if identity is None or newest is None or progress is None or progress.version >= newest:
         return 0
-    came = at.bronze.arrivals(spark, bronze, progress.version, newest)
-    if came is None:
+    arrivals = at.bronze.arrivals(spark, bronze, progress.version, newest)
+    if arrivals is None:
         return newest - progress.version
     topics = routing.load_routes(at.control, at.lake.routes(at.source.name), identity).topics(name)
-    return len({arrival.version for arrival in came if topics.intersection(arrival.partition)})
+    return len({arrival.version for arrival in arrivals if topics.intersection(arrival.partition)})

@@ -1,4 +1,4 @@
-"""Rows of a source as its table's ``transform`` makes them: what silver is compared with where it has one."""
+"""Apply a table's ``transform`` to the rows of its source, for the comparison with silver."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _PLACE = ", ".join(f"{name}: {dead_letters.COLUMNS[name]}" for name in dead_lett
 
 @dataclass(frozen=True)
 class TransformedRows:
-    """The rows by ``keys``; ``meanings`` of columns that are as they were (see ``transforms/comparison/canonical.py``);
-    ``unknown`` are columns that cannot be compared, with why.
+    """The transformed rows, by ``keys``; ``meanings`` of columns that are unchanged (see
+    ``transforms/comparison/canonical.py``); ``unknown`` describes columns that cannot be compared.
     """
 
     rows: DataFrame
@@ -38,28 +38,30 @@ class TransformedRows:
 def apply_transform(
     at: Refinement, name: str, rows: DataFrame, columns: StructType, meanings: Mapping[str, str]
 ) -> TransformedRows:
-    """What becomes of a source's rows: ``columns`` are all that the table has there, of which the rows lack those that
-    nobody can read. Raises TableStopped where the filter, ``apply_as_deletes`` or the key needs one of these.
+    """Transform a source's rows. ``columns`` are all columns that the table has at the source; the rows lack those that
+    cannot be read. Raises TableStopped where the filter, ``apply_as_deletes`` or the key needs one of these.
     """
     known = set(rows.columns)
     frame = rows.select(
         *[_cell(each.name, each.dataType.simpleString(), known) for each in columns], *_change_columns()
     )
-    told, table = at.source.declaration(name).transform, at.lake.silver(at.source.name, name)
-    making = transforming.bind_transform(at.source, table, name, told or Transform(), frame, key_of(columns))
+    transform, table = at.source.declaration(name).transform, at.lake.silver(at.source.name, name)
+    bound = transforming.bind_transform(at.source, table, name, transform or Transform(), frame, key_of(columns))
     lost = {each.name for each in columns} - known
-    needed = making.filtered_by.union(making.deleted_by, *(making.sources[key] for key in making.keys_there)) & lost
+    needed = bound.filtered_by.union(bound.deleted_by, *(bound.sources[key] for key in bound.keys_there)) & lost
     if needed:
-        what = f"its transform, or apply_as_deletes, needs {names.decode(min(needed))}, which cannot be compared"
-        raise TableStopped(what, where=table.name)
-    made = execution.apply_filter(execution.transform_changes(frame, making)).where("NOT _deleted AND _reject IS NULL")
-    means = {column: _meaning(column, making, meanings) for column in making.columns}
-    unknown = [column for column, sources in making.sources.items() if sources & lost or means[column] is None]
-    kept = [column for column in making.columns if column not in unknown]
+        reason = f"its transform, or apply_as_deletes, needs {names.decode(min(needed))}, which cannot be compared"
+        raise TableStopped(reason, where=table.name)
+    transformed = execution.apply_filter(execution.transform_changes(frame, bound)).where(
+        "NOT _deleted AND _reject IS NULL"
+    )
+    meaning_of = {column: _meaning(column, bound, meanings) for column in bound.columns}
+    unknown = [column for column, sources in bound.sources.items() if sources & lost or meaning_of[column] is None]
+    compared = [column for column in bound.columns if column not in unknown]
     return TransformedRows(
-        made.select(*map(names.quote_spark, kept)),
-        making.keys_there,
-        {column: means[column] or "" for column in kept},
+        transformed.select(*map(names.quote_spark, compared)),
+        bound.keys_there,
+        {column: meaning_of[column] or "" for column in compared},
         tuple(f"{names.decode(column)}: it is made of one that is written in several ways" for column in unknown),
     )
 
@@ -70,7 +72,7 @@ def _cell(name: str, kind: str, known: Collection[str]) -> Column:
 
 
 def _change_columns() -> list[Column]:
-    """What a decoded change has besides, of a row that is there."""
+    """Return the other columns of a decoded change, for a row that exists."""
     return [
         F.lit("").alias("_seq"),
         F.lit(False).alias("_deleted"),
@@ -81,11 +83,15 @@ def _change_columns() -> list[Column]:
     ]
 
 
-def _meaning(column: str, making: BoundTransform, meanings: Mapping[str, str]) -> str | None:
-    """How the column is compared; None where it is made of a text that may be written in another way."""
-    told = making.transform
-    before = making.columns[column][0]
-    changed = steps.to_stored_names((*told.hashed, *told.masked, *dict(told.derive), *dict(told.cast)), [before])
-    if making.function is None and before not in changed:
-        return meanings.get(before, "")
-    return None if any(meanings.get(source) for source in making.sources[column]) else ""
+def _meaning(column: str, bound: BoundTransform, meanings: Mapping[str, str]) -> str | None:
+    """Return how the column is compared; None where it is made from a text that the two sides may write in different
+    ways.
+    """
+    transform = bound.transform
+    source_name = bound.columns[column][0]
+    changed = steps.to_stored_names(
+        (*transform.hashed, *transform.masked, *dict(transform.derive), *dict(transform.cast)), [source_name]
+    )
+    if bound.function is None and source_name not in changed:
+        return meanings.get(source_name, "")
+    return None if any(meanings.get(source) for source in bound.sources[column]) else ""

@@ -1,4 +1,4 @@
-"""Gold and the serving database, as of the version of gold that the ledger names, in one transaction."""
+"""Comparison of gold with the serving database, as of the gold version in the target's ledger, in one transaction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _TargetTable:
 
 
 def comparison(at: Warehouse, model: Model, target: Target, sinks: Mapping[str, Sink]) -> Comparison:
-    """One model with its target. Raises ConfigError for a target that the configuration does not have."""
+    """Return the comparison of one model with its target. Raises ConfigError for a target that is not configured."""
     if target.connection not in sinks:
         raise ConfigError(f"there is no target {target.connection!r}", where=model.name)
     place = _TargetTable(at, model, target, sinks[target.connection])
@@ -42,31 +42,31 @@ def comparison(at: Warehouse, model: Model, target: Target, sinks: Mapping[str, 
     return Comparison(TARGET, model.name, target.connection, partial(_compare, place=place), size)
 
 
-def _compare(spark: SparkSession, told: Verdict, look: VerifyOptions, *, place: _TargetTable) -> Verdict:
+def _compare(spark: SparkSession, verdict: Verdict, look: VerifyOptions, *, place: _TargetTable) -> Verdict:
     at, model = place.at, place.model
     table = at.lake.gold(model.name, model.key)
     spark = tuning.session_for(spark, at.gold.size(spark, table))
     if not isinstance(place.sink, ReadableSink):
         raise ConfigError(f"target {place.target.connection} cannot be read back")
     with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
-        with place.sink.look(model) as looked:
-            version, newest = _published_version(spark, place, looked.progress)
+        with place.sink.look(model) as view:
+            version, newest = _published_version(spark, place, view.progress)
             gold = at.gold.read(spark, table, version)
-            every = looked.shown(gold)
-            columns = with_text_fallback(_compared_columns(every, model), model.key)
-            values = {each.name: each.value for each in every}
-            one = gold.select([each.beside(values[each.name]).alias(each.name) for each in columns])
-            parts = ranges.build(one, model.key, look.share)
-            wanted = ExtractQuery(looked.table, columns, ranges=parts)
-            other = extract(spark, looked.snapshot, wanted, Path(folder), look.advance)
-        pair = Pair(one, other, model.key, {each.name: each.told.meaning for each in columns}, parts)
-        unknown = tuple(f"{each.name}: {each.type}" for each in every if each.told is None)
-        told = replace(told, behind=newest - version, position=f"gold version {version}", not_compared=unknown)
-        return to_verdict(told, pair, find_differences(pair, look), look)
+            target_columns = view.shown(gold)
+            columns = with_text_fallback(_compared_columns(target_columns, model), model.key)
+            values = {each.name: each.value for each in target_columns}
+            gold_rows = gold.select([each.beside(values[each.name]).alias(each.name) for each in columns])
+            parts = ranges.build(gold_rows, model.key, look.share)
+            wanted = ExtractQuery(view.table, columns, ranges=parts)
+            target_rows = extract(spark, view.snapshot, wanted, Path(folder), look.advance)
+        pair = Pair(gold_rows, target_rows, model.key, {each.name: each.told.meaning for each in columns}, parts)
+        unknown = tuple(f"{each.name}: {each.type}" for each in target_columns if each.told is None)
+        verdict = replace(verdict, behind=newest - version, position=f"gold version {version}", not_compared=unknown)
+        return to_verdict(verdict, pair, find_differences(pair, look), look)
 
 
 def _published_version(spark: SparkSession, place: _TargetTable, recorded: Progress | None) -> tuple[int, int]:
-    """Gold's version that the target has, and its newest."""
+    """Return the gold version that the target has, and gold's newest. Raises TableMissing, TableStopped."""
     table = place.at.lake.gold(place.model.name)
     identity, newest = place.at.gold.identity(spark, table), place.at.gold.version(spark, table)
     if identity is None or newest is None:
@@ -83,7 +83,7 @@ def _published_version(spark: SparkSession, place: _TargetTable, recorded: Progr
 
 
 def _compared_columns(shown: Sequence[TargetColumn], model: Model) -> tuple[ComparedColumn, ...]:
-    """The target's columns that can be compared. Raises TableStopped where a key is none of them."""
+    """Return the target's columns that can be compared. Raises TableStopped where a key column cannot."""
     lost = [each.name for each in shown if each.told is None and each.name in model.key]
     if lost:
         raise TableStopped(f"its key column {lost[0]} cannot be compared", where=model.name)

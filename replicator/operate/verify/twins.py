@@ -1,4 +1,4 @@
-"""Silver and its copies in other formats, as of the version that a copy has taken over."""
+"""Comparison of silver with its copies in other formats, as of the version that a copy has reached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from replicator.transforms.columns.layout import key_of
 
 
 def comparisons(spark: SparkSession, at: Refinement, formats: Sequence[str]) -> list[Comparison]:
-    """Every twin of a source that is declared or lies in the lake."""
+    """Return a comparison for every twin of a source that is declared or exists in the lake."""
     twins = {(declared.table, format_) for declared in at.source.tables for format_ in declared.twins}
     for format_ in formats:
         folders = at.silver.tables(spark, at.lake.twins_root(format_, at.source.name))
@@ -38,19 +38,19 @@ def _comparison(at: Refinement, name: str, format_: str) -> Comparison:
 
 
 def _compare(
-    spark: SparkSession, told: Verdict, look: VerifyOptions, *, at: Refinement, table: Table, twin: Table
+    spark: SparkSession, verdict: Verdict, look: VerifyOptions, *, at: Refinement, table: Table, twin: Table
 ) -> Verdict:
     spark = tuning.session_for(spark, at.silver.size(spark, table), exact_names=True)
     version, newest = _copied_version(spark, at, table, twin)
     one, other = at.silver.read(spark, table, version), at.silver.read(spark, twin)
     key = key_of(one.schema)
     pair = Pair(one, other, key, ranges=ranges.build(one, key, look.share))
-    told = replace(told, behind=newest - version, position=f"silver version {version}")
-    return to_verdict(told, pair, find_differences(pair, look), look)
+    verdict = replace(verdict, behind=newest - version, position=f"silver version {version}")
+    return to_verdict(verdict, pair, find_differences(pair, look), look)
 
 
 def _copied_version(spark: SparkSession, at: Refinement, table: Table, twin: Table) -> tuple[int, int]:
-    """The table's version that the twin has taken over, and its newest. Raises TableMissing, TableStopped."""
+    """Return the table's version that the twin has reached, and its newest. Raises TableMissing, TableStopped."""
     identity, newest = at.silver.identity(spark, table), at.silver.version(spark, table)
     if identity is None or newest is None:
         raise TableMissing("the table does not exist", where=table.location)

@@ -1,4 +1,4 @@
-"""What is compared with what, how closely, and what came of it."""
+"""The kinds of comparisons, their options and their results."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from replicator.errors import ReplicatorError
 
 SOURCE, TWINS, GOLD, TARGET = "source", "twins", "gold", "target"
 LAYERS = (SOURCE, TWINS, GOLD, TARGET)
-"""Kinds of comparisons: the source with silver, silver with its copies in other formats, silver with gold, gold with
-the serving database.
+"""The kinds of comparisons: the source with silver, silver with its copies in other formats, silver with gold, gold
+with the serving database.
 """
 
 
 def _ignore_progress(rows: int) -> None:
-    """Nobody watches."""
+    """Discard the progress."""
 
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """How closely it is looked: the ``share`` of the keys; for how many seconds differences with a live source are
-    looked at again; whom to tell how many more rows were read.
+    """The options of a comparison: the ``share`` of the keys that is compared; ``wait``, the seconds for which
+    differences with a live source are compared again; ``advance``, which is called with the number of rows that were
+    just read.
     """
 
     share: float = 1.0
@@ -33,15 +34,16 @@ class VerifyOptions:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One comparison of ``table`` with ``against``; of silver and its twins with the deleted rows of both.
+    """The result of one comparison of ``table`` with ``against``; for silver and its twins the deleted rows are
+    included.
 
-    ``rows`` are those that the copy must have; keys are ``missing`` from it, ``extra`` in it, or their rows
-    ``differing``; a few of them are ``named``, with the columns that differ, and ``ranges`` says of all between which
-    keys they lie. ``columns`` are not of one type on both
-    sides, or on one only. ``behind``: so many commits were still to be taken over by the copy, and were not looked at.
-    ``in_flight``: keys that changed after the source was read, left out. ``not_compared`` are columns that nobody can
-    compare, with why. ``position`` says as of what, ``checksum`` what the rows add up to, ``share`` which part of the
-    keys was looked at. ``error``: it could not be told.
+    ``rows``: the number of rows that the copy must have. Keys are ``missing`` from it or ``extra`` in it, or their rows
+    are ``differing``; ``named`` has a few of them, with the differing columns, and ``ranges`` the key ranges of all.
+    ``columns``: columns with different types on the two sides, or on one side only. ``behind``: the number of commits
+    that the copy has not applied yet, which were not compared. ``in_flight``: keys that were left out since they
+    changed after the source was read. ``not_compared``: columns that cannot be compared, with the reason. ``position``:
+    as of what the sides were compared; ``checksum``: of the rows; ``share``: the compared part of the keys. ``error``:
+    why the comparison failed.
     """
 
     layer: str
@@ -64,13 +66,13 @@ class Verdict:
 
     @property
     def is_equal(self) -> bool:
-        """Whether both were read, and hold the same."""
+        """Whether the comparison succeeded and found no difference."""
         return self.error is None and not (self.missing or self.extra or self.differing or self.columns)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One that can be made: ``take`` makes it, ``size`` tells how many rows it will read of both sides together."""
+    """A possible comparison: ``take`` makes it, ``size`` returns the number of rows that it will read of both sides."""
 
     layer: str
     table: str
@@ -80,5 +82,5 @@ class Comparison:
 
     @property
     def nothing(self) -> Verdict:
-        """A verdict that says nothing yet."""
+        """The verdict before the comparison."""
         return Verdict(self.layer, self.table, self.against)
