@@ -1,6 +1,7 @@
-"""What all charts share: their frame in the colours of a palette, and names as plotly shows them unread.
+"""The parts that all charts share: the layout in the colours of a palette, and the escaping of names.
 
-Names come from the data, and plotly reads tags and entities in every text: each goes through :func:`escape_name`.
+Names come from the data, and plotly interprets tags and entities in every text: each name goes through
+:func:`escape_name`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LONGEST_LABEL = 24
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart as plotly's JSON, and what it shows in a sentence for those who do not see it."""
+    """A chart as plotly's JSON, with a sentence that describes it for readers who cannot see it."""
 
     name: str
     about: str
@@ -27,12 +28,12 @@ class Chart:
 
 
 def build_chart(name: str, about: str, figure: go.Figure) -> Chart:
-    """A chart of plotly as the page embeds it."""
+    """Return a plotly chart in the form that the page embeds."""
     return Chart(name, about, json.loads(figure.to_json()))
 
 
 def layout(palette: Palette) -> dict[str, Any]:
-    """The frame of a chart, which stands on the page's own ground."""
+    """Return the layout of a chart, with a transparent background."""
     lines: dict[str, Any] = dict.fromkeys(("gridcolor", "linecolor", "zerolinecolor"), palette.line)
     axis = lines | {"automargin": True, "title": {"font": {"size": 13}}}
     return {
@@ -50,18 +51,18 @@ def layout(palette: Palette) -> dict[str, Any]:
 
 
 def display_name(name: str | None) -> str:
-    """A name that may be missing."""
+    """Return a name, or ``(none)`` where it is missing."""
     return "(none)" if name is None else name
 
 
 def escape_name(name: str | None) -> str:
-    """A name as plotly shows it unread; it knows no entities of quotes."""
+    """Return a name escaped for plotly, which does not know entities of quotes."""
     return escape(display_name(name), quote=False)
 
 
 def label(name: str | None) -> str:
-    """As much of a name as a chart has room for; hovering and the tables have all of it."""
-    whole = display_name(name)
+    """Return a name shortened to the space in a chart; tooltips and tables have the full name."""
+    full_name = display_name(name)
     return escape_name(
-        whole if len(whole) <= _LONGEST_LABEL else f"{whole[: _LONGEST_LABEL - 1]}\N{HORIZONTAL ELLIPSIS}"
+        full_name if len(full_name) <= _LONGEST_LABEL else f"{full_name[: _LONGEST_LABEL - 1]}\N{HORIZONTAL ELLIPSIS}"
     )

@@ -1,4 +1,4 @@
-"""Everything that the page shows, asked of the lake table by table: one that is broken is named, the others go on."""
+"""Read everything that the page shows, table by table: a broken table is listed on the page, the others are shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ LAST_RUNS = 10
 
 @dataclass(frozen=True)
 class Report:
-    """What the page shows. ``at`` is when it was asked, UTC; a part is None where the lake has no tables for it."""
+    """The contents of the page. ``at`` is the time at which they were read, UTC; a part is None where the lake has no
+    tables for it.
+    """
 
     lake: str
     at: datetime
@@ -37,7 +39,7 @@ class Report:
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """Where the report looks: what ``status`` looks at, silver of every source, the runs."""
+    """The inputs of the report: those of ``status``, silver of every source, and the runs."""
 
     surroundings: StatusInputs
     sources: Sequence[Refinement]
@@ -45,21 +47,23 @@ class ReportInputs:
 
 
 def report(spark: SparkSession, at: ReportInputs, now: datetime) -> Report:
-    """Ask everything. Raises Unreachable, and what makes the lake itself unreadable."""
+    """Read the whole report. Raises Unreachable, and what makes the lake itself unreadable."""
     attempts = Attempts()
     models = _models(spark, at.surroundings, attempts)
-    sold, built = _sales(models, attempts), _star(models, attempts)
-    fares = Health(
+    sales_figures, star_figures = _sales(models, attempts), _star(models, attempts)
+    health_figures = Health(
         tuple(status.try_statuses(spark, at.surroundings, attempts)),
         health.timeline(_batches(spark, at.surroundings, attempts)),
         tuple(_letters(spark, at.sources, attempts)),
         tuple(at.runs.last(LAST_RUNS)),
     )
-    return Report(at.surroundings.lake.root, now, sold, built, fares, tuple(attempts.troubles.values()))
+    return Report(
+        at.surroundings.lake.root, now, sales_figures, star_figures, health_figures, tuple(attempts.troubles.values())
+    )
 
 
 def _models(spark: SparkSession, at: StatusInputs, attempts: Attempts) -> dict[str, DataFrame]:
-    """Every gold table of the lake that can be opened, by its model's name."""
+    """Return every gold table of the lake that can be opened, by its model's name."""
     found = {}
     for name in map(names.decode, at.format.tables(spark, at.lake.gold_root())):
         rows = attempts.try_(f"gold {name}", partial(at.format.read, spark, at.lake.gold(name)))
@@ -69,7 +73,7 @@ def _models(spark: SparkSession, at: StatusInputs, attempts: Attempts) -> dict[s
 
 
 def _sales(models: Mapping[str, DataFrame], attempts: Attempts) -> Sales | None:
-    """Of the first model, by name, that has order lines."""
+    """Return the sales of the first model, by name, that has order lines."""
     name = next((name for name in sorted(models) if set(models[name].columns) >= sales.COLUMNS), None)
     return None if name is None else attempts.try_(f"gold {name}", partial(sales.build, name, models[name]))
 

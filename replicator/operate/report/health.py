@@ -1,4 +1,4 @@
-"""How the pipeline fares: how far each layer is behind the one before it, and what came in when."""
+"""The health of the pipeline: the lag of each layer behind the one before it, and the batches by time."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _HOPS = (
 class Hop:
     """One step between two layers, over all of its tables.
 
-    ``behind`` is how many ``unit`` (record, commit) the later layer has not read yet, None if no table knows;
-    ``unknown`` is how many of ``tables`` do not. ``seconds`` is the greatest age among tables that are behind, None if
-    not known. ``newest`` is the time of the newest change that has come this far, UTC.
+    ``behind``: the number of ``unit`` (record, commit) that the later layer has not read yet, None if it is not known
+    for any table; ``unknown``: the number of those of ``tables`` for which it is not known. ``seconds``: the greatest
+    lag among the tables, None if not known. ``newest``: the time of the newest change in the later layer, UTC.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class Batch:
-    """Records that were written into bronze of a source at one time, UTC."""
+    """The number of records that were written to a source's bronze in one batch, at one time (UTC)."""
 
     source: str
     at: datetime
@@ -56,7 +56,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Batches that began within one span of time, from ``since`` (UTC) on."""
+    """The batches within one interval that begins at ``since`` (UTC)."""
 
     since: datetime
     batches: int
@@ -65,7 +65,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Batches over time, without gaps: ``width`` is the span of each bucket; no bucket without a batch."""
+    """Batches by time, without gaps: ``width`` is the length of each bucket; without batches there are no buckets."""
 
     width: timedelta
     buckets: tuple[Bucket, ...]
@@ -82,7 +82,7 @@ class Health:
 
     @property
     def hops(self) -> tuple[Hop, ...]:
-        """The steps of the pipeline in their order, those without any table left out."""
+        """The steps of the pipeline in their order, without those that have no table."""
         of_layer = [(hop, [each for each in self.standings if each.layer == hop[1]]) for hop in _HOPS]
         return tuple(_hop(name, unit, found) for (name, _, unit), found in of_layer if found)
 
@@ -98,12 +98,12 @@ def last_batches(bronze: DataFrame) -> DataFrame:
 
 
 def load_batches(source: str, bronze: DataFrame) -> list[Batch]:
-    """The last batches of a source."""
+    """Return the last batches of a source."""
     return [Batch(source, moment(row["ms"]), row["records"]) for row in last_batches(bronze).collect()]
 
 
 def timeline(batches: Sequence[Batch], most: int = 60) -> Timeline:
-    """Batches in at most ``most`` buckets of a width that people can read (weeks at the widest)."""
+    """Return batches in at most ``most`` buckets of a round width (weeks at the most)."""
     if not batches:
         return Timeline(_WIDTHS[0], ())
     first, last = min(each.at for each in batches), max(each.at for each in batches)
@@ -118,7 +118,7 @@ def timeline(batches: Sequence[Batch], most: int = 60) -> Timeline:
 
 
 def moment(milliseconds: int) -> datetime:
-    """A time of epoch milliseconds, UTC."""
+    """Return the UTC time of epoch milliseconds."""
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 

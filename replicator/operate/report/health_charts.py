@@ -1,4 +1,4 @@
-"""When records came in: batches over time -> a chart."""
+"""The chart of batches by time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.operate.report.palette import Palette
 
 
 def build_batches(timeline: Timeline, palette: Palette) -> Chart:
-    """When records came in."""
+    """Return a bar chart of the records written to bronze by time."""
     return build_chart(
         "batches",
         f"Bar chart of records written into bronze, per {span(timeline.width)}.",

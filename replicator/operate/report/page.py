@@ -1,7 +1,8 @@
-"""A report -> one HTML file that needs no network: style, script, plotly and every figure are inside.
+"""Render a report as one HTML file that needs no network: style, scripts, plotly and all figures are embedded.
 
-Nothing that a lake holds can become markup or script: the template escapes each text, the charts' JSON has no ``<``,
-and the page's own policy lets the browser run the two scripts of this module, by their hashes, and load nothing at all.
+Data from the lake can become neither markup nor script: the template escapes every text, the JSON of the charts has no
+``<``, and the page's own content security policy lets the browser run only the two scripts of this module, by their
+hashes, and load nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 
 def html(report: Report) -> str:
-    """The whole page."""
+    """Return the whole page."""
     environment = _environment()
     drawn = {"light": drawings(report, LIGHT), "dark": drawings(report, DARK)}
     scripts = [_script(get_plotlyjs()), _script(_text(environment, "page.js"))]
@@ -39,7 +40,7 @@ def html(report: Report) -> str:
         report=report,
         version=__version__,
         about={chart.name: chart.about for chart in drawn["light"]},
-        drawings={theme: [_drawing(chart) for chart in each] for theme, each in drawn.items()},
+        drawings={theme: [_drawing(chart) for chart in charts] for theme, charts in drawn.items()},
         colours={"light": asdict(LIGHT), "dark": asdict(DARK)},
         style=_text(environment, "page.css"),
         scripts=scripts,
@@ -51,7 +52,7 @@ def html(report: Report) -> str:
 
 
 def drawings(report: Report, palette: Palette) -> list[Chart]:
-    """The charts of what the report has."""
+    """Return the charts of the parts that the report has."""
     found = []
     if report.sales is not None:
         found += sales_charts.build(report.sales, palette)
@@ -70,7 +71,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    kinds = (
+    formatters = (
         formatting.number,
         formatting.counted,
         formatting.money,
@@ -78,7 +79,7 @@ def _environment() -> jinja2.Environment:
         formatting.moment,
         formatting.span,
     )
-    made.filters |= {each.__name__: each for each in kinds}
+    made.filters |= {each.__name__: each for each in formatters}
     made.filters |= {
         "named": display_name,
         "from_ms": _from_ms,
@@ -91,22 +92,24 @@ def _environment() -> jinja2.Environment:
 
 
 def _position(standing: TableStatus) -> str:
-    """A table's version, or why it has none; a row's place in the source's order says nothing to people."""
+    """Return a table's version, or why it has none; nothing for a position in the source's order, which is not for
+    people.
+    """
     return formatting.NOTHING if standing.layer in {"silver", "history"} else standing.position
 
 
 def _written_at(text: str) -> str:
-    """A time that a run has noted, ISO 8601."""
+    """Format a time that a run has recorded in ISO 8601."""
     return formatting.moment(datetime.fromisoformat(text))
 
 
 def _sum_of(run: Run, stage: str, count: str) -> int:
-    """What a run counted in one stage, over all tables."""
+    """Return a count of a run in one stage, summed over all tables."""
     return sum(getattr(entry, count) for entry in run.entries if entry.stage == stage)
 
 
 def _stopped(run: Run) -> str:
-    """The tables that a run left stopped."""
+    """Return the tables that were stopped at the end of a run."""
     return ", ".join(f"{entry.stage} {entry.table}" for entry in run.entries if entry.error) or formatting.NOTHING
 
 
@@ -115,13 +118,13 @@ def _from_ms(milliseconds: int | None) -> str:
 
 
 def _text(environment: jinja2.Environment, name: str) -> str:
-    """A file of the template as it is."""
+    """Return a file of the template unchanged."""
     source, _, _ = environment.loader.get_source(environment, name)  # type: ignore[union-attr]
     return source
 
 
 def _script(text: str) -> str:
-    """A script as a browser reads it from a page. Raises ValueError for one that would end its element."""
+    """Return a script as a browser reads it from a page. Raises ValueError for one that would end its element."""
     if "</script" in text.lower() or "<!--" in text:
         raise ValueError("a script cannot stand inside a page")
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,8 +1,7 @@
-"""The colours of the page and of its charts, once by day and once by night.
+"""The colours of the page and of its charts, in a light and a dark theme.
 
-Series are told apart by blue and orange, which stay apart under every common kind of colour blindness, and by
-lightness; what is only there to be complete is grey. Texts have a contrast of at least 4.5 to 1 with what they stand
-on, marks of 3.
+Series are distinguished by blue and orange, which remain distinct under every common kind of colour blindness, and by
+lightness; remainders are grey. Texts have a contrast of at least 4.5 to 1 with their background, marks of 3.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from dataclasses import dataclass
 class Palette:
     """Colours as ``#rrggbb``.
 
-    ``page`` and ``card`` are what things stand on, ``line`` divides, ``ink`` and ``faint`` are texts; ``first``,
-    ``first_soft`` and ``second`` are series, ``rest`` the others; ``bad`` warns, in text.
+    ``page`` and ``card`` are backgrounds, ``line`` is for separators, ``ink`` and ``faint`` are for texts; ``first``,
+    ``first_soft`` and ``second`` are for series, ``rest`` for the remainder; ``bad`` is for warning texts.
     """
 
     page: str
@@ -57,17 +56,17 @@ DARK = Palette(
 
 
 def contrast(one: str, other: str) -> float:
-    """How well two colours can be told apart, 1 to 21, as WCAG 2 defines it."""
+    """Return the contrast ratio of two colours, 1 to 21, as WCAG 2 defines it."""
     darker, lighter = sorted((_luminance(one), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
 
 def text_on(colour: str, palette: Palette) -> str:
-    """The colour of a text that stands on a mark."""
+    """Return the colour of a text on a mark of this colour."""
     return max((palette.ink, palette.card), key=lambda text: contrast(text, colour))
 
 
 def _luminance(colour: str) -> float:
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

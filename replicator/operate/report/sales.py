@@ -1,4 +1,4 @@
-"""Order lines -> what every customer bought: the two charts of the item table."""
+"""Sales by customer, from order lines: the figures of two charts and a table."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 COLUMNS = frozenset({"customer_id", "order_id", "quantity", "revenue"})
-"""What a gold model has that holds order lines, one row each."""
+"""The columns of a gold model that holds order lines, one row each."""
 
 MOST_CUSTOMERS = 1_000
-"""How many are shown one by one."""
+"""The number of customers that are shown individually at most."""
 
 _EXACT = T.DecimalType(28, 6)
 
 
 @dataclass(frozen=True)
 class Customer:
-    """What one customer bought. ``id`` is None for lines without a customer.
+    """The purchases of one customer. ``id`` is None for lines without a customer.
 
-    ``revenue`` is the exact sum over ``lines``, in the money of the lines; ``quantity`` the pieces; ``orders`` how many
-    different orders the lines belong to. ``lines`` is at least 1.
+    ``revenue`` is the exact sum over ``lines``, in the currency of the lines; ``quantity`` the number of pieces;
+    ``orders`` the number of distinct orders. ``lines`` is at least 1.
     """
 
     id: str | None
@@ -39,15 +39,13 @@ class Customer:
 
     @property
     def average_revenue(self) -> Decimal:
-        """Money per line."""
+        """Revenue per line."""
         return self.revenue / self.lines
 
 
 @dataclass(frozen=True)
 class Total:
-    """All customers together: how many there are, and their exact sums. An order whose lines name two customers counts
-    for both.
-    """
+    """The number of customers, and their exact sums. An order whose lines name two customers counts for both."""
 
     customers: int
     revenue: Decimal
@@ -57,30 +55,35 @@ class Total:
 
 @dataclass(frozen=True)
 class Sales:
-    """The sales of one model: ``total`` of all customers, and the MOST_CUSTOMERS largest, the largest revenue first."""
+    """The sales of one model: the ``total`` of all customers, and the MOST_CUSTOMERS largest, by revenue in descending
+    order.
+    """
 
     model: str
     total: Total
     customers: tuple[Customer, ...]
 
     def largest_revenue(self, count: int) -> Decimal:
-        """Of the ``count`` largest customers together, exact."""
+        """Return the exact revenue of the ``count`` largest customers together."""
         return sum((customer.revenue for customer in self.customers[:count]), Decimal(0))
 
     def share(self, count: int) -> Decimal | None:
-        """Which part of all revenue the ``count`` largest customers have, 0 to 1; None without any revenue."""
+        """Return the share of the revenue of the ``count`` largest customers, 0 to 1; None without any revenue."""
         return self.largest_revenue(count) / self.total.revenue if self.total.revenue else None
 
     def promising(self, count: int, beside: int) -> tuple[Customer, ...]:
-        """The ``count`` customers with the dearest lines, beside the ``beside`` largest: few orders, dear items."""
+        """Return the ``count`` customers with the highest revenue per line, excluding the ``beside`` largest customers:
+        few orders, expensive items.
+        """
         others = self.customers[beside:]
         return tuple(sorted(others, key=lambda customer: customer.average_revenue, reverse=True)[:count])
 
 
 def by_customer(lines: DataFrame) -> DataFrame:
-    """One row per customer_id of the order lines: ``id, revenue, orders, lines, quantity``.
+    """Return one row per customer_id of the order lines: ``id, revenue, orders, lines, quantity``.
 
-    *lines* has COLUMNS. Sums are decimals; a line whose quantity or revenue is NULL adds nothing but itself.
+    *lines* has COLUMNS. Sums are decimals; a line whose quantity or revenue is NULL counts as a line and adds nothing
+    to the sums.
     """
     kinds = dict(lines.dtypes)
     return lines.groupBy(F.col("customer_id").cast("string").alias("id")).agg(
@@ -92,7 +95,7 @@ def by_customer(lines: DataFrame) -> DataFrame:
 
 
 def build(model: str, lines: DataFrame) -> Sales:
-    """The sales of a model that has COLUMNS."""
+    """Return the sales of a model that has COLUMNS."""
     customers = by_customer(lines)
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("revenue", "orders", "lines")]
     [total] = customers.agg(F.count("*").alias("customers"), *sums).collect()
@@ -101,6 +104,6 @@ def build(model: str, lines: DataFrame) -> Sales:
 
 
 def _sum(column: str, kind: str) -> Column:
-    """The exact sum; a decimal keeps its own scale."""
+    """Return the exact sum; a decimal keeps its own scale."""
     value = F.col(column) if kind.startswith("decimal") else F.col(column).cast(_EXACT)
     return F.coalesce(F.sum(value), F.lit(Decimal(0))).alias(column)

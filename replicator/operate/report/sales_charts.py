@@ -1,4 +1,4 @@
-"""Who brings the revenue, and who buys dear items: figures of sales -> two charts. Numbers are floats only here."""
+"""Two charts of sales: revenue by customer, and quantity against revenue per line. Figures become floats only here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from replicator.operate.report.palette import Palette, text_on
 from replicator.operate.report.sales import Customer, Sales
 
 LARGEST, MAJORITY, PROMISING = 3, 20, 5
-"""How many customers stand out as the largest, are summed up, look promising."""
+"""The number of customers that are highlighted as the largest, summed up, and highlighted as promising."""
 
 _SMALLEST_LABEL = 0.02
 _LARGEST_DOT = 38
@@ -21,7 +21,7 @@ _CLOSE_ACROSS, _CLOSE_UPWARDS = Decimal("0.3"), Decimal("0.05")
 
 
 def build(sales: Sales, palette: Palette) -> list[Chart]:
-    """Who brings the revenue, and who buys dear items."""
+    """Return the charts of revenue by customer and of quantity against revenue per line."""
     largest = ", ".join(
         f"{display_name(customer.id)} {money(customer.revenue)}" for customer in sales.customers[:LARGEST]
     )
@@ -46,15 +46,15 @@ def _pie(sales: Sales, palette: Palette) -> go.Figure:
     majority = sales.customers[:MAJORITY]
     others = sales.total.customers - len(majority)
     slices = [_slice(customer, sales) for customer in majority]
-    colours = [palette.first if at < LARGEST else palette.first_soft for at in range(len(majority))]
+    colours = [palette.first if index < LARGEST else palette.first_soft for index in range(len(majority))]
     if others:
         rest = sales.total.revenue - sales.largest_revenue(MAJORITY)
         slices.append((f"{number(others)} others", float(rest), _hover(f"{number(others)} others", rest, sales)))
         colours.append(palette.rest)
-    whole = sum(value for _, value, _ in slices) or 1
-    texts = [text if value / whole >= _SMALLEST_LABEL else "" for text, value, _ in slices]
+    total = sum(value for _, value, _ in slices) or 1
+    texts = [text if value / total >= _SMALLEST_LABEL else "" for text, value, _ in slices]
     pie = go.Pie(
-        labels=[str(at) for at in range(len(slices))],
+        labels=[str(index) for index in range(len(slices))],
         values=[max(value, 0) for _, value, _ in slices],
         text=texts,
         customdata=[hover for _, _, hover in slices],
@@ -105,7 +105,7 @@ def _scatter(sales: Sales, palette: Palette) -> go.Figure:
 def _dots(
     name: str, customers: Sequence[Customer], colour: str, palette: Palette, scale: float, sides: Sequence[str] = ()
 ) -> go.Scatter:
-    """Dots, with their names where ``sides`` says on which side each has it."""
+    """Return the dots of some customers, labelled if ``sides`` gives the side of each label."""
     return go.Scatter(
         name=name,
         x=[float(rounded(customer.average_quantity, 2)) for customer in customers],
@@ -130,7 +130,7 @@ def _dots(
 
 
 def _sides(customers: Sequence[Customer]) -> list[str]:
-    """Where the name of each dot goes: left of it, but right where a dot about as high is close by on the left."""
+    """Return the side of each dot's label: left, but right where a dot of similar height is close on the left."""
     wide = max((customer.average_quantity for customer in customers), default=Decimal(1)) * _CLOSE_ACROSS
     high = max((customer.average_revenue for customer in customers), default=Decimal(1)) * _CLOSE_UPWARDS
     sides = []

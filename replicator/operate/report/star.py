@@ -1,4 +1,4 @@
-"""The star schema -> its figures: how large the dimensions are, and what the order lines add up to."""
+"""Figures of the star schema: the sizes of the dimensions, and sums of the order lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMNS: Mapping[str, frozenset[str]] = {
         {"order_key", "customer_key", "product_key", "order_date", "quantity_ordered", "product_price", "profit"}
     ),
 }
-"""The three models and the columns that are read of each."""
+"""The three models and the columns of each that are read."""
 
 # `grouping_id` has a bit, the first column's highest, for each column that a row sums over
 _SUMMED_OVER = {"product_line": 0b011, "country": 0b101, "month": 0b110, "all": 0b111}
@@ -26,7 +26,7 @@ _EXACT = T.DecimalType(18, 4)
 
 @dataclass(frozen=True)
 class Part:
-    """Fact rows that share ``name`` (None: their dimension has no such row): how many, and their sums.
+    """Fact rows that share ``name`` (None: their dimension row is missing): their number and their sums.
 
     ``revenue`` is quantity x price, ``profit`` the fact's own, both exact; ``quantity`` is in pieces.
     """
@@ -41,8 +41,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Star:
-    """Rows of the dimensions, the sum of the fact, and its parts: countries and product lines by revenue, months in
-    their order.
+    """The numbers of dimension rows, the sums over all facts, and the sums by product line and country (in descending
+    order of revenue) and by month (in order of time).
     """
 
     customers: int
@@ -54,11 +54,11 @@ class Star:
 
 
 def parts(customers: DataFrame, products: DataFrame, orders: DataFrame) -> DataFrame:
-    """One row per product line, country and month (``yyyy-MM``) of the fact, and one for all of it.
+    """Return one row per product line, country and month (``yyyy-MM``) of the fact, and one for all of it.
 
     The arguments have COLUMNS of dim_customers, dim_products and fact_orders. Columns: ``summed_over`` (see
-    _SUMMED_OVER), ``product_line, country, month``, of which at most one is not NULL, and the sums of ``Part``.
-    Facts without their dimension row stay, with NULL for its column.
+    _SUMMED_OVER), ``product_line, country, month``, of which at most one is not NULL, and the sums of ``Part``. Facts
+    without a dimension row are included, with NULL for its column.
     """
     named = (
         orders.join(products.select("product_key", "product_line"), "product_key", how="left")
@@ -84,7 +84,7 @@ def parts(customers: DataFrame, products: DataFrame, orders: DataFrame) -> DataF
 
 
 def build(customers: DataFrame, products: DataFrame, orders: DataFrame) -> Star:
-    """The figures of the three models."""
+    """Return the figures of the three models."""
     found = parts(customers, products, orders).collect()
     [whole] = _parts(found, "all") or [Part(None, 0, 0, Decimal(0), Decimal(0), Decimal(0))]
     return Star(

@@ -1,4 +1,4 @@
-"""Revenue and profit by product line, month, country: figures of the star -> charts. Numbers are floats only here."""
+"""Charts of revenue and profit by product line, month and country. Figures become floats only here."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from replicator.operate.report.palette import Palette
 from replicator.operate.report.star import Part, Star
 
 COUNTRIES = 10
-"""How many countries are drawn; the table has all."""
+"""The number of countries that are drawn at most; the table has all."""
 
 
 def build(star: Star, palette: Palette) -> list[Chart]:
-    """Revenue and profit by product line, by month, by country."""
+    """Return the charts of revenue and profit by product line, by month and by country."""
     best = display_name(star.product_lines[0].name) if star.product_lines else ""
     first = display_name(star.countries[0].name) if star.countries else ""
     return [
@@ -35,7 +35,7 @@ def build(star: Star, palette: Palette) -> list[Chart]:
 
 
 def _bars(parts: Sequence[Part], palette: Palette) -> go.Figure:
-    """Grouped bars, the first part on top."""
+    """Return grouped bars, the first part on top."""
     places = list(range(len(parts)))
     figure = go.Figure(
         [

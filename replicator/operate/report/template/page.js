@@ -14,7 +14,7 @@
 
   const draw = async (theme) => {
     try {
-      // all are begun at once: a printer does not wait
+      // start all at once: printing does not wait
       await Promise.all(
         drawings[theme].map(({ name, figure }) => {
           const { data, layout } = structuredClone(figure);
