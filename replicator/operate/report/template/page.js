@@ -14,7 +14,7 @@
 
   const draw = async (theme) => {
     try {
-      // start all at once: printing does not wait
+      // all are begun at once: a printer does not wait
       await Promise.all(
         drawings[theme].map(({ name, figure }) => {
           const { data, layout } = structuredClone(figure);
