@@ -159,16 +159,16 @@ def find(
     spark: SparkSession, sources: Iterable[Refinement], topic: str, partition: int, offset: int
 ) -> LetterDetails | None:
     """Find the record at a Kafka offset in the bronze table of any source; None if there is none."""
-    here = _is_at(topic, partition, offset)
+    is_record = _is_at(topic, partition, offset)
     for at in sources:
         try:
-            record = at.bronze.read(spark, at.lake.bronze(at.source.name)).where(here).first()
+            record = at.bronze.read(spark, at.lake.bronze(at.source.name)).where(is_record).first()
         except TableMissing:
             continue
         if record is not None:
-            letter = load_letters(spark, at).where(here).first()
+            letter = load_letters(spark, at).where(is_record).first()
             newest = F.col("dropped_at").desc()
-            dropped = load_letters(spark, at, dropped=True).where(here).orderBy(newest).first()
+            dropped = load_letters(spark, at, dropped=True).where(is_record).orderBy(newest).first()
             shown = letter or dropped
             position = None if shown is None else positions(spark, at, [shown])[0]
             return LetterDetails(at.source.name, record, letter, dropped, position)
@@ -201,10 +201,10 @@ def write(at: Refinement, difference: DataFrame) -> None:
 
 def _audit(spark: SparkSession, at: Refinement, chosen: DataFrame, choice: LetterFilter) -> None:
     table = at.lake.dropped_letters(at.source.name)
-    given_up = chosen.select("*", F.current_timestamp().alias("dropped_at"), F.lit(str(choice)).alias("filter"))
+    dropped = chosen.select("*", F.current_timestamp().alias("dropped_at"), F.lit(str(choice)).alias("filter"))
     if at.bronze.version(spark, table) is not None:
         known = at.bronze.read(spark, table).select(*COORDINATES, F.col("first_seen").alias("_seen"))
-        same = [given_up[name] == known[name] for name in COORDINATES]
-        same_letter = same[0] & same[1] & same[2] & given_up["first_seen"].eqNullSafe(known["_seen"])
-        given_up = given_up.join(known, same_letter, how="left_anti")
-    at.bronze.append(given_up, table, None)
+        same = [dropped[name] == known[name] for name in COORDINATES]
+        same_letter = same[0] & same[1] & same[2] & dropped["first_seen"].eqNullSafe(known["_seen"])
+        dropped = dropped.join(known, same_letter, how="left_anti")
+    at.bronze.append(dropped, table, None)

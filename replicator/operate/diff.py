@@ -123,12 +123,12 @@ def _join_names(columns: Iterable[str]) -> str:
 def refuse_other_key(before: DataFrame, table: Table, at: CommittedVersion) -> None:
     """Raise ConfigError where a rebuild has changed the table's key since that version: the rows cannot be matched."""
     noted = own_key(before.schema)
-    lost = [key for key in table.keys if key not in before.columns]
-    if lost or (noted and {*noted} != {*table.keys} - {history.KEY}):
-        now, was = _join_names(table.keys), _join_names(noted)
-        has = f"the key {was}" if was else f"no column {lost[0]!r}"
+    missing_keys = [key for key in table.keys if key not in before.columns]
+    if missing_keys or (noted and {*noted} != {*table.keys} - {history.KEY}):
+        key, earlier_key = _join_names(table.keys), _join_names(noted)
+        has = f"the key {earlier_key}" if earlier_key else f"no column {missing_keys[0]!r}"
         raise ConfigError(
-            f"the key of {table.name} is {now}, and version {at.version} has {has}",
+            f"the key of {table.name} is {key}, and version {at.version} has {has}",
             where=table.location,
             mend="Compare versions of one key: all before it changed, or all from then on.",
         )

@@ -67,7 +67,7 @@ def definitions(snapshot: DatabaseSnapshot) -> Definitions:
 
     def of(table: str) -> Mapping[str, str]:
         try:
-            return {held.name: held.type for held in snapshot.columns(table)}
+            return {column.name: column.type for column in snapshot.columns(table)}
         except TableMissing:
             return {}
 

@@ -47,10 +47,10 @@ class LakeSource:
 
 
 def bump(
-    spark: SparkSession, at: LakeSource, reason: str, told: Mapping[offsets.TopicPartition, int]
+    spark: SparkSession, at: LakeSource, reason: str, requested: Mapping[offsets.TopicPartition, int]
 ) -> list[EpochStart]:
-    """Start a new epoch and return where each partition begins it, sorted by topic and partition. ``told`` are offsets
-    by (topic, partition) that the operator sets.
+    """Start a new epoch and return where each partition begins it, sorted by topic and partition. ``requested`` are
+    offsets by (topic, partition) that the operator sets.
 
     Otherwise a partition begins the epoch where the source went back, if silver would stop for that; where another
     partition of its topic went back, at its first record since then; else after the last record in bronze. Partitions
@@ -66,16 +66,16 @@ def bump(
     spark = tuning.session_for(spark, at.format.size(spark, at.lake.bronze(at.source)), exact_names=True)
     bronze = at.format.read(spark, at.lake.bronze(at.source))
     ends = {(r[0], r[1]): r[2] + 1 for r in bronze.groupBy("topic", "partition").agg(F.max("offset")).collect()}
-    strange = next((place for place in told if place not in ends), None)
-    if strange is not None:
-        raise ConfigError(f"bronze has no partition {strange[1]} of topic {strange[0]}", where=at.source)
+    unknown = next((place for place in requested if place not in ends), None)
+    if unknown is not None:
+        raise ConfigError(f"bronze has no partition {unknown[1]} of topic {unknown[0]}", where=at.source)
     by_offset = set(routing.load_routes(at.control, at.lake.routes(at.source), identity).by_offset)
     records = _read_envelopes(bronze.where(~F.col("topic").isin(*by_offset)), known.orders.values())
     records = records.withColumn("epoch", before.column({topic for topic, _ in ends}))
     new = {place for place in ends if place[0] in by_offset and _is_new_partition(known, *place)}
     with tuning.persist(watermarks.order_columns_by_folder(records)) as places:
         falls = _rewinds(places, [table for table, order in known.orders.items() if order == BY_TIME])
-        found = _Boundaries(told, falls, _first_after_rewind(places, falls), new)
+        found = _Boundaries(requested, falls, _first_after_rewind(places, falls), new)
     number = len(before.bumps) + 1
     starts = [_start(number, place, end, found) for place, end in sorted(ends.items())]
     by_topic: dict[str, dict[int, int]] = {}

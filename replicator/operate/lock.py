@@ -88,12 +88,12 @@ def exclusive(lake: Lake, stages: Collection[str], terms: LeaseOptions | None = 
             lease = acquire(register, stage, holder, terms.length, wait=terms.wait, watched=watched[stage])
             releases.callback(lease.release)
             leases.append(lease)
-        held = HeldLeases(leases, token.draw(register_at(lake.token())))
+        held_leases = HeldLeases(leases, token.draw(register_at(lake.token())))
         failpoints.hit("lease.token_drawn")
         for lease in leases:
-            lease.mark(held.token.number)
-        yield held
-        held.refuse_if_lost()  # a run that lost its lease must fail even if it did not write since
+            lease.mark(held_leases.token.number)
+        yield held_leases
+        held_leases.refuse_if_lost()  # a run that lost its lease must fail even if it did not write since
 
 
 @contextmanager

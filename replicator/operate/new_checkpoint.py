@@ -81,8 +81,8 @@ class Plan:
         )
 
 
-def build_plan(spark: SparkSession, stopped: StoppedSource, told: Mapping[TopicPartition, int]) -> Plan:
-    """Return the plan of a new checkpoint; ``told`` moves some partitions forward. Nothing is written.
+def build_plan(spark: SparkSession, stopped: StoppedSource, requested: Mapping[TopicPartition, int]) -> Plan:
+    """Return the plan of a new checkpoint; ``requested`` offsets move some partitions forward. Nothing is written.
 
     Raises TableMissing without bronze, BronzeReplaced where no stream wrote it or silver has read more than it
     contains, and what ``Broker.offered`` and :func:`resolve_starts` raise.
@@ -100,7 +100,7 @@ def build_plan(spark: SparkSession, stopped: StoppedSource, told: Mapping[TopicP
     stream, number = _newest_batch(spark, at)
     bronze_state = BronzeTableState(spark, at)
     starts = resolve_starts(
-        bronze_state.ends(), _checkpoint_offsets(spark, at), stopped.broker.offered(spark, bronze_state), told
+        bronze_state.ends(), _checkpoint_offsets(spark, at), stopped.broker.offered(spark, bronze_state), requested
     )
     known = stopped.known
     new = (start.gap for start in starts)
@@ -171,7 +171,7 @@ def _checkpoint_offsets(spark: SparkSession, at: Ingestion) -> dict[TopicPartiti
     """
     try:
         refuse_mismatch(spark, at)
-        reached = checkpoint.read_committed_offsets(spark, at.lake.checkpoint(at.source))
+        committed = checkpoint.read_committed_offsets(spark, at.lake.checkpoint(at.source))
     except (BronzeReplaced, CheckpointBehindTable, CheckpointDamaged):
         return {}
-    return by_partition(reached)
+    return by_partition(committed)

@@ -42,20 +42,20 @@ def list_tables(spark: SparkSession, sources: Sequence[Refinement]) -> list[Tabl
     return [each for at in sources for each in list_source_tables(source_tables.spark_survey(spark, at), at.source)]
 
 
-def list_source_tables(of: Survey, source: SourceSpec) -> list[TableState]:
+def list_source_tables(survey: Survey, source: SourceSpec) -> list[TableState]:
     """Return the tables of one source, by any ``Survey``."""
-    since = pauses.load(of.facts, of.lake, source.name)
-    every = sorted({*_known_tables(of, source), *since})
-    return [TableState(f"{source.name}/{table}", since.get(table)) for table in every]
+    since = pauses.load(survey.facts, survey.lake, source.name)
+    table_names = sorted({*_known_tables(survey, source), *since})
+    return [TableState(f"{source.name}/{table}", since.get(table)) for table in table_names]
 
 
-def find_tables(spark: SparkSession, sources: Sequence[Refinement], told: Sequence[str]) -> list[SilverTable]:
+def find_tables(spark: SparkSession, sources: Sequence[Refinement], requested: Sequence[str]) -> list[SilverTable]:
     """Return the tables that ``[<source>/]<database or schema>.<table>``, or the last parts, name. Raises ConfigError
     for a name that is unknown or ambiguous.
     """
     known = {at.source.name: (at, _known_tables(source_tables.spark_survey(spark, at), at.source)) for at in sources}
-    every = {f"{source}/{table}": (at, table) for source, (at, tables) in known.items() for table in tables}
-    return [every[_resolve(name, list(every))] for name in told]
+    known_names = {f"{source}/{table}": (at, table) for source, (at, tables) in known.items() for table in tables}
+    return [known_names[_resolve(name, list(known_names))] for name in requested]
 
 
 def with_fence(places: Sequence[SilverTable], fence: Fence) -> list[SilverTable]:

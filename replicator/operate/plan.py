@@ -79,7 +79,7 @@ def _with_upstream(models: Sequence[Model], wanted: Collection[str]) -> set[str]
 def _plan_model(
     spark: SparkSession, model: Model, at: Warehouse, keys: refresh_plan.Keys, moving: Mapping[str, str]
 ) -> ModelPlan:
-    first = [given for given in model.inputs.values() if given in moving]
+    first = [input_name for input_name in model.inputs.values() if input_name in moving]
     try:
         load_source_cuts(model, at)
         with refresh_plan.prepare(spark, model, at, keys) as task:
@@ -88,7 +88,7 @@ def _plan_model(
             reason = task.reason
             found = ModelPlan(model.name, task.action, reason.name, reason.sentence, changed, task.affected, rows)
     except TableMissing as error:
-        if any(moving.get(given) == FIRST_BUILD for given in first):
+        if any(moving.get(input_name) == FIRST_BUILD for input_name in first):
             return ModelPlan(model.name, FIRST_BUILD, "no table", f"{', '.join(first)} is built first, then this one")
         return ModelPlan(model.name, WAITS, "input missing", str(error))
     except AtWork as error:

@@ -118,15 +118,15 @@ def _upto(seq: str | None) -> Column:
     return F.lit(False) if seq is None else F.col("_seq") <= seq
 
 
-def _remove(spark: SparkSession, at: Refinement, name: str, gone: DataFrame, seq: str) -> None:
+def _remove(spark: SparkSession, at: Refinement, name: str, purged_rows: DataFrame, seq: str) -> None:
     """Effects 1 and 2."""
-    table = at.lake.silver(at.source.name, name, key_of(gone.schema))
+    table = at.lake.silver(at.source.name, name, key_of(purged_rows.schema))
     identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     if identity is None:
         raise BronzeReplaced("there is no bronze that could tell what was read", where=table.name)
     upto = routing.progress_of(spark, at.silver, table, identity)
     read = _last_offsets(spark, at, name, identity, upto)
-    with tuning.persist(gone.withColumn("_op", F.lit("delete"))) as difference:
+    with tuning.persist(purged_rows.withColumn("_op", F.lit("delete"))) as difference:
         purge_horizons.save(spark, at, name, table, Horizon(seq, read, upto))
         failpoints.hit("purge.horizon_saved")
         version = at.silver.version(spark, table)

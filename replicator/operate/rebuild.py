@@ -82,10 +82,10 @@ def attempt(name: str, work: Callable[[], RebuildResult]) -> RebuildResult:
     """Run one rebuild and return its result, with the error if it stopped, so that others continue. Raises NO_LAKE."""
     started = time.monotonic()
     try:
-        done = work()
+        result = work()
     except (ReplicatorError, *FAILURES) as error:
-        done = RebuildResult(name, error=engine_errors.of_one_table(error, name))
-    return replace(done, seconds=time.monotonic() - started)
+        result = RebuildResult(name, error=engine_errors.of_one_table(error, name))
+    return replace(result, seconds=time.monotonic() - started)
 
 
 def rebuild(spark: SparkSession, at: Refinement, name: str, how: RebuildOptions) -> RebuildResult:
@@ -97,14 +97,14 @@ def rebuild(spark: SparkSession, at: Refinement, name: str, how: RebuildOptions)
         at = history_table.with_existing_histories(spark, at, [name])
     begun = shadow.begin(spark, at, name, how.column)
     try:
-        done = _finish(spark, begun) if shadow.is_swapped(spark, begun) else _execute(spark, begun, how)
+        result = _finish(spark, begun) if shadow.is_swapped(spark, begun) else _execute(spark, begun, how)
     except ReplicatorError as error:
         if not error.retry:
             shadow.clean(spark, begun)
         raise
     failpoints.hit("rebuild.settled")
     shadow.clean(spark, begun)
-    return done
+    return result
 
 
 def _finish(spark: SparkSession, begun: Rebuild) -> RebuildResult:
@@ -121,21 +121,25 @@ def _execute(spark: SparkSession, begun: Rebuild, how: RebuildOptions) -> Rebuil
         missing_rows.remove(spark, begun.aside, begun.name)
     size = silver.size(spark, begun.table) + silver.size(spark, begun.made)
     spark = tuning.session_for(spark, size, exact_names=True)
-    with _compare_table(spark, begun) as table, _compare_history(spark, begun) as past:
-        lost = "" if how.accept_gap else losses.describe(spark, begun, (table, past))
-        if lost and not how.dry:
+    with _compare_table(spark, begun) as table_comparison, _compare_history(spark, begun) as history_comparison:
+        losses_text = "" if how.accept_gap else losses.describe(spark, begun, (table_comparison, history_comparison))
+        if losses_text and not how.dry:
             mend = "The table is as it was. With --accept-gap it becomes what bronze has."
-            raise WouldLose(lost, where=begun.table.name, mend=mend)
+            raise WouldLose(losses_text, where=begun.table.name, mend=mend)
         letters = 0 if how.column is not None else swap.add_dead_letters(spark, begun, dry=how.dry)
-        done = replace(_with_history(summarize(table), past), skipped=_count_skipped(begun, table), letters=letters)
+        result = replace(
+            _with_history(summarize(table_comparison), history_comparison),
+            skipped=_count_skipped(begun, table_comparison),
+            letters=letters,
+        )
         if how.dry:
-            needed = (f"needs --accept-gap: {lost}",) if lost else ()
-            return replace(done, columns=(*done.columns, *needed))
+            needs = (f"needs --accept-gap: {losses_text}",) if losses_text else ()
+            return replace(result, columns=(*result.columns, *needs))
         swap.prepare(begun)
         failpoints.hit("rebuild.announced")
-        swap.swap(spark, begun, past, table)
+        swap.swap(spark, begun, history_comparison, table_comparison)
         swap.finalize(spark, begun)
-    return done
+    return result
 
 
 @contextmanager
@@ -144,16 +148,16 @@ def _compare_table(spark: SparkSession, begun: Rebuild) -> Iterator[TableCompari
     absent, unless the declared order has changed (Q9): positions of two orders cannot be compared.
     """
     at = begun.at
-    present, made = at.silver.read(spark, begun.table), at.silver.read(spark, begun.made)
+    present, rebuilt = at.silver.read(spark, begun.table), at.silver.read(spark, begun.made)
     if not swap.is_reordered(begun):
         purged = purge_horizons.load(spark, at, begun.name, begun.table)
-        made = made if purged is None else rebuild_diff.without_deleted(made, purged.seq)
+        rebuilt = rebuilt if purged is None else rebuild_diff.without_deleted(rebuilt, purged.seq)
         present = rebuild_diff.without_deleted(present, shadow.last_truncate(begun))
-    keys = key_of(made.schema)
-    parts = shadow.partitions(at, begun.name, made.columns)
+    keys = key_of(rebuilt.schema)
+    parts = shadow.partitions(at, begun.name, rebuilt.columns)
     other = _partition_differences(at.silver.kept(spark, begun.table).partition_by, parts)
     table = replace(begun.table, keys=keys, partition_by=parts)
-    with _compare(begun, table, present, made, other, same_key=set(key_of(present.schema)) == set(keys)) as found:
+    with _compare(begun, table, present, rebuilt, other, same_key=set(key_of(present.schema)) == set(keys)) as found:
         yield found
 
 
@@ -168,44 +172,44 @@ def _compare_history(spark: SparkSession, begun: Rebuild) -> Iterator[TableCompa
     if table is None or (is_new and begun.column is not None):
         yield None
         return
-    made, present = silver.read(spark, begun.made_history), None if is_new else silver.read(spark, table)
-    keys = (*key_of(made.schema), history.KEY)
+    rebuilt, present = silver.read(spark, begun.made_history), None if is_new else silver.read(spark, table)
+    keys = (*key_of(rebuilt.schema), history.KEY)
     if (
         begun.column is not None
         and present is not None
-        and not rebuild_diff.changed_intervals(present, made, keys).isEmpty()
+        and not rebuild_diff.changed_intervals(present, rebuilt, keys).isEmpty()
     ):
         raise TableStopped(
             f"with the column {begun.column} some states of the history hold for another time",
             where=table.name,
             mend="Rebuild the whole table.",
         )
-    same_key = present is not None and set(key_of(present.schema)) == set(key_of(made.schema))
-    with _compare(begun, replace(table, keys=keys), present, made, (), same_key=same_key) as found:
+    same_key = present is not None and set(key_of(present.schema)) == set(key_of(rebuilt.schema))
+    with _compare(begun, replace(table, keys=keys), present, rebuilt, (), same_key=same_key) as found:
         yield found
 
 
 @contextmanager
 def _compare(
-    begun: Rebuild, table: Table, present: DataFrame | None, made: DataFrame, other: Sequence[str], *, same_key: bool
+    begun: Rebuild, table: Table, present: DataFrame | None, rebuilt: DataFrame, other: Sequence[str], *, same_key: bool
 ) -> Iterator[TableComparison]:
-    wanted = made
+    wanted = rebuilt
     if begun.column is not None and present is not None:
         if not same_key:
             raise TableStopped("the table has another key now", where=table.name, mend="Rebuild the whole table.")
-        wanted, other = _patch_column(begun.column, table, present, made), ()
+        wanted, other = _patch_column(begun.column, table, present, rebuilt), ()
     mismatches = [] if present is None else type_differences(present, wanted)
     with swap.compare_tables(table, present, wanted, [*other, *mismatches], same_key=same_key) as found:
         yield found
 
 
-def _patch_column(column: str, table: Table, present: DataFrame, made: DataFrame) -> DataFrame:
+def _patch_column(column: str, table: Table, present: DataFrame, rebuilt: DataFrame) -> DataFrame:
     """Return the present rows with one column taken from the rebuilt ones. Raises ConfigError for a column that does
     not exist or is in the key, and TableStopped where its type changes while some rows keep their old value.
     """
-    columns = list(dict.fromkeys([*present.columns, *made.columns]))
+    columns = list(dict.fromkeys([*present.columns, *rebuilt.columns]))
     versions = rebuild_diff.column_versions(columns, *stored_names([column], columns))
-    if not set(versions) & set(made.columns) or set(versions) & set(table.keys):
+    if not set(versions) & set(rebuilt.columns) or set(versions) & set(table.keys):
         raise ConfigError(
             f"there is no column {column} that could be rebuilt alone",
             where=table.name,
@@ -213,16 +217,16 @@ def _patch_column(column: str, table: Table, present: DataFrame, made: DataFrame
         )
     mismatches = set(
         compare.type_mismatches(
-            present.select(*_select_names(present, versions)), made.select(*_select_names(made, versions))
+            present.select(*_select_names(present, versions)), rebuilt.select(*_select_names(rebuilt, versions))
         )
     )
-    if mismatches & set(present.columns) and not rebuild_diff.unmatched(present, made, table.keys).isEmpty():
+    if mismatches & set(present.columns) and not rebuild_diff.unmatched(present, rebuilt, table.keys).isEmpty():
         raise TableStopped(
             f"the column {column} becomes another type, and some rows stand elsewhere in the source's order",
             where=table.name,
             mend="Rebuild the whole table.",
         )
-    return rebuild_diff.patch_columns(present, made, table.keys, versions)
+    return rebuild_diff.patch_columns(present, rebuilt, table.keys, versions)
 
 
 def _select_names(rows: DataFrame, columns: Sequence[str]) -> list[str]:
@@ -231,13 +235,13 @@ def _select_names(rows: DataFrame, columns: Sequence[str]) -> list[str]:
 
 def summarize(comparison: TableComparison) -> RebuildResult:
     """Summarize the comparison of one table."""
-    done = RebuildResult(comparison.table.name, comparison.wanted.count(), columns=tuple(comparison.other))
+    result = RebuildResult(comparison.table.name, comparison.wanted.count(), columns=tuple(comparison.other))
     if comparison.found is None or comparison.present is None:
         key = f"key: now {', '.join(map(names.decode, comparison.table.keys))}"
-        gone = 0 if comparison.present is None else comparison.present.count()
-        return replace(done, added=done.rows, gone=gone, columns=(key, *done.columns), verdict=REPLACED)
+        deleted = 0 if comparison.present is None else comparison.present.count()
+        return replace(result, added=result.rows, gone=deleted, columns=(key, *result.columns), verdict=REPLACED)
     return replace(
-        done,
+        result,
         added=comparison.counts.get(compare.EXTRA, 0),
         changed=comparison.counts.get(compare.DIFFERING, 0),
         gone=comparison.counts.get(compare.MISSING, 0),
@@ -257,23 +261,27 @@ def _count_deleted(present: DataFrame, wanted: DataFrame, found: DataFrame, keys
     return found.join(next(shown), list(keys), how="left_anti").join(next(shown), list(keys), how="left_anti").count()
 
 
-def _with_history(done: RebuildResult, past: TableComparison | None) -> RebuildResult:
+def _with_history(result: RebuildResult, history_comparison: TableComparison | None) -> RebuildResult:
     """Add a remark on the table's history if that differs."""
-    if past is None or past.is_equal:
-        return done
-    word = "the history" if past.found is None else f"the history: {sum(past.counts.values())} rows"
-    verdict = WRITTEN if done.verdict == EQUAL else done.verdict
-    return replace(done, columns=(*done.columns, word, *past.other), verdict=verdict)
+    if history_comparison is None or history_comparison.is_equal:
+        return result
+    remark = (
+        "the history"
+        if history_comparison.found is None
+        else f"the history: {sum(history_comparison.counts.values())} rows"
+    )
+    verdict = WRITTEN if result.verdict == EQUAL else result.verdict
+    return replace(result, columns=(*result.columns, remark, *history_comparison.other), verdict=verdict)
 
 
-def _count_skipped(begun: Rebuild, table: TableComparison) -> int:
+def _count_skipped(begun: Rebuild, comparison: TableComparison) -> int:
     """Return the number of rows that the rebuild of one column leaves unchanged, since their rebuilt row has another
     position in the source's order.
     """
-    if begun.column is None or table.present is None:
+    if begun.column is None or comparison.present is None:
         return 0
-    made = begun.at.silver.read(table.present.sparkSession, begun.made)
-    return rebuild_diff.unmatched(table.present, made, table.table.keys).count()
+    rebuilt = begun.at.silver.read(comparison.present.sparkSession, begun.made)
+    return rebuild_diff.unmatched(comparison.present, rebuilt, comparison.table.keys).count()
 
 
 def _describe_keys(found: DataFrame) -> tuple[str, ...]:
@@ -290,11 +298,13 @@ def _describe_keys(found: DataFrame) -> tuple[str, ...]:
 def type_differences(present: DataFrame, wanted: DataFrame) -> list[str]:
     """Describe the columns whose types differ between the two sides."""
     mismatches = compare.type_mismatches(present, wanted).items()
-    return [f"{names.decode(column)}: {was or 'none'}, now {now or 'none'}" for column, (was, now) in mismatches]
+    return [
+        f"{names.decode(column)}: {before or 'none'}, now {after or 'none'}" for column, (before, after) in mismatches
+    ]
 
 
-def _partition_differences(there: Sequence[str], declared: Sequence[str]) -> list[str]:
-    if tuple(there) == tuple(declared):
+def _partition_differences(stored: Sequence[str], declared: Sequence[str]) -> list[str]:
+    if tuple(stored) == tuple(declared):
         return []
-    was, now = (", ".join(map(names.decode, parts)) or "none" for parts in (there, declared))
-    return [f"partitions: {was}, now {now}"]
+    before, after = (", ".join(map(names.decode, parts)) or "none" for parts in (stored, declared))
+    return [f"partitions: {before}, now {after}"]

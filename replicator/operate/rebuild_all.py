@@ -97,15 +97,15 @@ def rebuild_model(spark: SparkSession, model: Model, at: Warehouse, how: Rebuild
 
     Raises TableMissing, ConfigError, ChecksFailed as a refresh does.
     """
-    with gold.compute_full(spark, model, at, keys) as made:
-        present = made.work.stored
-        other = [] if present is None else type_differences(present, made.rows)
+    with gold.compute_full(spark, model, at, keys) as computed:
+        present = computed.work.stored
+        other = [] if present is None else type_differences(present, computed.rows)
         same_key = present is not None and _is_key(present, model.key)
-        with swap.compare_tables(made.table, present, made.rows, other, same_key=same_key) as found:
-            done = replace(summarize(found), rows=made.count, warnings=made.warnings)
-            if not how.dry and done.verdict != EQUAL:
-                gold.commit(model, at, made.work, lambda _, progress: found.write(at.gold, progress))
-    return done
+        with swap.compare_tables(computed.table, present, computed.rows, other, same_key=same_key) as found:
+            result = replace(summarize(found), rows=computed.count, warnings=computed.warnings)
+            if not how.dry and result.verdict != EQUAL:
+                gold.commit(model, at, computed.work, lambda _, progress: found.write(at.gold, progress))
+    return result
 
 
 def _is_key(rows: DataFrame, key: Sequence[str]) -> bool:

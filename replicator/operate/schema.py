@@ -71,41 +71,43 @@ class TableSchema:
     approved: tuple[ColumnChange, ...]
 
 
-def pending_changes(spark: SparkSession, every: Sequence[Refinement], table: str | None = None) -> list[PendingChange]:
+def pending_changes(
+    spark: SparkSession, sources: Sequence[Refinement], table: str | None = None
+) -> list[PendingChange]:
     """Return the changes that unread records would make to the schema of every table, or of one. Nothing is written.
 
     Raises ConfigError when no source has such a table, or several have.
     """
     found: list[PendingChange] = []
-    wanted = None if table is None else _resolve(spark, every, table)
-    for at in every:
+    wanted = None if table is None else _resolve(spark, sources, table)
+    for at in sources:
         if wanted is None or wanted[0] is at:
-            for name, seen in silver.preview(spark, at, None if wanted is None else wanted[1]).items():
+            for name, plan in silver.preview(spark, at, None if wanted is None else wanted[1]).items():
                 found.extend(
-                    _list_pending(f"{at.source.name}/{name}", at.source.declaration(name).schema_changes, seen)
+                    _list_pending(f"{at.source.name}/{name}", at.source.declaration(name).schema_changes, plan)
                 )
     return found
 
 
-def approve(spark: SparkSession, every: Sequence[Refinement], table: str) -> list[ColumnChange]:
+def approve(spark: SparkSession, sources: Sequence[Refinement], table: str) -> list[ColumnChange]:
     """Approve exactly the changes of a table that its policy withholds now, and return them; the next run makes them.
 
     A second call finds nothing to approve. Raises as :func:`pending_changes`, and whatever else stops the table.
     """
-    at, name = _resolve(spark, every, table)
-    seen = silver.preview(spark, at, name).get(name)
-    if isinstance(seen, ReplicatorError):
-        raise seen
-    withheld = [change for change in seen.withheld if change.can_be_approved] if seen is not None else []
+    at, name = _resolve(spark, sources, table)
+    plan = silver.preview(spark, at, name).get(name)
+    if isinstance(plan, ReplicatorError):
+        raise plan
+    withheld = [change for change in plan.withheld if change.can_be_approved] if plan is not None else []
     if withheld:
         path, ledger = _ledger(spark, at, name)
         at.control.put(path, ledger.with_approved(withheld).value())
     return withheld
 
 
-def describe(spark: SparkSession, every: Sequence[Refinement], table: str) -> TableSchema:
+def describe(spark: SparkSession, sources: Sequence[Refinement], table: str) -> TableSchema:
     """Return the schema of one table. Raises as :func:`pending_changes`."""
-    at, name = _resolve(spark, every, table)
+    at, name = _resolve(spark, sources, table)
     silver_table = at.lake.silver(at.source.name, name)
     columns = tuple(
         StoredColumn(
@@ -128,24 +130,24 @@ def _ledger(spark: SparkSession, at: Refinement, name: str) -> tuple[str, Ledger
     return path, schema_ledger.load(at.control, path, identity or "")
 
 
-def _resolve(spark: SparkSession, every: Sequence[Refinement], table: str) -> tuple[Refinement, str]:
+def _resolve(spark: SparkSession, sources: Sequence[Refinement], table: str) -> tuple[Refinement, str]:
     """Return the source and the table that ``[<source>/]<database or schema>.<table>``, or the last part, names. Raises
     ConfigError.
     """
     source, slash, name = table.rpartition("/")
-    candidates = [at for at in every if not slash or at.source.name == source]
+    candidates = [at for at in sources if not slash or at.source.name == source]
     found = [(at, name) for at in candidates if _has_table(spark, at, name)] or _by_last_part(spark, candidates, name)
     if not found:
-        known = [each.table for each in pause.list_tables(spark, every)]
+        known = [each.table for each in pause.list_tables(spark, sources)]
         raise ConfigError(f"no source has brought a table {table!r} yet{suggest_table(table, known)}")
     if len(found) > 1:
-        several = ", ".join(f"{at.source.name}/{each}" for at, each in found)
-        raise ConfigError(f"{table!r} may be any of several tables", mend=f"Name one: {several}.")
+        matches = ", ".join(f"{at.source.name}/{each}" for at, each in found)
+        raise ConfigError(f"{table!r} may be any of several tables", mend=f"Name one: {matches}.")
     return found[0]
 
 
-def _by_last_part(spark: SparkSession, every: Sequence[Refinement], name: str) -> list[tuple[Refinement, str]]:
-    tables = ((at, each.name) for at in every for each in pause.list_tables(spark, [at]))
+def _by_last_part(spark: SparkSession, sources: Sequence[Refinement], name: str) -> list[tuple[Refinement, str]]:
+    tables = ((at, each.name) for at in sources for each in pause.list_tables(spark, [at]))
     return [(at, table) for at, table in tables if table.rpartition(".")[2] == name and _has_table(spark, at, table)]
 
 
@@ -155,15 +157,15 @@ def _has_table(spark: SparkSession, at: Refinement, table: str) -> bool:
     return stored or table in silver.preview(spark, at, table)
 
 
-def _list_pending(table: str, policy: str, seen: evolve.Plan | ReplicatorError) -> list[PendingChange]:
-    if isinstance(seen, ReplicatorError):
-        return [PendingChange(table, "key", "", "", "", STOPS, seen.what)]
-    pending = [_pending_change(table, change, APPLIED) for change in seen.changes]
+def _list_pending(table: str, policy: str, plan: evolve.Plan | ReplicatorError) -> list[PendingChange]:
+    if isinstance(plan, ReplicatorError):
+        return [PendingChange(table, "key", "", "", "", STOPS, plan.what)]
+    pending = [_pending_change(table, change, APPLIED) for change in plan.changes]
     pending += [
-        PendingChange(table, DROPPED, names.decode(column), seen.layout.types[column], "", KEPT)
-        for column in seen.dropped
+        PendingChange(table, DROPPED, names.decode(column), plan.layout.types[column], "", KEPT)
+        for column in plan.dropped
     ]
-    return pending + [_pending_change(table, change, _consequence(change, policy)) for change in seen.withheld]
+    return pending + [_pending_change(table, change, _consequence(change, policy)) for change in plan.withheld]
 
 
 def _consequence(change: ColumnChange, policy: str) -> str:

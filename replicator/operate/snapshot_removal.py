@@ -51,11 +51,11 @@ def finish(
     ends = reader.end_offsets(spark)
     bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), bronze)
-    taken = {}
+    snapshots_by_table = {}
     for table in begun.tables:
         before, after = (_filter_topics(routes.topics(table), offsets) for offsets in (begun.ends, ends))
-        taken[table] = FullSnapshot(now_ms, before, after)
-    snapshots.add(FencedControl(at.control, fence), at.lake.snapshots(at.source.name), taken)
+        snapshots_by_table[table] = FullSnapshot(now_ms, before, after)
+    snapshots.add(FencedControl(at.control, fence), at.lake.snapshots(at.source.name), snapshots_by_table)
 
 
 def _filter_topics(topics: frozenset[str], offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -26,13 +26,13 @@ def read_commit(
     key is not known, or differs between the two versions.
     """
     at = tables_of.moment(spark, table, version)
-    was = tables_of.moment(spark, table, version - 1) if version else None
+    previous = tables_of.moment(spark, table, version - 1) if version else None
     session = tuning.session_for(spark, tables_of.size(spark, table))
     after = tables_of.read(session, table, version)
     table = with_key(after, table)
     before = tables_of.read(session, table, version - 1) if version else after.limit(0)
-    if was is not None:
-        refuse_other_key(before, table, was)
+    if previous is not None:
+        refuse_other_key(before, table, previous)
     changed = tables_of.changed_keys(session, table, version - 1, version) if version else None
     if changed is not None:
         before, after = (side.join(changed, list(table.keys), how="left_semi") for side in (before, after))

@@ -250,8 +250,8 @@ def _count_unknown(rows: pa.Table) -> int:
     """Return the number of rows with an unknown value. Deleted rows have no column positions (M3), and nearly all other
     rows have none either, so the rest is checked one by one.
     """
-    every = (dict(entries).values() for entries in rows["_column_seq"].drop_null().to_pylist())
-    return sum(any(row_state.is_unknown(place) for place in places) for places in every)
+    positions_by_row = (dict(entries).values() for entries in rows["_column_seq"].drop_null().to_pylist())
+    return sum(any(row_state.is_unknown(place) for place in places) for places in positions_by_row)
 
 
 def _tally_history(_: DataFile, rows: pa.Table) -> Tally:

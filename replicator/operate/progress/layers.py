@@ -160,8 +160,8 @@ def _silver(survey: Survey, source: _Source, name: str) -> list[TableStatus]:
 
 def _table_status(layer: str, table: Table, tally: Tally, behind: int | None) -> TableStatus:
     """Return the status of a silver table or a history; ``behind`` is its lag in records."""
-    late = 0.0 if tally.newest_ms is None else _age(tally.newest_ms)
-    seconds = None if behind is None else late if behind else 0.0
+    age = 0.0 if tally.newest_ms is None else _age(tally.newest_ms)
+    seconds = None if behind is None else age if behind else 0.0
     found = TableStatus(layer, table.name, tally.rows, tally.seq, behind, seconds, newest_ms=tally.newest_ms)
     return replace(found, deleted=tally.hidden, unknown=tally.unknown) if layer == "silver" else found
 

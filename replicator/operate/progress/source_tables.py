@@ -20,11 +20,11 @@ def spark_survey(spark: SparkSession, at: Refinement) -> Survey:
     return SparkSurvey(spark, StatusInputs(at.lake, at.silver, at.control, {}, {}, (), {}))
 
 
-def list_known(of: Survey, source: SourceSpec) -> set[str]:
+def list_known(survey: Survey, source: SourceSpec) -> set[str]:
     """Return the tables that silver has, and those that some topic has carried."""
-    present = of.tables(of.lake.silver_root(source.name))
-    identity = of.identity(of.lake.bronze(source.name)) or ""
-    routes = routing.load_routes(of.facts, of.lake.routes(source.name), identity)
+    present = survey.tables(survey.lake.silver_root(source.name))
+    identity = survey.identity(survey.lake.bronze(source.name)) or ""
+    routes = routing.load_routes(survey.facts, survey.lake.routes(source.name), identity)
     return {*map(names.decode_table, present), *(table for found in routes.tables.values() for table in found)}
 
 

@@ -25,11 +25,11 @@ def describe(spark: SparkSession, begun: Rebuild, comparisons: Sequence[TableCom
     """Describe what the rebuild would delete although bronze does not cover its topics from their beginning to the
     newest row; '' if it would delete nothing, or bronze covers everything.
     """
-    lost = [_describe_loss(each) for each in comparisons if each is not None]
-    gaps = [*_gaps(spark, begun), *_tables_ahead(spark, begun, comparisons)] if any(lost) else []
+    loss_texts = [_describe_loss(each) for each in comparisons if each is not None]
+    gaps = [*_gaps(spark, begun), *_tables_ahead(spark, begun, comparisons)] if any(loss_texts) else []
     if not gaps:
         return ""
-    return f"{' and '.join(filter(None, lost))}, and bronze may have lost what told of it: {'; '.join(gaps)}"
+    return f"{' and '.join(filter(None, loss_texts))}, and bronze may have lost what told of it: {'; '.join(gaps)}"
 
 
 def _describe_loss(comparison: TableComparison) -> str:
@@ -38,7 +38,7 @@ def _describe_loss(comparison: TableComparison) -> str:
         return ""
     if comparison.found is None:
         return "every row gets another key"
-    gone = [
+    lost_columns = [
         column
         for column in compare.type_mismatches(comparison.present, comparison.wanted)
         if column not in comparison.wanted.columns
@@ -51,7 +51,9 @@ def _describe_loss(comparison: TableComparison) -> str:
         else 0
     )
     descriptions = [f"{rows} rows of {comparison.table.name}"] if rows else []
-    descriptions += [f"the columns {', '.join(map(names.decode, gone))} of {comparison.table.name}"] if gone else []
+    descriptions += (
+        [f"the columns {', '.join(map(names.decode, lost_columns))} of {comparison.table.name}"] if lost_columns else []
+    )
     return f"{' and '.join(descriptions)} would go or know less" if descriptions else ""
 
 
@@ -65,8 +67,8 @@ def _gaps(spark: SparkSession, begun: Rebuild) -> list[str]:
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), begun.bronze)
     absent = routes.topics(begun.name) - {row["topic"] for row in parts}
     lacks = _lacks_lines if at.source.objects else _begins_late
-    late = [f"partition {row['partition']} of {row['topic']} {word}" for row in parts if (word := lacks(row))]
-    return [f"it has nothing of {topic}" for topic in sorted(absent)] + late[:_SHOWN]
+    incomplete = [f"partition {row['partition']} of {row['topic']} {word}" for row in parts if (word := lacks(row))]
+    return [f"it has nothing of {topic}" for topic in sorted(absent)] + incomplete[:_SHOWN]
 
 
 def _begins_late(part: Row) -> str:
@@ -89,20 +91,24 @@ def _tables_ahead(spark: SparkSession, begun: Rebuild, comparisons: Sequence[Tab
     at.reached.open(at.control, at.lake.reached(at.source.name), begun.bronze)
     if at.reached.orders.get(begun.name, BY_POSITION) != at.source.order(begun.name):
         return []
-    made = begun.aside.lake.dead_letters(at.source.name)
-    rejected = "" if at.bronze.version(spark, made) is None else _newest(at.bronze.read(spark, made), "seq")
-    beside = max(rejected, shadow.last_truncate(begun))
-    ahead = [each.table.name for each in comparisons if each is not None and _is_ahead(each, beside)]
+    shadow_letters = begun.aside.lake.dead_letters(at.source.name)
+    rejected = (
+        ""
+        if at.bronze.version(spark, shadow_letters) is None
+        else _newest(at.bronze.read(spark, shadow_letters), "seq")
+    )
+    newest_other = max(rejected, shadow.last_truncate(begun))
+    ahead = [each.table.name for each in comparisons if each is not None and _is_ahead(each, newest_other)]
     return [f"it ends before the newest row of {table}" for table in ahead]
 
 
-def _is_ahead(comparison: TableComparison, beside: str) -> bool:
-    """Whether the table's newest row is above the rebuilt rows and above ``beside``, the newest position that bronze
-    has apart from rows.
+def _is_ahead(comparison: TableComparison, newest_other: str) -> bool:
+    """Whether the table's newest row is above the rebuilt rows and above ``newest_other``, the newest position that
+    bronze has apart from rows.
     """
     if comparison.present is None:
         return False
-    return _newest(comparison.present, "_seq") > max(beside, _newest(comparison.wanted, "_seq"))
+    return _newest(comparison.present, "_seq") > max(newest_other, _newest(comparison.wanted, "_seq"))
 
 
 def _newest(rows: DataFrame, column: str) -> str:

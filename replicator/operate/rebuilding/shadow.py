@@ -165,9 +165,9 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
     if ledger != Ledger(rebuild.bronze):
         at.control.put(aside.lake.schema(source, rebuild.name), replace(ledger, left_out=frozenset()).value())
         failpoints.hit("rebuild.schema_given")
-    done = silver.build_table(spark, aside, rebuild.name, rebuild.upto)
-    if done is not None and done.error is not None:
-        raise done.error
+    account = silver.build_table(spark, aside, rebuild.name, rebuild.upto)
+    if account is not None and account.error is not None:
+        raise account.error
     if not is_made(spark, rebuild):
         raise TableMissing(
             "bronze has no record that makes a row of the table",

@@ -40,10 +40,10 @@ def resolve_starts(
     read: Mapping[TopicPartition, int],
     seen: Mapping[TopicPartition, int],
     offered: Mapping[TopicPartition, tuple[int, int]],
-    told: Mapping[TopicPartition, int],
+    requested: Mapping[TopicPartition, int],
 ) -> tuple[PartitionStart, ...]:
     """Return the start of each partition that Kafka offers, sorted by topic and partition. ``offered`` is its first
-    offset and its end offset; ``told`` are requested starts, which move some partitions forward.
+    offset and its end offset; ``requested`` starts move some partitions forward.
 
     A partition resumes after ``read``. Dropped offsets below ``seen``, the checkpoint's position, are no gap: they held
     no records (a stream does not read the ends of transactions).
@@ -51,11 +51,12 @@ def resolve_starts(
     Raises OffsetsLost where a log ends before the next offset to read, ConfigError for a requested partition or offset
     that does not exist or was already read.
     """
-    unknown = next((place for place in told if place not in offered), None)
+    unknown = next((place for place in requested if place not in offered), None)
     if unknown is not None:
         raise ConfigError(f"Kafka has no partition {unknown[1]} of topic {unknown[0]} that the source reads")
     return tuple(
-        _start(place, read.get(place), seen.get(place), *offered[place], told.get(place)) for place in sorted(offered)
+        _start(place, read.get(place), seen.get(place), *offered[place], requested.get(place))
+        for place in sorted(offered)
     )
 
 
@@ -87,7 +88,7 @@ def _validate(where: str, read: int | None, first: int, end: int, requested: int
             mend="Silver is made again from bronze, without Kafka, by `replicator rebuild TABLE`.",
         )
     if not first <= requested <= end:
-        there = (
+        log_bound = (
             f"Kafka's log ends before {end}" if first <= requested else f"the first offset that Kafka has is {first}"
         )
-        raise ConfigError(f"nothing can begin at {requested}: {there}", where=where)
+        raise ConfigError(f"nothing can begin at {requested}: {log_bound}", where=where)

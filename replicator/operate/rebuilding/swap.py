@@ -81,13 +81,13 @@ def add_dead_letters(spark: SparkSession, rebuild: Rebuild, *, dry: bool) -> int
     """Effect 1: add the shadow's dead letters and return how many of them are new. With ``dry`` nothing is written.
     Raises DeadLetterShare where they are too many (R5).
     """
-    at, made = rebuild.at, rebuild.aside.lake.dead_letters(rebuild.at.source.name)
-    if at.bronze.version(spark, made) is None:
+    at, shadow_letters = rebuild.at, rebuild.aside.lake.dead_letters(rebuild.at.source.name)
+    if at.bronze.version(spark, shadow_letters) is None:
         return 0
-    rows, known = at.bronze.read(spark, made).drop("first_seen"), at.lake.dead_letters(at.source.name)
+    rows, letters = at.bronze.read(spark, shadow_letters).drop("first_seen"), at.lake.dead_letters(at.source.name)
     new = rows
-    if at.bronze.version(spark, known) is not None:
-        new = rows.join(at.bronze.read(spark, known).select(*COORDINATES), list(COORDINATES), how="left_anti")
+    if at.bronze.version(spark, letters) is not None:
+        new = rows.join(at.bronze.read(spark, letters).select(*COORDINATES), list(COORDINATES), how="left_anti")
     count = new.count()
     if count:
         account = Account(rebuild.table.name, read=records(spark, rebuild).count(), dead_lettered=count)
@@ -114,17 +114,19 @@ def prepare(rebuild: Rebuild) -> None:
         return
     at, aside, source = rebuild.at, rebuild.aside.lake, rebuild.at.source.name
     path = at.lake.schema(source, rebuild.name)
-    now = schema_ledger.load(at.control, path, rebuild.bronze)
-    then = schema_ledger.load(at.control, aside.schema(source, rebuild.name), rebuild.bronze)
-    both = then.seen(now.since).noting(now.written)
-    both = replace(both, changes={**now.changes, **then.changes}, left_out=now.left_out | then.left_out)
-    if both != now:
-        at.control.put(path, both.value())
+    present = schema_ledger.load(at.control, path, rebuild.bronze)
+    rebuilt = schema_ledger.load(at.control, aside.schema(source, rebuild.name), rebuild.bronze)
+    merged = rebuilt.seen(present.since).noting(present.written)
+    merged = replace(
+        merged, changes={**present.changes, **rebuilt.changes}, left_out=present.left_out | rebuilt.left_out
+    )
+    if merged != present:
+        at.control.put(path, merged.value())
     path = at.lake.truncates(source, rebuild.name)
-    was = at.control.get(path) or {}
-    known = _merge_truncates(was, at.control.get(aside.truncates(source, rebuild.name)) or {})
-    if known != was:
-        at.control.put(path, known)
+    present_truncates = at.control.get(path) or {}
+    merged_truncates = _merge_truncates(present_truncates, at.control.get(aside.truncates(source, rebuild.name)) or {})
+    if merged_truncates != present_truncates:
+        at.control.put(path, merged_truncates)
 
 
 def swap(spark: SparkSession, rebuild: Rebuild, history: TableComparison | None, table: TableComparison) -> None:
@@ -153,18 +155,18 @@ def finalize(spark: SparkSession, rebuild: Rebuild) -> None:
     if rebuild.column is not None:
         return
     is_last = (at.silver.version(spark, rebuild.table) or 0) <= rebuild.version + 1
-    for mine, made in (
+    for path, shadow_path in (
         (at.lake.schema(source, rebuild.name), rebuild.aside.lake.schema(source, rebuild.name)),
         (at.lake.truncates(source, rebuild.name), rebuild.aside.lake.truncates(source, rebuild.name)),
         (at.lake.origin(source, rebuild.name), rebuild.aside.lake.origin(source, rebuild.name)),
     ):
-        if is_last or _orders_differ(at.control.get(mine) or {}, at.control.get(made) or {}):
-            _take_over(rebuild, mine, made)
+        if is_last or _orders_differ(at.control.get(path) or {}, at.control.get(shadow_path) or {}):
+            _take_over(rebuild, path, shadow_path)
     failpoints.hit("rebuild.schema_settled")
     _record_order(rebuild)
     for table in filter(None, (rebuild.history, rebuild.table)):
-        done = at.silver.progress(spark, table, rebuild.bronze)
-        if done is None or done.version < rebuild.upto:
+        progress = at.silver.progress(spark, table, rebuild.bronze)
+        if progress is None or progress.version < rebuild.upto:
             nothing = at.silver.read(spark, table).limit(0)
             at.silver.append(nothing, table, Progress(rebuild.bronze, rebuild.upto))
 
@@ -177,13 +179,13 @@ def _mark_partial(rebuild: Rebuild) -> None:
         at.control.put(path, routes.learned((), {}, {}, [rebuild.name]).value())
 
 
-def _take_over(rebuild: Rebuild, path: str, made: str) -> None:
+def _take_over(rebuild: Rebuild, path: str, shadow_path: str) -> None:
     control = rebuild.at.control
-    now, then = control.get(path), control.get(made)
-    if now is not None and then is None:
+    present, rebuilt = control.get(path), control.get(shadow_path)
+    if present is not None and rebuilt is None:
         control.remove(path)
-    elif then is not None and then != now:
-        control.put(path, then)
+    elif rebuilt is not None and rebuilt != present:
+        control.put(path, rebuilt)
 
 
 def _merge_truncates(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

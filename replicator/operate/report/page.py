@@ -64,7 +64,7 @@ def drawings(report: Report, palette: Palette) -> list[Chart]:
 
 
 def _environment() -> jinja2.Environment:
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader(_PACKAGE, "template"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -79,8 +79,8 @@ def _environment() -> jinja2.Environment:
         formatting.moment,
         formatting.span,
     )
-    made.filters |= {each.__name__: each for each in formatters}
-    made.filters |= {
+    environment.filters |= {each.__name__: each for each in formatters}
+    environment.filters |= {
         "named": display_name,
         "from_ms": _from_ms,
         "sum_of": _sum_of,
@@ -88,7 +88,7 @@ def _environment() -> jinja2.Environment:
         "position": _position,
         "written_at": _written_at,
     }
-    return made
+    return environment
 
 
 def _position(standing: TableStatus) -> str:

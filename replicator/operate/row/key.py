@@ -66,8 +66,8 @@ def cast_values(spark: SparkSession, wanted: Mapping[str, str], kinds: Mapping[s
         return wanted
     texts = [f"CAST(try_cast(v{index} AS {kinds[name]}) AS STRING)" for index, name in enumerate(others)]
     # as columns of a DataFrame: with Delta's extension, Spark 4.1 does not support query parameters
-    given = T.StructType([T.StructField(f"v{index}", T.StringType()) for index in range(len(others))])
-    row = gateway.create_frame(spark, [tuple(others.values())], given).selectExpr(*texts).collect()[0]
+    schema = T.StructType([T.StructField(f"v{index}", T.StringType()) for index in range(len(others))])
+    row = gateway.create_frame(spark, [tuple(others.values())], schema).selectExpr(*texts).collect()[0]
     return {
         **wanted,
         **{name: _exact_value(name, others[name], kinds[name], row[index]) for index, name in enumerate(others)},

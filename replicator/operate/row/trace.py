@@ -87,16 +87,16 @@ def find_table(
         for at in sources
         for folder in at.silver.tables(spark, at.lake.silver_root(at.source.name))
     ]
-    every = {f"{at.source.name}/{table}": (at, table) for at, table in known}
-    found = names.match_tables(name, every)
+    tables_by_name = {f"{at.source.name}/{table}": (at, table) for at, table in known}
+    found = names.match_tables(name, tables_by_name)
     if not found:
         _refuse_unbuilt(spark, sources, name)
     if len(found) != 1:
-        unknown = f"there is no table {name!r}{did_you_mean_table(name, [*every, *models])}"
+        unknown = f"there is no table {name!r}{did_you_mean_table(name, [*tables_by_name, *models])}"
         what = unknown if not found else f"{name!r} may be any of several tables"
-        listed = ", ".join(sorted(found or every)) or "no tables in this lake yet"
+        listed = ", ".join(sorted(found or tables_by_name)) or "no tables in this lake yet"
         raise ConfigError(what, mend=f"There are: {listed}.")
-    return every[found[0]]
+    return tables_by_name[found[0]]
 
 
 def _refuse_unbuilt(spark: SparkSession, sources: Iterable[Refinement], name: str) -> None:
@@ -146,7 +146,7 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> RowT
     with _records(watch, routes, table, query) as records:
         groups = tuple(g for g in changes.survey(records).collect() if g["table"] == table)
         share = TableShare(session, at, routes, NewRecords(upto, {}), table, groups, [], watch.epochs)
-        seqs, mine = _decode(share, records, query.is_row)
+        seqs, key_changes = _decode(share, records, query.is_row)
         records_by_place = by_place(
             records.where(F.col("table").isNull() | (F.col("table") == table)).select(*COORDINATES, *_ENVELOPE_COLUMNS)
         )
@@ -157,7 +157,7 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> RowT
             query.spoken,
             records=records_by_place,
             seqs=seqs,
-            changes=mine,
+            changes=key_changes,
             letters=by_place(_letters(session, at, records)),
             unread=_unread(session, share, records),
             held=waiting_places,
@@ -209,8 +209,10 @@ def _decode(share: TableShare, records: DataFrame, is_row: Column) -> tuple[dict
         return {}, {}
     with decoding.decode_share(share, records, places=True) as decoded:
         ordered = decoded.ordered.select(*COORDINATES, "_seq").where(F.col("_seq").isNotNull()).collect()
-        made = [decoded.changes, *([] if decoded.departed is None else [decoded.departed])]
-        selected = [each.where(is_row).select(F.col("_at.*"), "_deleted", "_unavailable", "_reject") for each in made]
+        change_frames = [decoded.changes, *([] if decoded.departed is None else [decoded.departed])]
+        selected = [
+            each.where(is_row).select(F.col("_at.*"), "_deleted", "_unavailable", "_reject") for each in change_frames
+        ]
         return {_place(row): str(row["_seq"]) for row in ordered}, by_place(reduce(DataFrame.unionByName, selected))
 
 

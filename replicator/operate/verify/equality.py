@@ -45,8 +45,8 @@ class Pair:
     @property
     def columns(self) -> list[str]:
         """The compared columns: all but the keys that have the same type on both sides."""
-        unlike = self.unlike
-        return [name for name in self.one.columns if name not in self.keys and name not in unlike]
+        mismatched = self.unlike
+        return [name for name in self.one.columns if name not in self.keys and name not in mismatched]
 
     @property
     def unlike(self) -> Mapping[str, tuple[str | None, str | None]]:
@@ -116,10 +116,10 @@ def to_spark_key(key: Sequence[Any], kinds: Sequence[DataType]) -> tuple[Any, ..
     )
 
 
-def find_differences(pair: Pair, look: VerifyOptions) -> Differences:
+def find_differences(pair: Pair, options: VerifyOptions) -> Differences:
     """Return the differences between the two sides."""
     sides = [pair.ranges.within(rows) for rows in (pair.one, pair.other)]
-    sums = [checksum.to_sums(_sums(rows, pair, look)) for rows in sides]
+    sums = [checksum.to_sums(_sums(rows, pair, options)) for rows in sides]
     total = sum(sums[0].values(), Sum())
     differing = checksum.differing_buckets(*sums)
     if not differing:
@@ -134,7 +134,7 @@ def find_differences(pair: Pair, look: VerifyOptions) -> Differences:
         )
 
 
-def to_verdict(verdict: Verdict, pair: Pair, found: Differences, look: VerifyOptions) -> Verdict:
+def to_verdict(verdict: Verdict, pair: Pair, found: Differences, options: VerifyOptions) -> Verdict:
     """Return the verdict with the differences filled in."""
     return replace(
         verdict,
@@ -149,15 +149,15 @@ def to_verdict(verdict: Verdict, pair: Pair, found: Differences, look: VerifyOpt
         named=tuple(_describe(row.asDict()) for row in found.rows[:SHOWN]),
         ranges=describe(pair.ranges.column, found.spans),
         checksum=str(found.total),
-        share=look.share,
+        share=options.share,
     )
 
 
-def _sums(rows: DataFrame, pair: Pair, look: VerifyOptions) -> list[Row]:
-    if look.share < 1 and not pair.ranges.column:
-        rows = rows.where(checksum.bucket(rows, pair.keys) < math.ceil(look.share * checksum.BUCKETS))
+def _sums(rows: DataFrame, pair: Pair, options: VerifyOptions) -> list[Row]:
+    if options.share < 1 and not pair.ranges.column:
+        rows = rows.where(checksum.bucket(rows, pair.keys) < math.ceil(options.share * checksum.BUCKETS))
     summed = checksum.sums(rows, pair.keys, pair.columns, pair.meanings, _range(pair)).collect()
-    look.advance(sum(row["rows"] for row in summed))
+    options.advance(sum(row["rows"] for row in summed))
     return summed
 
 

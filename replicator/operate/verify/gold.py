@@ -30,11 +30,11 @@ def comparison(at: Warehouse, model: Model, keys: Keys) -> Comparison:
 
 
 def _compare(
-    spark: SparkSession, verdict: Verdict, look: VerifyOptions, *, at: Warehouse, model: Model, keys: Keys
+    spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, at: Warehouse, model: Model, keys: Keys
 ) -> Verdict:
     spark = tuning.session_for(spark, at.gold.size(spark, at.lake.gold(model.name)))
     found = model_comparison.compare(spark, model, at, keys)
     verdict = replace(verdict, behind=found.behind, position=f"gold version {found.version}")
     with tuning.persist(found.fresh) as fresh:
-        pair = Pair(fresh, found.stored, model.key, ranges=ranges.build(found.stored, model.key, look.share))
-        return to_verdict(verdict, pair, find_differences(pair, look), look)
+        pair = Pair(fresh, found.stored, model.key, ranges=ranges.build(found.stored, model.key, options.share))
+        return to_verdict(verdict, pair, find_differences(pair, options), options)

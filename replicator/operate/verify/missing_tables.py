@@ -28,13 +28,13 @@ def _size(_: SparkSession) -> int:
     return 0
 
 
-def _count_rows(_: SparkSession, verdict: Verdict, look: VerifyOptions, *, name: str, database: Database) -> Verdict:
+def _count_rows(_: SparkSession, verdict: Verdict, options: VerifyOptions, *, name: str, database: Database) -> Verdict:
     with database.read_snapshot() as snapshot:
         texts = [(column.name, _CONSTANT) for column in snapshot.columns(name)[:1]]
         rows = 0
         for chunk in snapshot.rows(name, texts, None, _CHUNK):
             rows += len(chunk)
-            look.advance(len(chunk))
+            options.advance(len(chunk))
         position = f"source at {snapshot.position}" if snapshot.position else ""
     named = ("all rows: silver does not have the table",) if rows else ()
     return replace(verdict, rows=rows, missing=rows, named=named, position=position)

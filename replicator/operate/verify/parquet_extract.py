@@ -65,33 +65,33 @@ class ExtractQuery:
 
 
 def extract(
-    spark: SparkSession, snapshot: DatabaseSnapshot, wanted: ExtractQuery, folder: Path, advance: Callable[[int], None]
+    spark: SparkSession, snapshot: DatabaseSnapshot, query: ExtractQuery, folder: Path, advance: Callable[[int], None]
 ) -> DataFrame:
     """Return the rows as of the snapshot, with the names and types of the comparison. The folder must outlive them."""
     file = folder / "rows.parquet"
-    fields = [(f"c{index}", pa.string()) for index, _ in enumerate(wanted.columns)]
+    fields = [(f"c{index}", pa.string()) for index, _ in enumerate(query.columns)]
     with pq.ParquetWriter(file, pa.schema(fields)) as writer:
-        for chunk in _chunks(snapshot, wanted):
+        for chunk in _chunks(snapshot, query):
             columns = [pa.array(values, pa.string()) for values in zip(*chunk, strict=True)]
             writer.write_table(pa.table(dict(zip((name for name, _ in fields), columns, strict=True))))
             advance(len(chunk))
     read = spark.read.schema(", ".join(f"{name} STRING" for name, _ in fields)).parquet(f"file://{file}")
-    return read.select([each.of(F.col(f"c{index}")).alias(each.name) for index, each in enumerate(wanted.columns)])
+    return read.select([each.of(F.col(f"c{index}")).alias(each.name) for index, each in enumerate(query.columns)])
 
 
-def _chunks(snapshot: DatabaseSnapshot, wanted: ExtractQuery) -> Any:
-    texts = [(each.database_column, each.told.sql) for each in wanted.columns]
+def _chunks(snapshot: DatabaseSnapshot, query: ExtractQuery) -> Any:
+    texts = [(each.database_column, each.told.sql) for each in query.columns]
     among = None
-    if wanted.keys is not None:
-        by_name = {each.name: each for each in wanted.columns}
-        key = [by_name[name] for name in wanted.key_columns]
-        among = [(each.database_column, each.told.ordered) for each in key], wanted.keys
-    return snapshot.rows(wanted.table, texts, among, CHUNK, _range_filter(wanted))
+    if query.keys is not None:
+        by_name = {each.name: each for each in query.columns}
+        key = [by_name[name] for name in query.key_columns]
+        among = [(each.database_column, each.told.ordered) for each in key], query.keys
+    return snapshot.rows(query.table, texts, among, CHUNK, _range_filter(query))
 
 
-def _range_filter(wanted: ExtractQuery) -> RangeFilter | None:
-    inside = wanted.ranges.intervals
-    column = next((each for each in wanted.columns if each.name == wanted.ranges.column), None)
-    if inside is None or column is None or not column.told.ordered or wanted.keys is not None:
+def _range_filter(query: ExtractQuery) -> RangeFilter | None:
+    inside = query.ranges.intervals
+    column = next((each for each in query.columns if each.name == query.ranges.column), None)
+    if inside is None or column is None or not column.told.ordered or query.keys is not None:
         return None
     return (column.database_column, column.told.ordered), inside

@@ -100,8 +100,8 @@ def build(rows: DataFrame, keys: Sequence[str], share: float) -> Ranges:
     column = next(
         (each for each in columns if bound_counts[each] == ranges.COUNT - 1), max(columns, key=bound_counts.__getitem__)
     )
-    made = Ranges(column, sorted_values[column], share)
-    return made if _is_fair(made) else Ranges()
+    built = Ranges(column, sorted_values[column], share)
+    return built if _is_fair(built) else Ranges()
 
 
 def describe(column: str, spans: Collection[Span]) -> tuple[str, ...]:
@@ -113,12 +113,12 @@ def describe(column: str, spans: Collection[Span]) -> tuple[str, ...]:
     )
 
 
-def _is_fair(made: Ranges) -> bool:
-    inside = made.intervals
+def _is_fair(sampled: Ranges) -> bool:
+    inside = sampled.intervals
     if inside is None:
         return True
-    seen = sum(any(_is_in(value, *each) for each in inside) for value in made.values)
-    return _FAIR[0] <= seen / len(made.values) / made.share <= _FAIR[1]
+    count = sum(any(_is_in(value, *each) for each in inside) for value in sampled.values)
+    return _FAIR[0] <= count / len(sampled.values) / sampled.share <= _FAIR[1]
 
 
 def _is_in(value: Any, low: Any, high: Any) -> bool:

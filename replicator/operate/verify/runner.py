@@ -20,14 +20,14 @@ def _ignore_verdict(verdict: Verdict) -> None:
 def verify(
     spark: SparkSession,
     comparisons: Sequence[Comparison],
-    look: VerifyOptions | None = None,
+    options: VerifyOptions | None = None,
     note: Callable[[Verdict], None] = _ignore_verdict,
 ) -> Iterator[Verdict]:
     """Yield the verdict of each comparison in turn, and pass it to ``note`` too; a comparison that fails has its error
     in its verdict, and the others continue.
     """
     for comparison in comparisons:
-        verdict = _run(spark, comparison, look or VerifyOptions())
+        verdict = _run(spark, comparison, options or VerifyOptions())
         note(verdict)
         yield verdict
 
@@ -44,9 +44,9 @@ def _size(spark: SparkSession, comparison: Comparison) -> int:
         return 0
 
 
-def _run(spark: SparkSession, comparison: Comparison, look: VerifyOptions) -> Verdict:
+def _run(spark: SparkSession, comparison: Comparison, options: VerifyOptions) -> Verdict:
     try:
-        return comparison.take(spark, comparison.nothing, look)
+        return comparison.take(spark, comparison.nothing, options)
     except ReplicatorError as error:
         return replace(comparison.nothing, error=error)
     except FAILURES as error:

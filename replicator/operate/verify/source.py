@@ -137,19 +137,19 @@ def _comparison(place: _SourceTable) -> Comparison:
     return Comparison(SOURCE, place.table.name, place.against, partial(_compare, place=place), size)
 
 
-def _compare(spark: SparkSession, verdict: Verdict, look: VerifyOptions, *, place: _SourceTable) -> Verdict:
+def _compare(spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, place: _SourceTable) -> Verdict:
     spark = tuning.session_for(spark, place.at.silver.size(spark, place.table), exact_names=True)
-    deadline = time.monotonic() + look.wait
-    first_attempt = last_attempt = _attempt(spark, place, look, _Scope())
+    deadline = time.monotonic() + options.wait
+    first_attempt = last_attempt = _attempt(spark, place, options, _Scope())
     while last_attempt.found.differing and time.monotonic() < deadline:
         time.sleep(min(_PAUSE_SECONDS, max(0.0, deadline - time.monotonic())))
-        last_attempt = _attempt(spark, place, look, _next_scope(last_attempt))
+        last_attempt = _attempt(spark, place, options, _next_scope(last_attempt))
     found = replace(last_attempt.found, total=first_attempt.found.total)
     verdict = replace(
         verdict, in_flight=last_attempt.in_flight, not_compared=first_attempt.unknown, position=last_attempt.position
     )
     verdict = replace(verdict, behind=_lag(spark, place.at, place.name))
-    return to_verdict(verdict, first_attempt.pair, found, look)
+    return to_verdict(verdict, first_attempt.pair, found, options)
 
 
 def _next_scope(attempt: _Attempt) -> _Scope:
@@ -160,15 +160,15 @@ def _next_scope(attempt: _Attempt) -> _Scope:
     return _Scope(found.where(parts))
 
 
-def _attempt(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: _Scope) -> _Attempt:
+def _attempt(spark: SparkSession, place: _SourceTable, options: VerifyOptions, scope: _Scope) -> _Attempt:
     with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
-        sides = _read(spark, place, look, scope, Path(folder))
-        found = find_differences(sides.pair, look)
+        sides = _read(spark, place, options, scope, Path(folder))
+        found = find_differences(sides.pair, options)
         in_flight = _in_flight_keys(sides, found)
         return _Attempt(found.without(in_flight, sides.pair), sides.pair, sides.unknown, len(in_flight), sides.position)
 
 
-def _read(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: _Scope, folder: Path) -> _Sides:
+def _read(spark: SparkSession, place: _SourceTable, options: VerifyOptions, scope: _Scope, folder: Path) -> _Sides:
     """Read the source's rows into a file, and silver's live rows; the transaction ends with the last row."""
     with place.database.read_snapshot() as snapshot:
         version = place.at.silver.version(spark, place.table)
@@ -185,9 +185,9 @@ def _read(spark: SparkSession, place: _SourceTable, look: VerifyOptions, scope: 
             silver_rows = silver_rows.select(
                 [each.beside(F.col(names.quote_spark(each.name))).alias(each.name) for each in columns]
             )
-            parts = ranges.build(silver_rows, key, look.share) if scope.ranges is None else scope.ranges
+            parts = ranges.build(silver_rows, key, options.share) if scope.ranges is None else scope.ranges
         source_rows = extract(
-            spark, snapshot, ExtractQuery(place.name, columns, key, queried_keys, parts), folder, look.advance
+            spark, snapshot, ExtractQuery(place.name, columns, key, queried_keys, parts), folder, options.advance
         )
     meanings: Mapping[str, str] = {each.name: each.told.meaning for each in columns}
     if origin is not None:
@@ -235,11 +235,11 @@ def _compared_columns(
     where a key column is one of the latter.
     """
     source_columns = {each.name: each for each in snapshot.columns(place.name)}
-    own = [field for field in schema if field.name not in SYSTEM_COLUMNS]
+    stored_fields = [field for field in schema if field.name not in SYSTEM_COLUMNS]
     names_by_lower_case = {name.casefold(): name for name in source_columns}
-    versions = {version_of(field.name)[0] for field in own if version_of(field.name)[1] > 1}
+    versions = {version_of(field.name)[0] for field in stored_fields if version_of(field.name)[1] > 1}
     compared, unknown = [], []
-    for field in own:
+    for field in stored_fields:
         name = str(field.metadata.get("name") or names.decode(field.name))
         source_column = source_columns.pop(name, None) or source_columns.pop(
             names_by_lower_case.get(name.casefold(), ""), None
@@ -254,15 +254,15 @@ def _compared_columns(
         else:
             compared.append(ComparedColumn(source_column.name, field.name, field.dataType, codec))
     unknown += [f"{name}: silver has no such column" for name in source_columns]
-    _refuse_keys(own, compared, place)
+    _refuse_keys(stored_fields, compared, place)
     return tuple(compared), tuple(unknown)
 
 
-def _refuse_keys(own: list[StructField], carried: list[ComparedColumn], place: _SourceTable) -> None:
-    known = {each.name for each in carried}
-    lost = [field.name for field in own if "key" in field.metadata and field.name not in known]
-    if lost:
-        raise TableStopped(f"its key column {names.decode(lost[0])} cannot be compared", where=place.table.name)
+def _refuse_keys(stored_fields: list[StructField], compared: list[ComparedColumn], place: _SourceTable) -> None:
+    known = {each.name for each in compared}
+    missing_keys = [field.name for field in stored_fields if "key" in field.metadata and field.name not in known]
+    if missing_keys:
+        raise TableStopped(f"its key column {names.decode(missing_keys[0])} cannot be compared", where=place.table.name)
 
 
 def _queryable_keys(keys: Keys | None, key: Sequence[str], columns: Sequence[ComparedColumn]) -> Keys | None:

@@ -47,8 +47,8 @@ def apply_transform(
     )
     transform, table = at.source.declaration(name).transform, at.lake.silver(at.source.name, name)
     bound = transforming.bind_transform(at.source, table, name, transform or Transform(), frame, key_of(columns))
-    lost = {each.name for each in columns} - known
-    needed = bound.filtered_by.union(bound.deleted_by, *(bound.sources[key] for key in bound.keys_there)) & lost
+    unreadable = {each.name for each in columns} - known
+    needed = bound.filtered_by.union(bound.deleted_by, *(bound.sources[key] for key in bound.keys_there)) & unreadable
     if needed:
         reason = f"its transform, or apply_as_deletes, needs {names.decode(min(needed))}, which cannot be compared"
         raise TableStopped(reason, where=table.name)
@@ -56,7 +56,9 @@ def apply_transform(
         "NOT _deleted AND _reject IS NULL"
     )
     meaning_of = {column: _meaning(column, bound, meanings) for column in bound.columns}
-    unknown = [column for column, sources in bound.sources.items() if sources & lost or meaning_of[column] is None]
+    unknown = [
+        column for column, sources in bound.sources.items() if sources & unreadable or meaning_of[column] is None
+    ]
     compared = [column for column in bound.columns if column not in unknown]
     return TransformedRows(
         transformed.select(*map(names.quote_spark, compared)),

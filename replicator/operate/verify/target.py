@@ -42,7 +42,7 @@ def comparison(at: Warehouse, model: Model, target: Target, sinks: Mapping[str, 
     return Comparison(TARGET, model.name, target.connection, partial(_compare, place=place), size)
 
 
-def _compare(spark: SparkSession, verdict: Verdict, look: VerifyOptions, *, place: _TargetTable) -> Verdict:
+def _compare(spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, place: _TargetTable) -> Verdict:
     at, model = place.at, place.model
     table = at.lake.gold(model.name, model.key)
     spark = tuning.session_for(spark, at.gold.size(spark, table))
@@ -56,13 +56,13 @@ def _compare(spark: SparkSession, verdict: Verdict, look: VerifyOptions, *, plac
             columns = with_text_fallback(_compared_columns(target_columns, model), model.key)
             values = {each.name: each.value for each in target_columns}
             gold_rows = gold.select([each.beside(values[each.name]).alias(each.name) for each in columns])
-            parts = ranges.build(gold_rows, model.key, look.share)
+            parts = ranges.build(gold_rows, model.key, options.share)
             wanted = ExtractQuery(view.table, columns, ranges=parts)
-            target_rows = extract(spark, view.snapshot, wanted, Path(folder), look.advance)
+            target_rows = extract(spark, view.snapshot, wanted, Path(folder), options.advance)
         pair = Pair(gold_rows, target_rows, model.key, {each.name: each.told.meaning for each in columns}, parts)
         unknown = tuple(f"{each.name}: {each.type}" for each in target_columns if each.told is None)
         verdict = replace(verdict, behind=newest - version, position=f"gold version {version}", not_compared=unknown)
-        return to_verdict(verdict, pair, find_differences(pair, look), look)
+        return to_verdict(verdict, pair, find_differences(pair, options), options)
 
 
 def _published_version(spark: SparkSession, place: _TargetTable, recorded: Progress | None) -> tuple[int, int]:
@@ -84,7 +84,7 @@ def _published_version(spark: SparkSession, place: _TargetTable, recorded: Progr
 
 def _compared_columns(shown: Sequence[TargetColumn], model: Model) -> tuple[ComparedColumn, ...]:
     """Return the target's columns that can be compared. Raises TableStopped where a key column cannot."""
-    lost = [each.name for each in shown if each.told is None and each.name in model.key]
-    if lost:
-        raise TableStopped(f"its key column {lost[0]} cannot be compared", where=model.name)
+    missing_keys = [each.name for each in shown if each.told is None and each.name in model.key]
+    if missing_keys:
+        raise TableStopped(f"its key column {missing_keys[0]} cannot be compared", where=model.name)
     return tuple(ComparedColumn(each.name, each.name, each.kind, each.told) for each in shown if each.told is not None)

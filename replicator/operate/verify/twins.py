@@ -38,15 +38,15 @@ def _comparison(at: Refinement, name: str, format_: str) -> Comparison:
 
 
 def _compare(
-    spark: SparkSession, verdict: Verdict, look: VerifyOptions, *, at: Refinement, table: Table, twin: Table
+    spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, at: Refinement, table: Table, twin: Table
 ) -> Verdict:
     spark = tuning.session_for(spark, at.silver.size(spark, table), exact_names=True)
     version, newest = _copied_version(spark, at, table, twin)
     one, other = at.silver.read(spark, table, version), at.silver.read(spark, twin)
     key = key_of(one.schema)
-    pair = Pair(one, other, key, ranges=ranges.build(one, key, look.share))
+    pair = Pair(one, other, key, ranges=ranges.build(one, key, options.share))
     verdict = replace(verdict, behind=newest - version, position=f"silver version {version}")
-    return to_verdict(verdict, pair, find_differences(pair, look), look)
+    return to_verdict(verdict, pair, find_differences(pair, options), options)
 
 
 def _copied_version(spark: SparkSession, at: Refinement, table: Table, twin: Table) -> tuple[int, int]:
@@ -56,11 +56,11 @@ def _copied_version(spark: SparkSession, at: Refinement, table: Table, twin: Tab
         raise TableMissing("the table does not exist", where=table.location)
     if at.silver.version(spark, twin) is None:
         raise TableMissing("the twin does not exist yet", where=twin.location, mend="`replicator run silver` makes it.")
-    reached = at.silver.progress(spark, twin, identity)
-    if reached is None:
+    progress = at.silver.progress(spark, twin, identity)
+    if progress is None:
         raise TableStopped(
             "the twin is of another table, which lay here before",
             where=twin.location,
             mend="`replicator run silver` makes it equal again.",
         )
-    return reached.version, newest
+    return progress.version, newest
