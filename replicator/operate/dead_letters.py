@@ -1,4 +1,4 @@
-"""Listing and dropping dead letters (debezium.md R4); ``operate/retry.py`` retries them.
+"""List and drop dead letters (debezium.md R4); ``operate/retry.py`` retries them.
 
 Dropping has two effects, in this order: 1. the letters are appended, with time and filter, to the table of dropped
 letters, 2. they are deleted from the table of dead letters. A crash between the two is repaired by dropping again: a

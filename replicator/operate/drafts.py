@@ -63,7 +63,7 @@ def draft_tables(records: Iterable[KafkaRecord], kind: str = "", defined: Defini
 
 
 def definitions(snapshot: DatabaseSnapshot) -> Definitions:
-    """Return the column definitions that a database has at this moment."""
+    """Return the column definitions of a database as of a snapshot."""
 
     def of(table: str) -> Mapping[str, str]:
         try:

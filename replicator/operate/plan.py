@@ -40,7 +40,9 @@ class ModelPlan:
 
 
 def select_models(models: Sequence[Model], named: Sequence[str]) -> frozenset[str]:
-    """The names of the requested models; all if ``named`` is empty. Raises ConfigError, with the nearest spelling."""
+    """Return the names of the requested models; all if ``named`` is empty. Raises ConfigError, with the nearest
+    spelling.
+    """
     known = [model.name for model in models]
     for name in named:
         if name not in known:
@@ -68,7 +70,7 @@ def plan_models(
 
 
 def _with_upstream(models: Sequence[Model], wanted: Collection[str]) -> set[str]:
-    """The wanted models and all that they or their checks read; ``models`` lists each before its readers."""
+    """Return the wanted models and all that they or their checks read; ``models`` lists each before its readers."""
     found = set(wanted)
     for model in reversed(models):
         if model.name in found:

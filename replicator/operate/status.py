@@ -27,7 +27,9 @@ from replicator.transforms import history, merge
 
 @dataclass(frozen=True)
 class StatusInputs:
-    """The inputs of ``status``."""
+    """The inputs of ``status``: the lake and its tables' format, the control rows, the Kafka ``readers`` and object
+    ``intakes`` by source, the configured models, their sinks by name, and silver's ``refinements`` by source.
+    """
 
     lake: Lake
     format: TableFormat

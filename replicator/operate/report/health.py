@@ -88,9 +88,10 @@ class Health:
 
 
 def last_batches(bronze: DataFrame) -> DataFrame:
-    """One row per batch of a source, at most MOST_BATCHES, the newest first: ``ms`` (epoch milliseconds), ``records``.
+    """Return one row per batch of a source, at most MOST_BATCHES, newest first: ``ms`` (epoch milliseconds),
+    ``records``.
 
-    *bronze* holds rows of bronze; a batch gives all of its rows one ``ingested_at``.
+    *bronze* has bronze's rows; all rows of a batch have the same ``ingested_at``.
     """
     batches = bronze.groupBy("ingested_at").agg(F.count("*").alias("records"))
     newest = batches.orderBy(F.col("ingested_at").desc()).limit(MOST_BATCHES)
