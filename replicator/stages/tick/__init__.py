@@ -1,1 +1,3 @@
-"""A tick of silver, up to its tables: what is new in bronze, whose it is, its order, and what may not be shown yet."""
+"""One tick of silver up to its tables: finding new records, assigning them to tables, checking their order, and holding
+back incomplete transactions.
+"""

@@ -1,4 +1,6 @@
-"""What is new in bronze, and for which tables: finding work without reading rows that are done (architecture 9.4)."""
+"""Find what is new in bronze, and for which tables, without reading rows that are already applied (architecture
+9.4).
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ from replicator.transforms.dead_letters import COORDINATES
 
 @dataclass(frozen=True)
 class NewRecords:
-    """Topics with records that some table has not seen: from which bronze version (exclusive) each must be read.
+    """Topics with records that some table has not applied yet, each with the bronze version (exclusive) from which it
+    must be read.
 
-    ``size`` is the bytes on disk of what will be read; ``paused`` tables take no part. ``arrived`` is what was
-    appended of those topics, as far as that is known.
+    ``upto`` is the last version that is read; ``size`` the bytes on disk of what will be read; ``paused`` are tables
+    that take no part. ``arrived`` is what was appended to those topics, as far as known.
     """
 
     upto: int
@@ -35,7 +38,9 @@ class NewRecords:
         return [topic for topic, start in self.after.items() if start != BEGINNING]
 
     def piece(self, most: int, least: int) -> NewRecords:
-        """The first of it, up to a version above ``least``: no more than ``most`` bytes, or a single commit's."""
+        """Return the first part of it, up to a version above ``least``: no more than ``most`` bytes, or a single
+        commit.
+        """
         sizes = Counter[int]()
         for each in self.arrived:
             sizes[each.version] += each.size
@@ -52,20 +57,20 @@ class NewRecords:
         return replace(self, upto=upto, after=after, size=size, arrived=arrived)
 
     def records(self, spark: SparkSession, bronze: TableFormat, table: Table) -> DataFrame:
-        """The records. Where the log no longer reaches back, the whole topic is read again: the merge makes that
-        harmless.
+        """Read the records. If the log no longer reaches back, the complete topics are read again, which the merge
+        makes harmless.
         """
-        whole = [topic for topic, start in self.after.items() if start == BEGINNING]
+        full_topics = [topic for topic, start in self.after.items() if start == BEGINNING]
         recent: dict[tuple[str, ...], int] = {
             (topic,): start for topic, start in self.after.items() if start != BEGINNING
         }
         fresh = bronze.added(spark, table, recent, self.upto) if recent else None
         if fresh is None:
-            whole = list(self.after)
-        again = bronze.read(spark, table, self.upto).where(F.col("topic").isin(*whole))
+            full_topics = list(self.after)
+        complete = bronze.read(spark, table, self.upto).where(F.col("topic").isin(*full_topics))
         if fresh is None:
-            return again
-        return again.unionByName(fresh) if whole else fresh
+            return complete
+        return complete.unionByName(fresh) if full_topics else fresh
 
 
 def find_new(
@@ -78,10 +83,10 @@ def find_new(
     paused: Mapping[str, int] | None = None,
     floors: Mapping[str, int | None] | None = None,
 ) -> NewRecords:
-    """Which topics to read, from where: those with a commit newer than what some table of theirs has applied.
+    """Find which topics to read and from where: those with a commit newer than what some of their tables has applied.
 
-    ``paused`` tables need nothing up to these versions. With ``floors`` only these topics are looked at; up to there it
-    is known of each that nothing is to be read (None: that is not known).
+    ``paused`` tables need nothing up to these versions. With ``floors`` only these topics are considered; each value is
+    the version up to which nothing is known to be left to read (None: unknown).
     """
     paused = paused or {}
     progress = {**progress, **paused}
@@ -102,7 +107,9 @@ def find_new(
 
 
 def list_arrivals(spark: SparkSession, bronze: TableFormat, table: Table, after: int, upto: int) -> list[Arrival]:
-    """What the commits of (after, upto] appended, by topic; every topic that there is where that history is gone."""
+    """Return what the commits of (after, upto] appended, by topic; all existing topics if that part of the commit
+    history is gone.
+    """
     arrivals = bronze.arrivals(spark, table, after, upto)
     if arrivals is not None:
         return arrivals
@@ -113,15 +120,15 @@ def list_arrivals(spark: SparkSession, bronze: TableFormat, table: Table, after:
 def read_as_of(
     spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], version: int
 ) -> DataFrame | None:
-    """The records of some topics that bronze had at a version: of those that it has now without what came since, since
-    upkeep removes the files of older versions. None where the history of its commits is gone, or the version with it.
+    """Read the records of some topics that bronze had at a version: the current ones minus those added since, because
+    maintenance removes the files of older versions. None if the commit history since that version is gone.
     """
     newest = bronze.version(spark, table)
-    came = None if newest is None or newest < version else bronze.arrivals(spark, table, version, newest)
-    if newest is None or came is None:
+    arrived = None if newest is None or newest < version else bronze.arrivals(spark, table, version, newest)
+    if newest is None or arrived is None:
         return None
     now = bronze.read(spark, table, newest).where(F.col("topic").isin(*topics))
-    since = {arrival.partition: version for arrival in came if arrival.partition[0] in topics}
+    since = {arrival.partition: version for arrival in arrived if arrival.partition[0] in topics}
     if not since:
         return now
     later = bronze.added(spark, table, since, newest)
@@ -131,14 +138,14 @@ def read_as_of(
 def from_beginning(
     spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], upto: int
 ) -> NewRecords:
-    """These topics from their beginning; all that bronze has where none is named."""
+    """Return these topics from their beginning; all topics of bronze if none is named."""
     if not topics:
         topics = [row["topic"] for row in bronze.read(spark, table, upto).select("topic").distinct().collect()]
     return NewRecords(upto, dict.fromkeys(topics, BEGINNING), bronze.size(spark, table))
 
 
 def _applied(topic: str, routes: Routes, progress: Mapping[str, int]) -> int:
-    """The version up to which every table of the topic has seen it."""
+    """Return the version up to which every table of the topic has applied it."""
     tables = routes.tables.get(topic)
     if not tables:
         return routes.alone.get(topic, BEGINNING)
@@ -147,26 +154,26 @@ def _applied(topic: str, routes: Routes, progress: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True)
 class _Starts:
-    """After which versions topics are looked at."""
+    """The versions after which topics are searched and read."""
 
     routes: Routes
     progress: Mapping[str, int]
     floors: Mapping[str, int | None]
 
     def read_from(self, topic: str) -> int:
-        """Where its records are read from: its beginning where it is new, or some table of it is not there yet of which
-        there may be more than dead letters.
+        """Return the version from which the topic's records are read: BEGINNING if it is new, or if one of its tables
+        does not exist yet and may have more than dead letters.
         """
         applied, floor = _applied(topic, self.routes, self.progress), self.floors.get(topic)
         return applied if floor is None or not self.routes.knows(topic) else max(applied, floor)
 
     def scanned_from(self, topic: str) -> int:
-        """Where its first unread record may be: of a topic that was never read behind its floor."""
+        """Return the version after which its first unread record may be; for a topic that was never read, its floor."""
         floor = self.floors.get(topic)
         return self.read_from(topic) if floor is None or self.routes.knows(topic) else floor
 
 
 def _lowest(routes: Routes, progress: Mapping[str, int]) -> int:
-    """The oldest version that any known topic needs; the beginning when none is known."""
+    """Return the oldest version that any known topic needs; BEGINNING if none is known."""
     lows = [_applied(topic, routes, progress) for topic in [*routes.tables, *routes.alone]]
     return min(lows, default=BEGINNING)

@@ -1,4 +1,4 @@
-"""How much of what is new in bronze a tick takes: of topics that got records, and of a long backlog a piece at a time
+"""How much of the new records of bronze a tick takes: only topics that got records, and a long backlog in pieces
 (decision 0095).
 """
 
@@ -21,8 +21,8 @@ from replicator.stages.tick.routing import Routes
 
 @dataclass(frozen=True)
 class BacklogProgress:
-    """What earlier ticks of a backlog have done: ``upto`` which version of bronze, and which tables ``stopped``; the
-    backlog is what there was at its first tick, up to ``newest``.
+    """The progress of earlier ticks through a backlog: the version of bronze reached (``upto``), and which tables
+    ``stopped``. The backlog ends at the ``newest`` version there was at its first tick.
     """
 
     upto: int = routing.BEGINNING
@@ -31,7 +31,7 @@ class BacklogProgress:
 
 
 def arrivals_since_idle(spark: SparkSession, at: Refinement, identity: str, upto: int) -> list[Arrival] | None:
-    """What bronze got since a tick found that there was nothing else to read; None where nobody knows."""
+    """Return what bronze got since a tick last found all tables caught up; None if unknown."""
     known = at.reached.settled
     if known is None or known.bronze != identity or known.version > upto:
         return None
@@ -47,29 +47,32 @@ def find_new(
     came: Sequence[Arrival] | None,
     stopped: Collection[str] = (),
 ) -> tuple[dict[str, int], NewRecords]:
-    """What is to be read, and how far tables are that may have to: those of topics that got records since a tick found
-    that there was nothing else (``came``); of every table where that is not known. Idle tables cost
-    nothing. Of those that ``stopped``, which are among the paused ones, nobody asks it: their log may be what cannot be
-    read.
+    """Find what is to be read, and the progress of the tables that may have to read it: those of topics that got
+    records since all tables were caught up (``came``), or all tables if that is unknown. Idle tables cost nothing. The
+    progress of tables that ``stopped``, which are also in ``paused``, is not read, because their log may be what cannot
+    be read.
     """
     bronze, known = at.lake.bronze(at.source.name), at.reached.settled
-    ask = partial(routing.progress_of_tables, spark, at.silver, at.lake, at.source, routes.bronze, without=stopped)
-    look = partial(arrivals.find_new, spark, at.bronze, bronze, routes, upto=upto, paused=paused)
+    load_progress = partial(
+        routing.progress_of_tables, spark, at.silver, at.lake, at.source, routes.bronze, without=stopped
+    )
+    search = partial(arrivals.find_new, spark, at.bronze, bronze, routes, upto=upto, paused=paused)
     if known is None or came is None:
-        progress = ask()
+        progress = load_progress()
         refuse_older_bronze(spark, at, upto, progress.values())
-        return progress, look(progress=progress)
+        return progress, search(progress=progress)
     topics = {arrival.partition[0] for arrival in came} | known.behind
-    progress = ask(only={table for topic in topics for table in routes.tables.get(topic, ())})
+    progress = load_progress(only={table for topic in topics for table in routes.tables.get(topic, ())})
     refuse_older_bronze(spark, at, upto, progress.values())
     levelled = [topic for topic in topics if topic in at.reached.live or not routes.knows(topic)]
     floors = {topic: known.floor(topic, routes.tables.get(topic, ()), progress) for topic in levelled}
-    return progress, look(progress=progress, floors=dict.fromkeys(topics) | floors)
+    return progress, search(progress=progress, floors=dict.fromkeys(topics) | floors)
 
 
 def refuse_older_bronze(spark: SparkSession, at: Refinement, upto: int, read: Collection[int]) -> None:
-    """A bronze that lacks versions that were read was put back: what it gets next would have their numbers, and be
-    taken for read (F-C6). Where it only went on since it was looked at, another driver was at work.
+    """Raise BronzeReplaced if bronze lacks versions that were already read: it was restored to an older state, and new
+    commits would reuse those version numbers and be taken for read (F-C6). If it has advanced in the meantime, another
+    driver is running, which is no error.
     """
     newest = max(read, default=upto)
     if newest <= upto or newest <= (at.bronze.version(spark, at.lake.bronze(at.source.name)) or 0):
@@ -78,9 +81,9 @@ def refuse_older_bronze(spark: SparkSession, at: Refinement, upto: int, read: Co
 
 
 def limit_size(spark: SparkSession, at: Refinement, news: NewRecords, least: int) -> NewRecords:
-    """As much of the news as is taken at once, above the version ``least`` (decision 0095)."""
+    """Limit the new records to what one tick takes, above the version ``least`` (decision 0095)."""
     if news.size <= tuning.MAX_TICK_BYTES:
         return news
     bronze = at.lake.bronze(at.source.name)
-    whole = at.bronze.append_only_since(spark, bronze, min(news.after.values()), news.upto)
-    return news.piece(tuning.MAX_TICK_BYTES, max(least, whole - 1))
+    append_only_from = at.bronze.append_only_since(spark, bronze, min(news.after.values()), news.upto)
+    return news.piece(tuning.MAX_TICK_BYTES, max(least, append_only_from - 1))

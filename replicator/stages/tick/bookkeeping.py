@@ -1,5 +1,5 @@
-"""What a tick notes for those behind it: whose records topics carry, how far their order has come, and which tables
-have nothing left to read.
+"""What a tick records for later ticks: the routes, the watermarks of the order, and which tables have nothing left to
+read.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from replicator.stages.tick.routing import Routes
 
 
 def save_routes(at: Refinement, learned: Routes, known: Routes) -> None:
-    """Write what was learned of topics and tables, unless all of it is known."""
+    """Write the routes if they changed."""
     if learned != known:
         at.control.put(at.lake.routes(at.source.name), learned.value())
         failpoints.hit("silver.routes_saved")
 
 
 def save_moved_topics(at: Refinement, learned: Routes, topics: MovedTopics, failed: Collection[str]) -> None:
-    """Topics whose rows other tables have taken by now carry these alone; not those of which some table ``failed``."""
+    """Update the routes of moved topics whose rows the new tables have completely taken: they carry only these now.
+    Topics with a table that ``failed`` are left as they are.
+    """
     done = {topic for topic in topics if set(learned.tables.get(topic, ())).isdisjoint(failed)}
     if done:
         known = routing.load_routes(at.control, at.lake.routes(at.source.name), learned.bronze)
@@ -35,8 +37,8 @@ def save_moved_topics(at: Refinement, learned: Routes, topics: MovedTopics, fail
 def save_watermarks(
     watch: TickContext, found: Sequence[Row], routes: Routes, orders: Mapping[str, str], failed: Collection[str]
 ) -> None:
-    """What the next range is measured against: marks ``found`` of topics whose tables all went on, and what orders
-    tables.
+    """Record the reference for checking the next range: the marks ``found`` of topics none of whose tables failed, and
+    what orders the tables.
     """
     at, reached, upto = watch.at, watch.at.reached, watch.news.upto
     done = [topic for topic in watch.news.after if not set(routes.tables.get(topic, ())) & set(failed)]
@@ -51,6 +53,6 @@ def save_watermarks(
 def mark_caught_up(
     watch: TickContext, routes: Routes, tables: Collection[str], behind: Collection[str], unwritten: Collection[str]
 ) -> None:
-    """Which tables need not be asked how far they are until their topics get records: none of those ``behind``."""
+    """Record which tables need no check of their progress until their topics get records: all but those ``behind``."""
     upto, applied = watch.news.upto, {table: watch.news.upto for table in tables if table not in behind}
     watch.at.reached.settle(routes.bronze, upto, ticks.topics_of(routes, behind), applied, unwritten)

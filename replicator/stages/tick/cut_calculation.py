@@ -1,4 +1,4 @@
-"""Where the cut goes: which records of a tick are of transactions that are here whole."""
+"""Calculate the cut: which records of a tick belong to transactions that have arrived completely."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from replicator.stages.tick.transaction_cut import Cut, CutState, exclude_waitin
 from replicator.transforms import transactions
 
 _REPEATED = 100_000
-"""A connector that starts again repeats fewer records than these, in each partition."""
+"""Upper bound for the records that a restarted connector repeats in each partition."""
 
 _UNDER_WAY = 1_000
-"""So many ends of each partition may be here before all of their events."""
+"""So many of the latest transaction ends of each partition may have arrived before all of their events."""
 
 
 def calculate(watch: TickContext, records: DataFrame, stood: CutState, routes: Routes) -> CutState:
-    """How it stands behind the records of a tick, in their epochs, once every table has taken what is not cut off.
+    """Return the state of the cut after the records of a tick, which have their epochs, assuming every table applies
+    what is released.
 
-    ``stood.version`` is BEGINNING where nobody knows how it stood: then nothing is shown yet.
+    ``stood`` is the state before. Its version is BEGINNING if it is unknown: nothing is shown yet.
     """
     now = replace(stood, version=watch.news.upto, cut=replace(stood.cut, offsets={}))
     if not watch.at.source.whole_transactions:
@@ -39,19 +40,19 @@ def calculate(watch: TickContext, records: DataFrame, stood: CutState, routes: R
         tuning.persist(envelope.describe(records, watch.at.source.reading)) as described,
         tuning.persist(transactions.tag_changes(described)) as changes,
     ):
-        told = transactions.parse_ends(
+        ends = transactions.parse_ends(
             described.where(F.col("topic") == transactions.topic(watch.at.source.name)), counts
         )
-        cut, is_blind = _calculate_cut(changes, told, stood.cut)
+        cut, is_blind = _calculate_cut(changes, ends, stood.cut)
         if is_blind and (earlier := _earlier_ends(watch, stood)) is not None:
             repeated = transactions.parse_ends(earlier, counts).select("_tx").distinct()
-            cut, _ = _calculate_cut(changes, told.join(repeated, "_tx", "left_anti"), stood.cut)
+            cut, _ = _calculate_cut(changes, ends.join(repeated, "_tx", "left_anti"), stood.cut)
     return replace(now, cut=cut)
 
 
 def calculate_initial(watch: TickContext, stood: CutState, routes: Routes) -> CutState:
-    """How it stands in a lake that shows rows already: all that bronze has goes on. What is under way is excused, since
-    nobody knows what of it was shown.
+    """Return the first state of the cut for a lake that already shows rows: everything in bronze is released.
+    Transactions that are incomplete are excused, because it is unknown which of their changes were shown.
     """
     records = _last(_bronze(watch, watch.news.upto), _REPEATED)
     topics = {topic for epoch in watch.epochs.bumps for topic in epoch.starts}
@@ -68,15 +69,15 @@ def calculate_initial(watch: TickContext, stood: CutState, routes: Routes) -> Cu
     return replace(stood, version=watch.news.upto, cut=cut)
 
 
-def _calculate_cut(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[Cut, bool]:
-    """The cut behind tagged changes and ends that all waited when it ``stood`` so, or are new; and whether something
-    waits for a transaction of which nothing but the end is here.
+def _calculate_cut(changes: DataFrame, ends: DataFrame, stood: Cut) -> tuple[Cut, bool]:
+    """Calculate the cut from tagged changes and transaction ends that are new or waited at ``stood``. Also return
+    whether something waits for a transaction of which only the end has arrived.
     """
-    new, told = _exclude_released(changes, told, stood)
-    with tuning.persist(transactions.states(new, told)) as states:
+    new, ends = _exclude_released(changes, ends, stood)
+    with tuning.persist(transactions.states(new, ends)) as states:
         bound = transactions.incomplete_bound(states).collect()[0]
         waits = transactions.select_waiting(states, bound["place"], bound["ended"])
-        first = transactions.first_waiting(new, told, waits).collect()
+        first = transactions.first_waiting(new, ends, waits).collect()
         passed = new.join(waits, "_tx", "left_anti").agg(F.max("place").alias("place")).collect()[0]["place"]
     offsets = {(row["topic"], row["partition"]): row["offset"] for row in first}
     place = max(filter(None, (passed, stood.place)), default=None)
@@ -85,29 +86,27 @@ def _calculate_cut(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[Cut
 
 @contextmanager
 def waiting_transactions(watch: TickContext, records: DataFrame, stood: Cut, routes: Routes) -> Iterator[DataFrame]:
-    """Records that wait -> their transactions, as ``transactions.missing_tables`` tells them, for the time of the
-    block.
-    """
+    """Yield the transactions of waiting records, as ``transactions.missing_tables`` returns them."""
     ends_topic = transactions.topic(watch.at.source.name)
     with (
         tuning.persist(watch.described(records, {topic for topic, _ in stood.offsets})) as described,
         tuning.persist(transactions.tag_changes(described)) as changes,
     ):
-        told = transactions.parse_ends(described.where(F.col("topic") == ends_topic), _is_countable(watch.at, routes))
-        with tuning.persist(transactions.missing_tables(*_exclude_released(changes, told, stood))) as found:
+        ends = transactions.parse_ends(described.where(F.col("topic") == ends_topic), _is_countable(watch.at, routes))
+        with tuning.persist(transactions.missing_tables(*_exclude_released(changes, ends, stood))) as found:
             yield found
 
 
-def _exclude_released(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[DataFrame, DataFrame]:
-    """Changes and ends without what need not wait, whatever comes."""
+def _exclude_released(changes: DataFrame, ends: DataFrame, stood: Cut) -> tuple[DataFrame, DataFrame]:
+    """Drop the changes and ends that need not wait in any case."""
     new = changes if stood.place is None else changes.where(F.col("place") > stood.place)
-    return new.where(~F.col("_tx").isin(*stood.excused)), told.where(~F.col("_tx").isin(*stood.excused))
+    return new.where(~F.col("_tx").isin(*stood.excused)), ends.where(~F.col("_tx").isin(*stood.excused))
 
 
 def _earlier_ends(watch: TickContext, stood: CutState) -> DataFrame | None:
-    """Records of the transaction topic that were let through before in the newest epoch, as far back as a connector may
-    repeat them; a tick that went on after a crash has them among its news. A source that starts anew may give its
-    transactions the ids of other ones.
+    """Return the records of the transaction topic that were released before in the newest epoch, as far back as a
+    connector may repeat them; None if nothing was released yet. (A tick that continues after a crash has them among its
+    new records.) Older epochs are left out because a source that starts over may reuse transaction ids.
     """
     if stood.version == BEGINNING:
         return None
@@ -116,11 +115,11 @@ def _earlier_ends(watch: TickContext, stood: CutState) -> DataFrame | None:
     rows = _bronze(watch, stood.version).where(F.col("topic") == topic) if rows is None else rows
     rows = exclude_waiting(rows, stood.cut)
     ends = rows.groupBy("partition").agg(F.max("offset").alias("last")).collect()
-    # as a condition it leaves out older files, which a join would read
+    # a literal condition lets older files be skipped, which a join would read
     recent = [(F.col("partition") == each["partition"]) & (F.col("offset") > each["last"] - _REPEATED) for each in ends]
-    lately = rows.where(expressions.any_of(recent))
-    told = watch.in_epochs(lately, {topic})
-    return told.where(F.col("epoch") == watch.epochs.newest)
+    recent_rows = rows.where(expressions.any_of(recent))
+    with_epoch = watch.in_epochs(recent_rows, {topic})
+    return with_epoch.where(F.col("epoch") == watch.epochs.newest)
 
 
 def _bronze(watch: TickContext, version: int) -> DataFrame:
@@ -128,15 +127,16 @@ def _bronze(watch: TickContext, version: int) -> DataFrame:
 
 
 def _last(records: DataFrame, count: int) -> DataFrame:
-    """The last records of each partition."""
+    """Return the last ``count`` records of each partition."""
     places = ["topic", "partition"]
     ends = records.groupBy(*places).agg(F.max("offset").alias("_last"))
     return records.join(F.broadcast(ends), places).where(F.col("offset") > F.col("_last") - count).drop("_last")
 
 
 def _is_countable(at: Refinement, routes: Routes) -> Column:
-    """Whether a table's events can be counted: those that no topic of the source has never come, and those of
-    flattened topics do not say their transaction. ``topics`` are names as Debezium makes them, without other signs.
+    """Return the condition that a table's events can be counted: not if no topic of the source carries the table, and
+    not if its topic is flattened, because flattened records do not name their transaction. The source's ``topics`` are
+    compared with names as Debezium sanitizes them.
     """
     topics, flattened = at.source.topics, routes.of_mode(NULL_DELETES, REWRITTEN, REWRITTEN_BY_OFFSET)
     named = F.concat(F.lit(f"{at.source.name}."), F.regexp_replace("table", "[^a-zA-Z0-9._-]", "_"))

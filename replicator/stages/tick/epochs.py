@@ -1,7 +1,7 @@
-"""Epochs: where a source's order starts anew (debezium.md Q2).
+"""Epochs: points from which a source's order starts over (debezium.md Q2).
 
-A control row says from which offset of each (topic, partition) an epoch counts, so that ``_seq`` depends on a record's
-place in Kafka alone and is the same whenever silver is built from bronze.
+A control row says from which offset of each (topic, partition) an epoch applies. So ``_seq`` depends on a record's
+place in Kafka alone, and is the same whenever silver is built from bronze.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _STARTS = "MAP<STRING, MAP<STRING, BIGINT>>"
 
 @dataclass(frozen=True)
 class Epoch:
-    """From which offset each partition of each topic is of this epoch; topics and partitions not named here are
-    from their first.
+    """The first offset of this epoch for each partition of each topic; topics and partitions that are not listed belong
+    to it from their first offset.
 
-    ``since`` is when it was declared (ISO 8601, UTC), ``reason`` the operator's words.
+    ``since`` is when it was declared (ISO 8601, UTC), ``reason`` the text the operator gave.
     """
 
     number: int
@@ -38,28 +38,30 @@ class Epoch:
     since: str = ""
 
     def value(self) -> dict[str, Any]:
-        """As part of a control row."""
+        """Return the epoch as part of a control row."""
         starts = {topic: {str(p): offset for p, offset in found.items()} for topic, found in self.starts.items()}
         return {"epoch": self.number, "from": starts, "reason": self.reason, "since": self.since}
 
 
 @dataclass(frozen=True)
 class Epochs:
-    """All epochs of one source behind the first, in their order."""
+    """All epochs of one source after the first, in order."""
 
     bumps: Sequence[Epoch] = field(default=())
 
     @property
     def newest(self) -> str:
-        """The last of them, four hex digits."""
+        """The newest epoch, four hex digits."""
         return f"{len(self.bumps):04x}"
 
     def column(self, topics: Collection[str]) -> Column:
-        """The epoch of a record of these topics, four hex digits, from ``topic``, ``partition`` and ``offset``."""
+        """Return the column with the epoch of a record of these topics, four hex digits, computed from ``topic``,
+        ``partition`` and ``offset``.
+        """
         return reduce(lambda older, bump: _from(bump, topics, older), self.bumps, F.lit(position.FIRST_EPOCH))
 
     def next(self, starts: Mapping[str, Mapping[int, int]], reason: str) -> Epochs:
-        """These and one more that starts now. Raises ConfigError when there are no more."""
+        """Return these epochs and one more that starts now. Raises ConfigError if the maximum number is reached."""
         number = len(self.bumps) + 1
         if number > _LAST:
             raise ConfigError(f"a source has at most {_LAST} epochs", mend="Start a new topic prefix.")
@@ -67,23 +69,23 @@ class Epochs:
         return Epochs((*self.bumps, Epoch(number, starts, reason, since)))
 
     def value(self) -> dict[str, Any]:
-        """As a control row."""
+        """Return the control row."""
         return {"epochs": [bump.value() for bump in self.bumps]}
 
 
 def load(control: ControlReader, path: str) -> Epochs:
-    """The epochs of a source; none if it never started anew."""
+    """Load the epochs of a source; none if its order never started over."""
     row = control.get(path)
-    return Epochs(() if row is None else tuple(_epoch(told) for told in row["epochs"]))
+    return Epochs(() if row is None else tuple(_epoch(each) for each in row["epochs"]))
 
 
-def _epoch(told: Mapping[str, Any]) -> Epoch:
-    starts = {topic: {int(p): offset for p, offset in found.items()} for topic, found in told["from"].items()}
-    return Epoch(told["epoch"], starts, told["reason"], told["since"])
+def _epoch(row: Mapping[str, Any]) -> Epoch:
+    starts = {topic: {int(p): offset for p, offset in found.items()} for topic, found in row["from"].items()}
+    return Epoch(row["epoch"], starts, row["reason"], row["since"])
 
 
 def _from(bump: Epoch, topics: Collection[str], older: Column) -> Column:
-    """``bump`` where it has begun, else the epochs before it."""
+    """Return the epoch column: ``bump`` where it has begun, else ``older``, the column of the epochs before it."""
     starts = {topic: found for topic, found in bump.value()["from"].items() if topic in topics}
     number = F.lit(f"{bump.number:04x}")
     if not starts:

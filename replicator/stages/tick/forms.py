@@ -1,4 +1,4 @@
-"""How the records of one table are to be decoded: from the groups of a survey to forms (debezium.md A2, A3, G2)."""
+"""How the records of one table are decoded: the groups of a survey -> forms (debezium.md A2, A3, G2)."""
 
 from __future__ import annotations
 
@@ -28,27 +28,29 @@ def from_groups(
     stored: StructType | None,
     noted: Callable[[], Encodings] = dict,
 ) -> tuple[list[Form], set[str]]:
-    """The forms of the groups, and the columns whose types nobody described. ``rows`` are the groups' records,
-    ``noted`` tells how the table's columns were written so far.
+    """Return the forms of the groups, and the columns whose types nothing describes. ``rows`` are the groups' records,
+    ``noted`` returns the known encodings of the table's columns.
     """
     examples = list(map(_example, {group["form"]: group for group in groups}.values()))
     unknown = untyped_examples(examples, declaration)
-    told = encodings.from_forms(build_form(example, declaration, {}) for example in examples if example not in unknown)
+    described = encodings.from_forms(
+        build_form(example, declaration, {}) for example in examples if example not in unknown
+    )
     if stored is not None:
-        silent = any(lacks_schema(example) for example in examples)
-        known = known_types(stored, encodings.combine(noted(), told)) if silent else {}
+        has_untyped = any(lacks_schema(example) for example in examples)
+        known = known_types(stored, encodings.combine(noted(), described)) if has_untyped else {}
         return [build_form(example, declaration, known) for example in examples], set()
-    known, beside = _types_of_new(told), {names.decode(name).casefold() for name, _ in told}
-    beside |= {column.name.casefold() for column in declaration.columns}
+    known, typed_names = _types_of_new(described), {names.decode(name).casefold() for name, _ in described}
+    typed_names |= {column.name.casefold() for column in declaration.columns}
     own = {name for example in unknown for name in row_columns(example, declaration)}
-    guessed = {name for name in own if name.casefold() not in beside}
+    guessed = {name for name in own if name.casefold() not in typed_names}
     if unknown:
         known |= {name: logical for name, logical in _inferred(rows, unknown).items() if name in guessed}
     return [build_form(example, declaration, known) for example in examples], guessed
 
 
 def _example(group: Row) -> Example:
-    """The record that stands for a group."""
+    """Return the record that represents a group."""
     return Example(
         group["form"],
         group["flat"],
@@ -62,8 +64,8 @@ def _example(group: Row) -> Example:
 
 
 def known_types(stored: StructType, noted: Encodings) -> dict[str, LogicalType]:
-    """What the table's own columns say about columns that nothing else describes: their newest version, where it is
-    known how its values are written.
+    """Return the types that the table's own columns give for columns that nothing else describes: of each the newest
+    version, if the encoding of its values is known.
     """
     known: dict[str, LogicalType] = {}
     own = [column for column in stored if column.name not in SYSTEM_COLUMNS]
@@ -77,16 +79,18 @@ def known_types(stored: StructType, noted: Encodings) -> dict[str, LogicalType]:
     return known
 
 
-def _types_of_new(told: Encodings) -> dict[str, LogicalType]:
-    """Of a table that is not there yet: what its records with types say of those without; nothing where they differ."""
-    told = encodings.unify_case(told)
-    kinds = Counter(name for name, _ in told)
-    found = {name: encodings.parse(form) for (name, _), form in told.items() if kinds[name] == 1}
+def _types_of_new(described: Encodings) -> dict[str, LogicalType]:
+    """Return the types that typed records of a table that does not exist yet give for untyped ones; none where they
+    differ.
+    """
+    described = encodings.unify_case(described)
+    kinds = Counter(name for name, _ in described)
+    found = {name: encodings.parse(form) for (name, _), form in described.items() if kinds[name] == 1}
     return {names.decode(name): logical for name, logical in found.items() if logical is not None}
 
 
 def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, LogicalType]:
-    """Kinds over the whole first range (architecture 9.7)."""
+    """Infer types from the whole first range (architecture 9.7)."""
     found: set[tuple[str, str]] = set()
     paths = defaultdict[tuple[str, ...], list[int]](list)
     for example in examples:

@@ -1,4 +1,4 @@
-"""What bronze knows of keys whose tombstones stand alone in a range (debezium.md B5)."""
+"""Look up in bronze what decides whether a tombstone that stands alone in a range is a delete (debezium.md B5)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from replicator.transforms import lone_tombstones
 
 @contextmanager
 def mark_lone_tombstones(watch: TickContext, records: DataFrame) -> Iterator[DataFrame]:
-    """Described records of a range with the rule LONE where a tombstone is a delete, kept for the time of the block."""
+    """Yield the described records of a range, with the rule LONE where a tombstone is a delete; persisted while the
+    context is open.
+    """
     is_compacted = lone_tombstones.compacted_topics(watch.at.source)
     if is_compacted is None:
         yield records
         return
     below = _below(watch, lone_tombstones.keys_to_look_up(records, is_compacted))
-    with tuning.persist(lone_tombstones.mark_lone(records, is_compacted, below)) as told:
-        yield told
+    with tuning.persist(lone_tombstones.mark_lone(records, is_compacted, below)) as marked:
+        yield marked
 
 
 def _below(watch: TickContext, wanted: DataFrame) -> DataFrame | None:
-    """What ``lone_tombstones.latest_by_key`` says of older records of these keys; None where nothing has to be looked
-    for.
+    """Return ``lone_tombstones.latest_by_key`` of the older records of these keys; None if nothing has to be looked
+    up.
     """
     at, news = watch.at, watch.news
     continued = news.continued

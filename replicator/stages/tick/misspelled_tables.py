@@ -1,5 +1,5 @@
-"""A table that comes for the first time, and nobody speaks of, beside one that the source's file speaks of and no topic
-has carried: misspelled there, mostly, and then nothing of what is said is done, such as a mask.
+"""Warn of a new table without a declaration whose name is similar to a declared table that no topic has carried. The
+declared name is most likely misspelled, and then nothing that is declared takes effect, such as a mask.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from replicator.spelling import closest_match
 from replicator.stages.tick.routing import Routes
 
 _MIN_SIMILARITY = 0.9
-"""Of two names: those of neighbours (`orders`, `order_lines`) are further apart."""
+"""The minimum similarity of two names; names of related tables (`orders`, `order_lines`) are less similar."""
 
 
 def find_warnings(table: str, routes: Routes, source: SourceSpec) -> tuple[str, ...]:
-    """What is to be said of a new table, ``<database or schema>.<table>``: one sentence, or nothing."""
+    """Return the warnings about a new table, ``<database or schema>.<table>``: one sentence or none."""
     if table in source.named:
         return ()
     near = closest_match(

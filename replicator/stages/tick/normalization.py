@@ -1,5 +1,5 @@
-"""Records described, whatever their shape: unusual ones are written anew first, what is no row by the source's file is
-marked (debezium.md sections A, F, H, I).
+"""Describe records of any shape: unusual ones are normalized first, and records that the source's file says are not
+rows are marked (debezium.md sections A, F, H, I).
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from replicator.stages.tick.routing import Routes
 from replicator.transforms import lone_tombstones, skip_rules
 
 Survey = Callable[[DataFrame], tuple[list[Row], list[Row]]]
-"""Described records -> groups of ``changes.survey``, and what the order's watch wants to know of them."""
+"""Described records -> the groups of ``changes.survey``, and the marks that the order checks need."""
 
 
 @contextmanager
 def describe(
     spark: SparkSession, at: Refinement, records: DataFrame, news: NewRecords, routes: Routes, survey: Survey
 ) -> Iterator[tuple[DataFrame, list[Row], list[Row]]]:
-    """Bronze records as ``envelope.describe`` describes them, kept for the time of the block, and their survey."""
+    """Yield bronze records as ``envelope.describe`` describes them, and their survey; persisted while the context is
+    open.
+    """
     with template_reading.describe(at, records, news.after) as usual:
         marked = skip_rules.apply_declared(usual, at.source)
         groups, marks = survey(marked)
@@ -49,23 +51,27 @@ def describe(
 
 @contextmanager
 def describe_history(records: DataFrame, source: SourceSpec, *, is_unusual: bool) -> Iterator[DataFrame]:
-    """Bronze records as ``envelope.describe`` describes them, kept for the time of the block, and all of their keys'
-    before them, so that lone tombstones are known (B5); ``is_unusual``: some may have to be written anew first.
+    """Yield bronze records as ``envelope.describe`` describes them, with lone tombstones marked (B5); persisted while
+    the context is open. The records must include all earlier ones of their keys. ``is_unusual``: some may have to be
+    normalized first.
 
-    Kept after each step: the optimizer would repeat a description wherever a filter or a join asks for part of it.
+    Each step is persisted, because the optimizer would repeat a description for each filter or join that uses part of
+    it.
     """
     with tuning.persist(envelope.describe(records, source.reading)) as usual:
         if not is_unusual:
             yield mark_lone_tombstones(usual, source)
             return
-        some = shapes.needs_normalizing(source)
-        plain = shapes.normalize(usual.where(some), shapes.for_source(source, {}))
-        with tuning.persist(plain.unionByName(usual.where(~some))) as rewritten:
+        unusual = shapes.needs_normalizing(source)
+        plain = shapes.normalize(usual.where(unusual), shapes.for_source(source, {}))
+        with tuning.persist(plain.unionByName(usual.where(~unusual))) as rewritten:
             yield mark_lone_tombstones(rewritten, source)
 
 
 def mark_lone_tombstones(records: DataFrame, source: SourceSpec) -> DataFrame:
-    """Described records, all of their keys' before them among them, with lone tombstones of compacted topics (B5)."""
+    """Mark lone tombstones of compacted topics (B5). The described records must include all earlier ones of their
+    keys.
+    """
     is_compacted = lone_tombstones.compacted_topics(source)
     return records if is_compacted is None else lone_tombstones.mark_lone(records, is_compacted)
 
@@ -75,7 +81,7 @@ def _is_unusual(source: SourceSpec, group: Row) -> bool:
 
 
 def _shows_unions(group: Row) -> bool:
-    """Whether the example of a form with a schema block has a union, which nothing else would tell (A5)."""
+    """Return whether the example of a form with a schema block contains a union, which only its value shows (A5)."""
     if not group["wrapped"] or group["row_names"] is not None or group["shape"] is not None:
         return False
     try:
@@ -88,18 +94,18 @@ def _shows_unions(group: Row) -> bool:
 def _types(
     spark: SparkSession, at: Refinement, groups: Sequence[Row], routes: Routes
 ) -> dict[str, Mapping[str, LogicalType]]:
-    """The types of stored columns of the tables that unusual records may be of.
+    """Return the types of the stored columns of the tables to which unusual records may belong, by table.
 
-    A stored text may have been made for want of a type, so it says nothing.
+    Stored texts are left out: such a column may be text only because its type was unknown.
     """
     topics = {group["topic"] for group in groups if group["shape"] is not None}
     stored = {table for topic in topics for table in routes.tables.get(topic, ())}
     found: dict[str, Mapping[str, LogicalType]] = {}
     for table in stored:
-        place = at.lake.silver(at.source.name, table)
-        if at.silver.version(spark, place) is not None:
+        location = at.lake.silver(at.source.name, table)
+        if at.silver.version(spark, location) is not None:
             ledger = schema_ledger.load(at.control, at.lake.schema(at.source.name, table), routes.bronze)
-            types = known_types(at.silver.read(spark, place).schema, ledger.written)
+            types = known_types(at.silver.read(spark, location).schema, ledger.written)
             found[table] = {name: kind for name, kind in types.items() if kind.name != "string"}
     return found
 
@@ -107,7 +113,7 @@ def _types(
 def _mark_repeated_events(
     spark: SparkSession, at: Refinement, records: DataFrame, news: NewRecords, routes: Routes
 ) -> DataFrame:
-    """Events of the outbox router, repetitions marked (I1)."""
+    """Mark repeated events of the outbox router (I1)."""
     readers = shapes.for_source(at.source, {})
     topics = [topic for topic in news.after if (found := readers.router(topic)) and found[1].key == EVENT_ID]
     if not topics:

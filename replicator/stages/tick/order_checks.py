@@ -1,8 +1,8 @@
-"""Stops that protect the order: a source that went back, partitions that were added, an order that was changed
-(debezium.md J4, Q8, Q9; R6). A table stopped here has had no effect.
+"""Checks that protect the order: a source that was rewound, partitions that were added, an order that was changed
+(debezium.md J4, Q8, Q9; R6). A table that is stopped here has not been written to.
 
-The suspicion costs nothing: the marks of a range come with its survey. Only where some record stands below them with a
-newer time, bronze is asked whether it is a redelivery.
+Detecting suspects is free: the marks of a range come with its survey. Only if some record is below them with a newer
+time is bronze searched, to see whether it is a redelivery.
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ _ORDER_TEXTS = {
 
 
 _CLOCKS_MS = 10 * 60 * 1000
-"""So far a source's clock may be ahead of Kafka's, and what is asked for is still found at once."""
+"""A source's clock may be ahead of Kafka's by up to this much without the fast check for redeliveries missing the
+original.
+"""
 
 _LAST_MS = 253_402_300_799_999
-"""The end of the year 9999: a time in an event may be any number."""
+"""The end of the year 9999, because the time in an event may be any number."""
 
 
 @dataclass(frozen=True)
 class TickContext:
-    """What one tick needs to guard the order of one source."""
+    """What one tick needs to check the order of one source."""
 
     spark: SparkSession
     at: Refinement
@@ -51,20 +53,20 @@ class TickContext:
     epochs: Epochs
 
     def described(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
-        """Bronze records of these topics with what they say about themselves, and their epoch."""
+        """Describe bronze records of these topics, with their epoch."""
         return envelope.describe(self.in_epochs(records, topics), self.at.source.reading)
 
     def describe_any_shape(self, records: DataFrame, topics: Collection[str]) -> AbstractContextManager[DataFrame]:
-        """The same of records that may have to be written anew first, kept for the time of the block."""
+        """The same for records that may have to be normalized first; persisted while the context is open."""
         return normalization.describe_history(self.in_epochs(records, topics), self.at.source, is_unusual=True)
 
     def in_epochs(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
-        """Bronze records of these topics with their epoch."""
+        """Return bronze records of these topics with their epoch."""
         return records.withColumn("epoch", self.epochs.column(topics))
 
 
 def load_watermarks(watch: TickContext, bronze: str, records: DataFrame) -> None:
-    """Know the marks before ``records``, the range that is read."""
+    """Load the marks that precede ``records``, the range being read; derive missing ones from bronze."""
     at, reached = watch.at, watch.at.reached
     reached.open(at.control, at.lake.reached(at.source.name), bronze)
     reached.within(watch.epochs.newest)
@@ -79,7 +81,9 @@ def load_watermarks(watch: TickContext, bronze: str, records: DataFrame) -> None
 
 
 def _between(watch: TickContext, lows: Mapping[str, int], start: int, records: DataFrame) -> DataFrame:
-    """Records of topics after what is known of each and before the range; all lower offsets where the log has gone."""
+    """Read the records of topics between what is known of each and the range; if the log no longer reaches back, all
+    records with lower offsets than the range's.
+    """
     at, spark = watch.at, watch.spark
     table = at.lake.bronze(at.source.name)
     after: dict[tuple[str, ...], int] = {(topic,): low for topic, low in lows.items()}
@@ -100,9 +104,9 @@ def find_stops(
     orders: Mapping[str, str],
     existing: Collection[str],
 ) -> dict[str, TableStopped]:
-    """Tables that must not go on, each with its error. ``found`` are rows of ``watermarks.compute`` of the described
-    ``records``; ``orders`` says which tables have news and what orders each (``SourceSpec.order``); ``existing`` are
-    there already.
+    """Return the tables that must not continue, each with its error. ``found`` are rows of ``watermarks.compute`` of
+    the described ``records``; ``orders`` maps each table with new records to what orders it (``SourceSpec.order``);
+    ``existing`` are the tables that exist already.
     """
     by_offset = set(routes.by_offset)
     positioned = [row for row in found if row["topic"] not in by_offset and orders.get(row["table"]) != BY_TIME]
@@ -120,7 +124,7 @@ def find_stops(
 def _find_rewound(
     watch: TickContext, records: DataFrame, suspects: Sequence[Row], routes: Routes
 ) -> dict[str, TableStopped]:
-    """Of the records that look like it, those that are no redelivery (J4)."""
+    """Return the errors of tables with suspects that are no redeliveries (J4)."""
     at = watch.at
     tables = sorted({row["table"] for row in suspects})
     topics = frozenset().union(*(routes.topics(table) for table in tables))
@@ -139,8 +143,9 @@ def _find_rewound(
 def _are_redeliveries(
     watch: TickContext, records: DataFrame, tables: Collection[str], bronze: DataFrame, topics: Collection[str]
 ) -> bool:
-    """Whether what came since the suspects were changed tells that all of them are redeliveries, as after most new
-    starts of a connector: years of bronze need not be read for it. What it does not tell, all of bronze may.
+    """Return whether the records that arrived since the suspects were changed suffice to show that all of them are
+    redeliveries, as after most restarts of a connector: then years of bronze need not be read. If not, all of bronze
+    has to be searched.
     """
     marks = watch.at.reached.marks(watch.news.continued)
     suspects = watermarks.regressed_records(watermarks.order_columns(records), marks).where(
@@ -151,16 +156,16 @@ def _are_redeliveries(
         if changed is None:
             return False
         since = F.timestamp_millis(F.lit(min(max(changed - _CLOCKS_MS, 0), _LAST_MS)))
-        lately = watch.described(bronze.where(F.col("timestamp") >= since), topics)
-        with tuning.persist(watermarks.order_columns(lately)) as places:
+        recent = watch.described(bronze.where(F.col("timestamp") >= since), topics)
+        with tuning.persist(watermarks.order_columns(recent)) as places:
             return watermarks.drop_redeliveries(doubted, places).isEmpty()
 
 
 def _from_first_fallen(suspect: Row) -> Column:
-    """Records of the partition from the first that fell on."""
+    """Return the condition for records of the partition from the first suspect on."""
     same = (F.col("topic") == suspect["topic"]) & (F.col("partition") == suspect["partition"])
-    behind: Column = same & (F.col("offset") >= suspect["fell"])
-    return behind
+    from_first: Column = same & (F.col("offset") >= suspect["fell"])
+    return from_first
 
 
 def _rewound_error(at: Refinement, table: str, event: Row) -> SourceRewound:
@@ -177,7 +182,9 @@ def _rewound_error(at: Refinement, table: str, event: Row) -> SourceRewound:
 def _find_new_partitions(
     watch: TickContext, found: Iterable[Row], routes: Routes, by_offset: Collection[str]
 ) -> dict[str, TableStopped]:
-    """Offsets compare inside a partition only (Q8): one that is new behind all others may have taken keys from them."""
+    """Stop tables whose topic, ordered by offset, has a new partition. Offsets are comparable within a partition only
+    (Q8), and a partition numbered above all others may have taken over keys from them.
+    """
     stopped: dict[str, TableStopped] = {}
     for row in found:
         topic, partition = row["topic"], row["partition"]
@@ -203,9 +210,10 @@ def _new_partition_error(at: Refinement, table: str, topic: str, partition: int)
 def _find_several_topics(
     watch: TickContext, found: Iterable[Row], routes: Routes, orders: Mapping[str, str]
 ) -> dict[str, TableStopped]:
-    """Offsets compare inside a topic only (Q8): a row that moves between topics is a delete in one and an insert in the
-    other, in no order (C9). Not where shards keep rows of different topics apart, nor where all but one are of an
-    epoch that has ended.
+    """Stop tables that several topics ordered by offset carry. Offsets are comparable within a topic only (Q8): a row
+    that moves between topics is a delete in one and an insert in the other, in no order (C9). Tables whose shards keep
+    rows of different topics apart may continue, and so may those of which all topics but one belong to an epoch that
+    has ended.
     """
     newest = dict.fromkeys(routes.by_offset, "")
     for row in found:
@@ -214,7 +222,7 @@ def _find_several_topics(
     for topic, level in watch.at.reached.levels.items():
         if topic in newest and watch.news.after.get(topic) != BEGINNING:
             newest[topic] = max([newest[topic], *(mark.epoch for mark in level.marks.values())])
-    nulls = routes.of_mode(NULL_DELETES)  # they have no time
+    nulls = routes.of_mode(NULL_DELETES)  # deletes there have no time
     stopped: dict[str, TableStopped] = {}
     for table, order in orders.items():
         topics = routes.topics(table).intersection(nulls if order == BY_TIME else newest)
@@ -236,7 +244,9 @@ def _several_topics_error(at: Refinement, table: str, topics: Sequence[str]) -> 
 
 
 def _find_several_domains(watch: TickContext, found: Iterable[Row], routes: Routes) -> dict[str, TableStopped]:
-    """Numbers of two GTID domains have no common order (Q4)."""
+    """Stop tables whose topic has changes of several GTID domains in its newest epoch: their numbers have no common
+    order (Q4).
+    """
     seen: dict[str, set[tuple[str, str]]] = {}
     for row in found:
         seen.setdefault(row["topic"], set()).add((row["mark"]["place"][:4], row["stream"]))
@@ -264,7 +274,9 @@ def _several_domains_error(at: Refinement, table: str, topic: str, domains: Sequ
 
 
 def find_reordered(at: Refinement, orders: Mapping[str, str]) -> dict[str, TableStopped]:
-    """What orders a table that is there may not change under it: its rows hold positions of the other kind (Q9)."""
+    """Return an error for each existing table whose order was changed: its rows hold positions of the other kind
+    (Q9).
+    """
     return {
         table: TableStopped(
             f"{_ORDER_TEXTS[order]} now, but its rows were ordered by {before}",
@@ -278,7 +290,7 @@ def find_reordered(at: Refinement, orders: Mapping[str, str]) -> dict[str, Table
 
 
 def _find_reordered_histories(watch: TickContext, orders: Mapping[str, str]) -> dict[str, TableStopped]:
-    """The same of a table that was removed, and its history was not: that has places of the other kind."""
+    """The same for a table that was removed without its history, whose positions are of the other kind."""
     at = watch.at
     histories = {table: at.lake.history(at.source.name, table) for table in find_reordered(at, orders)}
     return {

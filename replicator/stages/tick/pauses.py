@@ -1,7 +1,7 @@
-"""Tables that somebody has paused: silver leaves them as they are, bronze goes on.
+"""Tables that a user has paused: silver leaves them as they are, while bronze continues.
 
-A control row per source. A paused table's own progress says where it goes on from, so nothing is lost: it only has more
-to read then.
+There is one control row per source. A paused table's own progress tells where it resumes, so nothing is lost; it only
+has more to read then.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from replicator.protocols import Control, ControlReader
 
 
 def load(control: ControlReader, lake: Lake, source: str) -> dict[str, str]:
-    """Since when each paused table of a source is (ISO 8601, UTC)."""
+    """Load the paused tables of a source, each with the time since when it is paused (ISO 8601, UTC)."""
     row = control.get(lake.pauses(source))
     return {} if row is None else dict(row["paused"])
 
 
 def save(control: Control, lake: Lake, source: str, paused: Mapping[str, str]) -> None:
-    """Write the row; none where no table is paused."""
+    """Write the row; remove it if no table is paused."""
     if paused:
         control.put(lake.pauses(source), {"paused": dict(sorted(paused.items()))})
     elif control.get(lake.pauses(source)) is not None:

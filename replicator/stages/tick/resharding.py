@@ -1,10 +1,11 @@
-"""Topics whose rows go into another table since ``shards`` was declared: they are read once more, from their beginning.
+"""Topics whose rows belong to another table since ``shards`` was declared or changed: they are read again from their
+beginning.
 
-How far a table is tells how far the topics were read that it came in, and so nothing of a topic that carried other
-tables until now. Such a topic is as one that was never read. Its route says the old tables, too, until the new ones
-have taken all of it: whoever goes on after a crash, or once a table that stopped may go on, begins with it again. What
-shards were called before they were gathered nobody keeps: once these go into other tables than until now, all topics
-are read that a table with shards has taken rows of.
+A table's progress tells how far the topics it came from were read, but nothing about a topic that carried other tables
+until now, so such a topic is treated as never read. Its route keeps the old tables until the new ones have taken all of
+it: after a crash, or once a stopped table may continue, the topic is read from its beginning again. The names that
+shards had before they were merged are not stored; so if the shards of a table change, all topics are read again from
+which a table with shards has taken rows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ MovedTopics = Mapping[str, tuple[str, ...]]
 
 
 def find_moved(routes: Routes, source: SourceSpec, paused: Collection[str] = ()) -> MovedTopics:
-    """Topics of which some table's rows go into another one, or may do so, but for ``paused`` ones, which wait."""
+    """Return the topics with a table whose rows belong, or may belong, to another table now, unless that one is
+    ``paused``: then the topic waits.
+    """
     if not source.reading.shards:
         return {}
     return {
@@ -29,41 +32,45 @@ def find_moved(routes: Routes, source: SourceSpec, paused: Collection[str] = ())
 
 
 def reset_topics(routes: Routes, topics: MovedTopics) -> Routes:
-    """The routes as if these topics had never been read."""
-    tables = {topic: told for topic, told in routes.tables.items() if topic not in topics}
+    """Return the routes as if these topics had never been read."""
+    tables = {topic: carried for topic, carried in routes.tables.items() if topic not in topics}
     return replace(routes, tables=tables, alone={**routes.alone, **dict.fromkeys(topics, BEGINNING)})
 
 
 def with_previous(routes: Routes, source: SourceSpec, topics: MovedTopics) -> Routes:
-    """The routes with what these topics carry now and carried before: so they are ``moved`` still."""
+    """Return the routes with both the current and the previous tables of these topics, so that they still count as
+    moved.
+    """
     if not topics:
         return complete_moved(routes, source, routes, ())
-    tables = {topic: tuple(dict.fromkeys((*routes.tables.get(topic, ()), *told))) for topic, told in topics.items()}
+    tables = {
+        topic: tuple(dict.fromkeys((*routes.tables.get(topic, ()), *previous))) for topic, previous in topics.items()
+    }
     return replace(routes, tables={**routes.tables, **tables})
 
 
 def complete_moved(routes: Routes, source: SourceSpec, learned: Routes, topics: Collection[str]) -> Routes:
-    """The routes once the tables that take the rows of these topics have all of them: such a topic carries what it was
-    found to carry when it was read.
+    """Return the routes after the new tables have taken all rows of these topics: each carries what it was found to
+    carry when it was read.
     """
     tables = {**routes.tables, **{topic: learned.tables.get(topic, ()) for topic in topics}}
-    known = replace(routes, tables={topic: told for topic, told in tables.items() if told})
+    known = replace(routes, tables={topic: carried for topic, carried in tables.items() if carried})
     waits = find_moved(routes, source).keys() - {*topics}
     return known if waits else replace(known, shards={**known.shards, **_declared(source)})
 
 
 def topics_of(routes: Routes, source: SourceSpec, table: str) -> frozenset[str]:
-    """Topics that have carried the table, or tables whose rows are its own by now, or may be."""
+    """Return the topics that have carried the table, or tables whose rows belong, or may belong, to it now."""
     joined = {topic for topic, tables in routes.tables.items() if table in _target_tables(tables, routes, source)}
     return routes.topics(table) | joined
 
 
 def _target_tables(tables: Collection[str], routes: Routes, source: SourceSpec) -> set[str]:
-    """The tables that take, or may take, rows of a topic that carried these until now."""
+    """Return the tables that take, or may take, rows of a topic that carried these tables until now."""
     homes = {source.home(table) for table in tables if source.home(table) != table}
     gathered = routes.shards.keys() & {*tables}
-    anew = {into for into, shards in _declared(source).items() if routes.shards.get(into) != shards}
-    return homes.union(*(anew - {each} for each in gathered))
+    changed = {into for into, shards in _declared(source).items() if routes.shards.get(into) != shards}
+    return homes.union(*(changed - {each} for each in gathered))
 
 
 def _declared(source: SourceSpec) -> dict[str, str]:

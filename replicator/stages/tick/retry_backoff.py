@@ -1,8 +1,9 @@
-"""Tables that stopped rest until another try is worth what it reads.
+"""Back off from retrying stopped tables until another attempt is worth what it reads.
 
-A table that stopped is tried again from where it stands, so that each try reads all that came since, beside the news of
-all other tables. With each tick that would take ever longer. One that has more than a few records to read rests
-until there are twice as many, or until somebody wrote what may let it go on. A process remembers it: another one tries.
+A stopped table is retried from where it stands, so each attempt reads everything that came since, besides the new
+records of all other tables. With each tick that would take longer. A table with more than a few records to read is
+skipped until there are twice as many, or until something was written that may unblock it. This is kept in memory: a new
+process tries at once.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.source_state import StoppedTable
 
 _FEW = 8 << 20
-"""Up to so many bytes of bronze a table is tried with each tick."""
+"""A table with up to this many bytes of bronze to read is retried in each tick."""
 
 _OF_A_COMMIT = 64 << 10
-"""What looking through a commit of bronze is taken for, in bytes: most of them may be other tables'."""
+"""The assumed cost of looking through one commit of bronze, in bytes; most of its records may be of other tables."""
 
 
 def tables_to_skip(
@@ -36,16 +37,16 @@ def tables_to_skip(
     commits: int,
     paused: Collection[str],
 ) -> frozenset[str]:
-    """Tables that a tick leaves alone; ``came`` is what bronze got by so many commits since the last one, None where
-    nobody knows. One that was ``paused`` meanwhile is tried as soon as it is resumed.
+    """Return the tables that a tick must not read. ``came`` is what so many ``commits`` added to bronze since the last
+    tick; None if unknown. A table that was ``paused`` in between is retried as soon as it is resumed.
     """
     if came is None:
         at.reached.stopped.clear()
         return frozenset()
-    stood = [(table, stopped) for table, stopped in at.reached.stopped.items() if table not in paused]
+    remaining = [(table, stopped) for table, stopped in at.reached.stopped.items() if table not in paused]
     at.reached.stopped = {
         table: replace(stopped, came=stopped.came + _bytes_to_read(came, routes.topics(table), commits))
-        for table, stopped in stood
+        for table, stopped in remaining
     }
     return frozenset(table for table, each in at.reached.stopped.items() if not _is_due(spark, at, table, each))
 
@@ -53,7 +54,7 @@ def tables_to_skip(
 def record_results(
     spark: SparkSession, at: Refinement, routes: Routes, news: NewRecords, done: Mapping[str, Account]
 ) -> None:
-    """Remember which tables stopped in a tick over these news, and which went on."""
+    """Record which tables stopped in a tick over these new records, and which succeeded."""
     for table, account in done.items():
         at.reached.stopped.pop(table, None)
         if account.error is not None and not _is_transient(account.error):
@@ -73,14 +74,16 @@ def _is_due(spark: SparkSession, at: Refinement, table: str, stopped: StoppedTab
 
 
 def _is_transient(error: ReplicatorError) -> bool:
-    """Whether the same records may be taken by the next tick although nobody mends anything: a failure of the engine,
-    which is its cause, or another writer.
+    """Return whether the next tick may succeed with the same records although nothing is mended: after a failure of the
+    engine, which is the error's cause, or a concurrent writer.
     """
     return error.retry or isinstance(error, StaleWriter) or error.__cause__ is not None
 
 
 def _unblocking_state(spark: SparkSession, at: Refinement, table: str) -> tuple[Any, ...]:
-    """What others write that may let a table go on while the process does: epochs, approved columns, the table."""
+    """Return what others may write while the process runs to let a table continue: epochs, approved columns, the table
+    itself.
+    """
     name = at.source.name
     rows = (at.control.get(path) for path in (at.lake.epochs(name), at.lake.schema(name, table)))
     return (*rows, at.silver.version(spark, at.lake.silver(name, table)))

@@ -1,7 +1,7 @@
-"""Which tables a topic carries, how it is read, and how far its tables have come (architecture 9.4).
+"""Which tables each topic carries, how it is read, and how far its tables have been applied (architecture 9.4).
 
-A *route* says that a topic has carried a table. Routes are kept in a control row, written before the first commit of a
-new table: with them a table's own progress tells how far each of its topics must be read again.
+A *route* says that a topic has carried a table. Routes are stored in a control row that is written before the first
+commit of a new table, so that a table's own progress tells from where each of its topics must be read.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ BEGINNING = -1
 
 ENVELOPE, REWRITTEN, REWRITTEN_BY_OFFSET, NULL_DELETES = "envelope", "rewritten", "rewritten_by_offset", "null_deletes"
 ENVELOPE_BY_OFFSET = "envelope_by_offset"
-"""How a topic is read: envelopes, by position or by offset; flattened with deletes as rows, by position or by offset;
-flattened with nulls as deletes."""
+"""Topic modes: envelopes, ordered by position or by offset; flattened with deletes as rows, ordered by position or by
+offset; flattened with nulls as deletes.
+"""
 
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
 _DELETE_TEXTS = {
@@ -41,9 +42,10 @@ _WITHOUT_POSITIONS = (CLOUDEVENT, MONGODB)
 
 
 def mode(groups: Sequence[Row], deletes: str | None = None) -> str | None:
-    """The mode of one topic from the groups of a survey; None while nothing in it is a row (Q7: once, for all).
+    """Return the mode of one topic from the groups of a survey; None while it contains no rows (Q7: decided once, for
+    good).
 
-    ``deletes`` is how deletes appear in it if it is flattened (F2), None where the records are to tell.
+    ``deletes`` is the declared form of deletes if the topic is flattened (F2); None if the records decide.
     """
     rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
     if not rows:
@@ -58,15 +60,15 @@ def mode(groups: Sequence[Row], deletes: str | None = None) -> str | None:
 
 
 def declared_deletes(groups: Sequence[Row], source: SourceSpec) -> str | None:
-    """How the source's file says that deletes appear in a flattened topic; None if it does not."""
+    """Return how the source's file declares that deletes appear in a flattened topic; None if it does not."""
     rows = [group for group in groups if group["rule"] is None and group["reason"] is None and group["flat"]]
-    told = {source.declaration(group["table"]).deletes for group in rows} - {None}
-    return min(told, key=str) if told else None
+    found = {source.declaration(group["table"]).deletes for group in rows} - {None}
+    return min(found, key=str) if found else None
 
 
 def mode_conflict(routes: Routes, topic: str, groups: Sequence[Row], source: SourceSpec) -> ConfigError | None:
-    """The error of a topic that has been read in another way than is declared now: rows by offset and rows by position
-    have no common order (Q7).
+    """Return the error of a topic that is now declared differently from how it was read: rows ordered by offset and
+    rows ordered by position have no common order (Q7).
     """
     deletes, before = declared_deletes(groups, source), routes.modes.get(topic)
     is_other = deletes is not None and (before == NULL_DELETES) != (deletes in _NULL_DELETES)
@@ -81,12 +83,13 @@ def mode_conflict(routes: Routes, topic: str, groups: Sequence[Row], source: Sou
 
 @dataclass(frozen=True)
 class Routes:
-    """Which tables each topic has carried, the first being its home: where records without a table are counted.
+    """The tables that each topic has carried. The first is the topic's home table, to which records without a table are
+    counted.
 
-    ``modes`` says how each topic is read, decided once (Q7); ``alone`` how far topics have been read that never
-    carried a table (control topics); ``partial`` names tables in which some row may have unknown columns; ``shards``
-    says of tables that have taken rows of shards which these were, as declared; ``bronze`` is the id of the table that
-    all this is about.
+    ``modes`` has the mode of each topic, decided once (Q7); ``alone`` the bronze version up to which topics that never
+    carried a table (control topics) were read; ``partial`` the tables in which some row may have unknown columns;
+    ``shards`` the declared shards of tables that have taken rows of shards, as they were then; ``bronze`` is the id of
+    the bronze table that all this refers to.
     """
 
     bronze: str
@@ -97,26 +100,26 @@ class Routes:
     shards: Mapping[str, str] = field(default_factory=dict)
 
     def topics(self, table: str) -> frozenset[str]:
-        """Topics that have carried the table."""
+        """Return the topics that have carried the table."""
         return frozenset(topic for topic, tables in self.tables.items() if table in tables)
 
     def home(self, topic: str) -> str | None:
-        """The table that answers for the topic's records without a table."""
+        """Return the table to which the topic's records without a table are counted."""
         tables = self.tables.get(topic, ())
         return tables[0] if tables else None
 
     def only(self, topic: str) -> str | None:
-        """The one table that the topic carries; None if it carries several, or none yet."""
+        """Return the only table that the topic carries; None if it carries several, or none yet."""
         tables = self.tables.get(topic, ())
         return tables[0] if len(tables) == 1 else None
 
     def knows(self, topic: str) -> bool:
-        """Whether the topic has been read before."""
+        """Return whether the topic has been read before."""
         return topic in self.tables or topic in self.alone
 
     def within(self, newest: int) -> Routes:
-        """These routes for a bronze that ends at a version: topics without a table that were read behind it, in another
-        copy of it, are read again.
+        """Return these routes for a bronze that ends at a version. Topics without a table that were read beyond it, in
+        another copy of bronze, are read again.
         """
         alone = {topic: read if read <= newest else BEGINNING for topic, read in self.alone.items()}
         return replace(self, alone=alone)
@@ -127,7 +130,7 @@ class Routes:
         return self.of_mode(NULL_DELETES, REWRITTEN_BY_OFFSET, ENVELOPE_BY_OFFSET)
 
     def of_mode(self, *modes: str) -> list[str]:
-        """Topics that are read in one of these modes."""
+        """Return the topics that are read in one of these modes."""
         return [topic for topic, mode in self.modes.items() if mode in modes]
 
     def learned(
@@ -137,8 +140,8 @@ class Routes:
         alone: Mapping[str, int],
         partial: Iterable[str],
     ) -> Routes:
-        """These routes, new (topic, table) pairs, the modes of topics that had none, how far the others were read, and
-        tables that get records with a placeholder.
+        """Return these routes extended by new (topic, table) pairs, by the modes of topics that had none, by how far
+        topics without a table were read, and by tables that get records with a placeholder.
         """
         tables = dict(self.tables)
         for topic, table in sorted(pairs):
@@ -149,7 +152,7 @@ class Routes:
         return replace(self, tables=tables, modes={**modes, **self.modes}, alone=still, partial=found)
 
     def value(self) -> dict[str, Any]:
-        """As a control row."""
+        """Return the control row."""
         tables = {topic: list(found) for topic, found in self.tables.items()}
         return {
             "bronze": self.bronze,
@@ -162,7 +165,7 @@ class Routes:
 
 
 def load_routes(control: ControlReader, path: str, bronze: str) -> Routes:
-    """The routes of this bronze; none if they are about another one."""
+    """Load the routes of this bronze; empty if the stored ones refer to another one."""
     row = control.get(path)
     if row is None or row["bronze"] != bronze:
         return Routes(bronze)
@@ -179,15 +182,15 @@ def progress_of_tables(
     only: Collection[str] | None = None,
     without: Collection[str] = (),
 ) -> dict[str, int]:
-    """Bronze version that each silver table of the source, or each of some, has applied, and its history where it keeps
-    one; nobody looks at those ``without``. Raises BronzeReplaced (F-C6).
+    """Return the bronze version that each silver table of the source, or each of ``only`` some, has applied; where a
+    table has a history, the lower one of both. Tables in ``without`` are not read. Raises BronzeReplaced (F-C6).
     """
     if only is None:
         folders = silver.tables(spark, lake.silver_root(source.name))
         tables = [name for name in map(names.decode_table, folders) if name not in without]
     else:
-        asked = sorted(set(only).difference(without))
-        tables = [name for name in asked if silver.version(spark, lake.silver(source.name, name)) is not None]
+        candidates = sorted(set(only).difference(without))
+        tables = [name for name in candidates if silver.version(spark, lake.silver(source.name, name)) is not None]
     found = {}
     for name in tables:
         found[name] = progress_of(spark, silver, lake.silver(source.name, name), bronze)
@@ -197,13 +200,15 @@ def progress_of_tables(
 
 
 def rebuild_input(bronze: str) -> str:
-    """The input under which a rebuild commits to a table; how far that one has read bronze is another number."""
+    """Return the name of the input under which a rebuild commits to a table, separate from its own progress in
+    bronze.
+    """
     return f"{bronze}/rebuild"
 
 
 def progress_of_history(spark: SparkSession, silver: TableFormat, history: Table, bronze: str) -> int:
-    """Bronze version that a history has applied; the beginning where it is not there, or where a rebuild that made it
-    was killed before it said. Raises BronzeReplaced.
+    """Return the bronze version that a history has applied; BEGINNING if it does not exist, or if the rebuild that
+    created it was killed before it recorded its progress. Raises BronzeReplaced.
     """
     is_new = silver.version(spark, history) is None
     if is_new or (
@@ -215,7 +220,7 @@ def progress_of_history(spark: SparkSession, silver: TableFormat, history: Table
 
 
 def progress_of(spark: SparkSession, silver: TableFormat, table: Table, bronze: str) -> int:
-    """Bronze version that a table has applied. Raises BronzeReplaced."""
+    """Return the bronze version that a table has applied. Raises BronzeReplaced."""
     progress = silver.progress(spark, table, bronze)
     if progress is None:
         raise BronzeReplaced(
@@ -227,22 +232,24 @@ def progress_of(spark: SparkSession, silver: TableFormat, table: Table, bronze: 
 
 
 def null_deletes(routes: Routes) -> dict[str, str | None]:
-    """Topics in which nulls delete, with the table that each carries (None: several)."""
+    """Return the topics in which nulls are deletes, with the table that each carries (None: several)."""
     return {topic: routes.only(topic) for topic in routes.of_mode(NULL_DELETES)}
 
 
 def lone_deletes(routes: Routes, source: SourceSpec) -> dict[str, str | None]:
-    """Topics in which a tombstone deletes that compaction left alone (B5), with the table that each carries."""
+    """Return the topics in which a tombstone left alone by compaction is a delete (B5), with the table that each
+    carries (None: several).
+    """
     if not source.has_compacted_topics:
         return {}
     compacted = {
-        table for told in routes.tables.values() for table in told if source.declaration(table).compacted_topic
+        table for carried in routes.tables.values() for table in carried if source.declaration(table).compacted_topic
     }
-    return {topic: routes.only(topic) for topic, told in routes.tables.items() if compacted.intersection(told)}
+    return {topic: routes.only(topic) for topic, carried in routes.tables.items() if compacted.intersection(carried)}
 
 
 def _marked_delete_topics(routes: Routes, source: SourceSpec) -> list[str]:
-    """Topics of which only the records have told that a delete is one of them, and no null."""
+    """Return the topics whose mode was decided by their records alone, with deletes as records and not as nulls."""
     topics = routes.of_mode(ENVELOPE, ENVELOPE_BY_OFFSET, REWRITTEN, REWRITTEN_BY_OFFSET)
     return [t for t in topics if all(source.declaration(each).deletes is None for each in routes.tables.get(t, ()))]
 
@@ -255,8 +262,8 @@ def apply_modes(
     by_time: Sequence[str] = (),
     scattered: Sequence[str] = (),
 ) -> DataFrame:
-    """Records read as their topics' modes say, and as the source's file declares them. Tables ``by_time`` have the
-    order of ``source.ts_ms``; topics by offset are ``scattered`` over several partitions.
+    """Return the records read in their topics' modes and as the source's file declares. Tables in ``by_time`` are
+    ordered by ``source.ts_ms``; ``scattered`` are topics ordered by offset that have several partitions.
     """
     enveloped = {*routes.of_mode(ENVELOPE, ENVELOPE_BY_OFFSET), *source.enveloped}
     modes = TopicModes(

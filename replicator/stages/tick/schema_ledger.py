@@ -1,6 +1,7 @@
-"""How a silver table's columns came to be: a control row per table, written before the evolution it tells of.
+"""The schema history of a silver table: one control row per table, written before the schema evolution that it
+describes.
 
-Writing it again changes nothing: a change is in it once, and a first sighting only goes down.
+Writing it twice has no effect: each change is in it once, and a first sighting can only get lower.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from replicator.transforms.columns.policy import ColumnChange
 
 @dataclass(frozen=True)
 class Ledger:
-    """The schema's history of one table.
+    """The schema history of one table.
 
-    ``changes`` holds each change with the least ``_seq`` of the records that brought it; ``since`` the least ``_seq``
-    at which a column has a family of types, for columns with several; ``approved`` what somebody let pass;
-    ``left_out`` new columns that the table was kept from, by stored name, and does not have yet or only in part;
-    ``written`` how records write the columns that they say the types of (``transforms/columns/encodings.py``).
-    ``bronze`` is the id of the table that all this is about.
+    ``changes`` maps each change to the least ``_seq`` of the records that brought it; ``since`` has the least ``_seq``
+    at which a column has a type family, for columns with several; ``approved`` are changes that a user approved;
+    ``left_out`` are new columns, by stored name, that were withheld from the table and that it does not have yet, or
+    only in part; ``written`` has the encodings of columns whose types the records state
+    (``transforms/columns/encodings.py``). ``bronze`` is the id of the bronze table that all this refers to.
     """
 
     bronze: str
@@ -33,37 +34,37 @@ class Ledger:
     written: Encodings = field(default_factory=dict)
 
     def recorded(self, changes: Iterable[tuple[ColumnChange, str]]) -> Ledger:
-        """With these changes, each at its ``_seq``."""
+        """Return the ledger with these changes, each with its ``_seq``."""
         known = dict(self.changes)
-        for change, at in changes:
-            known[change] = min(at, known.get(change, at))
+        for change, seq in changes:
+            known[change] = min(seq, known.get(change, seq))
         return replace(self, changes=known)
 
     def seen(self, since: Mapping[tuple[str, str], str]) -> Ledger:
-        """With these sightings, where they are earlier."""
-        return replace(self, since={p: min(at, self.since.get(p, at)) for p, at in {**self.since, **since}.items()})
+        """Return the ledger with these sightings, where they are earlier."""
+        return replace(self, since={p: min(seq, self.since.get(p, seq)) for p, seq in {**self.since, **since}.items()})
 
     def with_approved(self, changes: Iterable[ColumnChange]) -> Ledger:
-        """With these changes approved."""
+        """Return the ledger with these changes approved."""
         return replace(self, approved=self.approved | frozenset(changes))
 
     def with_left_out(self, columns: Iterable[str]) -> Ledger:
-        """With columns that the table is kept from."""
+        """Return the ledger with columns that are withheld from the table."""
         return replace(self, left_out=self.left_out | frozenset(columns))
 
     def filled(self, columns: Iterable[str]) -> Ledger:
-        """Without columns that the table has whole by now."""
+        """Return the ledger without columns that the table has completely by now."""
         return replace(self, left_out=self.left_out - frozenset(columns))
 
     def noting(self, told: Encodings) -> Ledger:
-        """With how further records write their columns."""
+        """Return the ledger with the encodings of further records."""
         return replace(self, written=combine(self.written, told))
 
     def value(self) -> dict[str, Any]:
-        """As a control row."""
+        """Return the control row."""
         return {
             "bronze": self.bronze,
-            "changes": [{"at": at, **_change_to_row(change)} for change, at in self.changes.items()],
+            "changes": [{"at": seq, **_change_to_row(change)} for change, seq in self.changes.items()],
             "since": _by_column(self.since),
             "approved": sorted((_change_to_row(change) for change in self.approved), key=str),
             "left_out": sorted(self.left_out),
@@ -72,7 +73,7 @@ class Ledger:
 
 
 def load(control: Control, path: str, bronze: str) -> Ledger:
-    """The ledger of a table made from this bronze; an empty one if it is about another, or nothing ever changed."""
+    """Load the ledger of a table made from this bronze; empty if there is none, or if it refers to another bronze."""
     row = control.get(path)
     if row is None or row["bronze"] != bronze:
         return Ledger(bronze)
@@ -83,20 +84,20 @@ def load(control: Control, path: str, bronze: str) -> Ledger:
     )
 
 
-def _by_column(told: Mapping[tuple[str, str], str]) -> dict[str, dict[str, str]]:
+def _by_column(values: Mapping[tuple[str, str], str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
-    for (column, family), each in sorted(told.items()):
+    for (column, family), each in sorted(values.items()):
         found.setdefault(column, {})[family] = each
     return found
 
 
-def _parse_columns(told: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], str]:
-    return {(column, family): each for column, found in told.items() for family, each in found.items()}
+def _parse_columns(columns: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], str]:
+    return {(column, family): each for column, found in columns.items() for family, each in found.items()}
 
 
 def _change_to_row(change: ColumnChange) -> dict[str, str]:
     return {"change": change.kind, "column": change.column, "from": change.before, "to": change.after}
 
 
-def _parse_change(told: Mapping[str, str]) -> ColumnChange:
-    return ColumnChange(told["change"], told["column"], told["from"], told["to"])
+def _parse_change(row: Mapping[str, str]) -> ColumnChange:
+    return ColumnChange(row["change"], row["column"], row["from"], row["to"])

@@ -1,7 +1,9 @@
-"""How far each topic had got in its source's order when silver last applied it: what a rewind is measured against.
+"""How far each topic had advanced in its source's order when silver last applied it: the reference for detecting
+rewinds.
 
-A process remembers it. A control row, written when a process begins, when partitions appear and every now and then,
-spares the next one from reading bronze again; what came after it is derived from bronze (debezium.md Q6).
+Each process keeps this in memory. A control row, written when a process starts, when partitions appear, and every few
+versions, saves the next process from reading all of bronze again; what came after the row was written is derived from
+bronze (debezium.md Q6).
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ _SAVED_EVERY = 50
 _KNOWN = f"MAP<STRING, MAP<STRING, {watermarks.WATERMARK_TYPE}>>"
 
 StreamKey = tuple[int, str]
-"""A partition and a stream in it; '' for records without a position that could fall."""
+"""A partition and a stream in it; '' is the stream of records without a position that could regress."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """The greatest place (epoch and position as one text), with time, offset and transaction of the record that holds
+    """The greatest place (epoch and position as one text), with the time, offset and transaction of the record that has
     it.
     """
 
@@ -39,22 +41,22 @@ class Mark:
 
     @property
     def epoch(self) -> str:
-        """Four hex digits."""
+        """The epoch, four hex digits."""
         return self.place[: len(FIRST_EPOCH)]
 
     @property
     def position(self) -> str:
-        """The rest of the place; '' of records without one."""
+        """The position without the epoch; '' for records without one."""
         return self.place[len(FIRST_EPOCH) :]
 
     def rank(self) -> tuple[str, float, int]:
-        """How marks compare, as ``transforms/watermarks.py`` does."""
+        """Return the sort key of marks, in the order that ``transforms/watermarks.py`` uses."""
         return self.place, float("-inf") if self.minus_ts is None else self.minus_ts, self.offset
 
 
 @dataclass(frozen=True)
 class PassedPosition:
-    """The greatest ``position`` of a partition in an epoch, and the offset of the record that ``holds`` it."""
+    """The greatest ``position`` of a partition in an epoch, and the offset of the record that has it (``holds``)."""
 
     topic: str
     partition: int
@@ -65,9 +67,11 @@ class PassedPosition:
 
 @dataclass(frozen=True)
 class TopicWatermarks:
-    """The marks of one topic over everything up to a version of bronze. ``rough``: they may be too low for what has to
-    rank above all before it, since some change stands above its own position (Q12); or they may be those of records
-    that are yet to be taken, for which their transactions waited.
+    """The marks of one topic over all records up to a version of bronze.
+
+    ``rough``: the marks are approximate. They may be too low for records that must rank above everything before them,
+    since some change ranks above its own position (Q12); or they may include records that are not applied yet because
+    they waited for their transactions.
     """
 
     version: int
@@ -76,11 +80,11 @@ class TopicWatermarks:
 
     @property
     def partitions(self) -> frozenset[int]:
-        """Partitions that had records."""
+        """The partitions that had records."""
         return frozenset(partition for partition, _ in self.marks)
 
     def raised(self, version: int, marks: Iterable[tuple[StreamKey, Mark]], *, rough: bool = False) -> TopicWatermarks:
-        """The level at a later version."""
+        """Return the watermarks at a later version, with further marks."""
         found = dict(self.marks)
         for place, mark in marks:
             found[place] = max(found.get(place, mark), mark, key=Mark.rank)
@@ -89,9 +93,11 @@ class TopicWatermarks:
 
 @dataclass
 class CaughtUp:
-    """Which tables have nothing to read up to a version of a bronze: all but those of the topics ``behind``, and what
-    each table was seen to have ``applied``; of ``unwritten`` ones, which are not there, nothing but dead letters and
-    truncates came. What did not get records since need not be asked how far it is.
+    """Which tables have nothing to read up to a version of a bronze table: all but those of the topics ``behind``.
+
+    ``applied`` has the version that each table was seen to have applied. Of the tables in ``unwritten``, which do not
+    exist, only dead letters and truncates have arrived. The progress of tables that got no records since need not be
+    read.
     """
 
     bronze: str
@@ -101,8 +107,8 @@ class CaughtUp:
     unwritten: frozenset[str] = frozenset()
 
     def floor(self, topic: str, tables: Collection[str], progress: Mapping[str, int]) -> int | None:
-        """The version up to which a topic has nothing for its tables; None where their own progress is to tell, as of
-        one that went back.
+        """Return the version up to which a topic has nothing for its tables; None if their own progress must be used,
+        as for a table that was taken back to an older version.
         """
         there = [table for table in tables if table in progress or table not in self.unwritten]
         is_whole = all(progress.get(table, -1) >= self.applied.get(table, 0) for table in there)
@@ -111,8 +117,8 @@ class CaughtUp:
 
 @dataclass(frozen=True)
 class StoppedTable:
-    """A table that stopped (``retry_backoff.py``): what it had to read when it was ``tried`` and what ``came`` since,
-    about in bytes of bronze, and what others had ``told`` by then.
+    """A table that stopped (``retry_backoff.py``): roughly how many bytes of bronze it had to read when it was
+    ``tried`` and how many ``came`` since, and what others had written by then that may unblock it (``told``).
     """
 
     tried: int
@@ -122,16 +128,16 @@ class StoppedTable:
 
 @dataclass
 class SourceState:
-    """The levels of one source's topics that this process knows, and what orders tables (``SourceSpec.order``) that are
-    not ordered by plain positions.
+    """The watermarks of one source's topics that this process knows, and what orders the tables (``SourceSpec.order``)
+    that are not ordered by plain positions.
 
-    ``saved`` is the version of bronze that the control row was last written for; ``bronze`` names the table that
-    all this is about, ``epoch`` the newest by which the levels were told: another one may begin before where they end
-    (Q2); ``warned`` are tables whose weaker order this process has told of, ``whole`` those of which it
-    knows that no column was left out, ``plain`` that no transform made them, ``live`` topics whose level it has
-    raised itself. ``settled`` says what need not be asked. ``removed`` has by table the number of the last whole
-    snapshot that this process has seen to (``gone.py``), ``written`` how its columns are, as its ledger says;
-    ``stopped`` the tables that did.
+    ``bronze`` is the id of the bronze table that all this refers to, and ``saved`` its version when the control row was
+    last written. ``epoch`` is the newest epoch when the watermarks were computed: a later one may begin before their
+    end (Q2). ``warned`` are tables about whose weaker order this process has warned, ``whole`` those known to have no
+    withheld columns, ``plain`` those known not to have been made by a transform, and ``live`` topics whose watermarks
+    this process has raised itself. ``settled`` says which tables need no check. ``removed`` has by table the number of
+    the last full snapshot that this process has handled (``stages/table/missing_rows.py``), ``written`` by table the
+    encodings of its columns as in its schema ledger, and ``stopped`` the tables that stopped.
     """
 
     bronze: str = ""
@@ -149,22 +155,26 @@ class SourceState:
     epoch: str = FIRST_EPOCH
 
     def open(self, control: Control, path: str, bronze: str) -> None:
-        """Take the control row for known, once for each bronze."""
+        """Load the control row, once for each bronze."""
         if self.bronze == bronze:
             return
         row = control.get(path)
         row = row if row is not None and row["bronze"] == bronze else {"topics": {}, "orders": {}}
         self.bronze, self.saved, self.orders = bronze, None, dict(row["orders"])
         self.epoch = row.get("epoch", FIRST_EPOCH)
-        self.levels, self.live = {topic: _parse_watermarks(told) for topic, told in row["topics"].items()}, set()
+        self.levels, self.live = {topic: _parse_watermarks(level) for topic, level in row["topics"].items()}, set()
 
     def within(self, epoch: str) -> None:
-        """Keep no level that was told before the newest ``epoch`` was declared: bronze tells them again by it."""
+        """Drop all watermarks that were computed before the newest ``epoch`` was declared; they are derived from bronze
+        again.
+        """
         if self.epoch != epoch:
             self.epoch, self.saved, self.levels, self.live = epoch, None, {}, set()
 
     def marks(self, topics: Collection[str]) -> Column:
-        """The mark of a record's ``topic``, ``partition`` and ``stream``, NULL where there is none."""
+        """Return the column with the mark of a record's ``topic``, ``partition`` and ``stream``; NULL where there is
+        none.
+        """
         known = {
             topic: {f"{p}/{stream}": vars(mark) for (p, stream), mark in self.levels[topic].marks.items()}
             for topic in topics
@@ -174,7 +184,9 @@ class SourceState:
         return F.try_element_at(of_topic, F.concat_ws("/", "partition", "stream"))
 
     def passed(self, after: Mapping[str, int]) -> list[PassedPosition] | None:
-        """What the partitions of topics had passed at these versions; None where that is not known of all of them."""
+        """Return what the partitions of topics had passed at these versions; None if that is not known exactly for all
+        of them.
+        """
         found = dict[tuple[str, int, str], tuple[str, int]]()
         for topic, version in after.items():
             level = self.levels.get(topic)
@@ -186,7 +198,9 @@ class SourceState:
         return [PassedPosition(*place, *held) for place, held in found.items() if held[0]]
 
     def missing(self, after: Mapping[str, int], beginning: int) -> dict[str, int]:
-        """Topics whose level at the version in ``after`` is not known, and from which version on it must be derived."""
+        """Return the topics whose watermarks at the version in ``after`` are not known, each with the version from
+        which on they must be derived.
+        """
         known = {topic: level.version for topic, level in self.levels.items()}
         return {
             topic: known.get(topic, beginning)
@@ -195,20 +209,20 @@ class SourceState:
         }
 
     def advance(self, version: int, found: Iterable[Row], topics: Collection[str], *, rough: bool = False) -> bool:
-        """Remember what a range held of these topics, ``rough`` where that is no more than about; whether a partition
-        is new among them.
+        """Record the marks that a range of these topics contained (``rough``: they are approximate). Return whether a
+        topic has a new partition.
         """
         before = {topic: self.levels[topic].partitions if topic in self.levels else None for topic in topics}
         by_topic: dict[str, list[tuple[StreamKey, Mark]]] = {topic: [] for topic in topics}
-        roughly = set(topics if rough else ())
+        rough_topics = set(topics if rough else ())
         for row in found:
-            roughly.update([row["topic"]] if row["split"] else [])
+            rough_topics.update([row["topic"]] if row["split"] else [])
             if row["topic"] in by_topic:
                 mark = Mark(**row["mark"].asDict())
                 by_topic[row["topic"]].append(((row["partition"], row["stream"]), mark))
         for topic, marks in by_topic.items():
             level = self.levels.get(topic, TopicWatermarks(version, {}))
-            self.levels[topic] = level.raised(version, marks, rough=topic in roughly)
+            self.levels[topic] = level.raised(version, marks, rough=topic in rough_topics)
         self.live.update(topics)
         return any(self.levels[topic].partitions != seen for topic, seen in before.items())
 
@@ -220,32 +234,33 @@ class SourceState:
         applied: Mapping[str, int],
         unwritten: Collection[str] = (),
     ) -> None:
-        """Every table has read up to a version, but those of the topics ``behind``; ``applied`` are versions that
-        tables were seen to have, and of ``unwritten`` ones all records so far were dead letters, or truncates.
+        """Record that every table has read up to a version except those of the topics ``behind``. ``applied`` has the
+        versions that tables were seen to have applied; all records of ``unwritten`` tables so far were dead letters or
+        truncates.
         """
         known = self.settled
         if known is None or known.bronze != bronze:
             known = CaughtUp(bronze, version, frozenset())
-        still = (known.unwritten - applied.keys()) | frozenset(unwritten)
-        self.settled = CaughtUp(bronze, version, frozenset(behind), {**known.applied, **applied}, still)
+        remaining = (known.unwritten - applied.keys()) | frozenset(unwritten)
+        self.settled = CaughtUp(bronze, version, frozenset(behind), {**known.applied, **applied}, remaining)
 
     def quiet(self, version: int, busy: Collection[str]) -> None:
-        """Topics that are not ``busy`` have nothing new up to this version."""
+        """Record that topics that are not ``busy`` have nothing new up to this version."""
         for topic in self.live.difference(busy):
             self.levels[topic] = self.levels[topic].raised(version, ())
 
     def save(self, control: Control, path: str, version: int, *, changed: bool) -> None:
-        """Write the control row if it is time to."""
+        """Write the control row if it is due."""
         if changed or self.saved is None or version - self.saved >= _SAVED_EVERY:
             topics = {topic: _watermarks_to_row(level) for topic, level in self.levels.items()}
-            told = {"bronze": self.bronze, "epoch": self.epoch, "topics": topics, "orders": self.orders}
-            control.put(path, told)
+            row = {"bronze": self.bronze, "epoch": self.epoch, "topics": topics, "orders": self.orders}
+            control.put(path, row)
             self.saved = version
 
 
-def _parse_watermarks(told: Mapping[str, Any]) -> TopicWatermarks:
-    marks = {(partition, stream): Mark(*mark) for partition, stream, *mark in told["marks"]}
-    return TopicWatermarks(told["version"], marks, told.get("rough", True))
+def _parse_watermarks(row: Mapping[str, Any]) -> TopicWatermarks:
+    marks = {(partition, stream): Mark(*mark) for partition, stream, *mark in row["marks"]}
+    return TopicWatermarks(row["version"], marks, row.get("rough", True))
 
 
 def _watermarks_to_row(level: TopicWatermarks) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a range of described records holds, and the marks of its partitions (architecture section 6, step 1)."""
+"""Survey a range of described records: its groups, and the marks of its partitions (architecture section 6, step 1)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from replicator.transforms import changes, runs, watermarks
 
 
 def run_survey(watch: TickContext, records: DataFrame) -> tuple[list[Row], list[Row]]:
-    """The groups of the range (``changes.survey``) and the marks of its partitions (``watermarks.compute``),
-    each ``keyed``: whether each key of its topic is known to be in one partition.
+    """Return the groups of the range (``changes.survey``) and the marks of its partitions (``watermarks.compute``),
+    each with ``keyed``: whether each key of its topic is known to be in a single partition.
     """
     survey, places = changes.survey(records), watermarks.order_columns(records)
     known = watch.at.reached.marks(watch.news.continued)
@@ -30,13 +30,13 @@ def run_survey(watch: TickContext, records: DataFrame) -> tuple[list[Row], list[
 
 
 def by_runs(places: DataFrame, known: Column, seen: Sequence[Row]) -> list[Row]:
-    """As ``watermarks.compute``: of the ends of the runs that were ``seen``, and of all records of topics where these
-    leave a doubt.
+    """Return the same as ``watermarks.compute``, from the ends of the runs in ``seen``; all records are used only for
+    topics where these are not conclusive.
     """
-    told = runs.ends(seen)
-    if told is None:
+    run_ends = runs.ends(seen)
+    if run_ends is None:
         return watermarks.compute(places, known).collect()
-    ends, doubted = told
+    ends, doubted = run_ends
     marks = watermarks.compute_at_run_ends(runs.places_at(places, ends), known).collect() if ends else []
     doubted = doubted.union(_in_doubt(places, known, ends, marks))
     if not doubted:
@@ -46,7 +46,9 @@ def by_runs(places: DataFrame, known: Column, seen: Sequence[Row]) -> list[Row]:
 
 
 def _in_doubt(places: DataFrame, known: Column, ends: runs.Ends, marks: Sequence[Row]) -> set[str]:
-    """The topics of whose order the ends of runs do not tell, nor what stands below them."""
+    """Return the topics for which the ends of runs are not conclusive, not even with the records around them that lie
+    below a mark.
+    """
     doubted = runs.doubtful_topics(marks)
     below = runs.stretches(mark for mark in marks if mark["topic"] not in doubted)
     if not below:

@@ -1,4 +1,4 @@
-"""What one table has to do with a tick: which records are its own, and how they are read."""
+"""The share of one table in a tick: which records belong to it and how they are read."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from replicator.transforms.columns.layout import Layout, stored_names
 
 @dataclass(frozen=True)
 class TableShare:
-    """What one table does in one tick: its groups of the survey, and bronze up to which version.
+    """The work of one table in one tick: its groups of the survey, and the version of bronze that it reaches.
 
-    ``again`` is given where the records are no news but some of what was read before, such as dead letters that are
-    tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
-    per call. ``marks`` is given where some change stands below an earlier one of its own transaction: see
-    ``changes.with_seq``. ``tied``: records of one place may have come from several partitions (Q11).
-    ``regained`` names columns of which the rows at rest know nothing yet: these records tell. ``released``: some may be
-    no news to bronze, and new to a table that has read as far as bronze reaches: they have waited for their
-    transactions, which need not be whole any more, or went into another table.
+    ``again`` is given if the records are not new but were read before, such as dead letters that are retried. Then the
+    progress in bronze does not change, and records that still cannot be applied are appended to the list, one frame per
+    call. ``marks`` is given if some change ranks below an earlier one of its own transaction: see ``changes.with_seq``.
+    ``tied``: records at one place may have come from several partitions (Q11). ``regained`` names columns that are
+    still unknown in the stored rows and that these records fill. ``released``: some records may not be new to bronze
+    but new to a table that has already read all of bronze: they waited for transactions that need not be complete any
+    more, or belonged to another table.
     """
 
     spark: SparkSession
@@ -54,13 +54,13 @@ class TableShare:
 
     @property
     def progress(self) -> Progress:
-        """What the table's commit records."""
+        """The progress that the table's commit records."""
         return self.progress_of(self.table)
 
     def progress_of(self, table: Table) -> Progress:
-        """What a commit of the table, or of its history, records. A retry counts for itself and moves nothing that a
-        tick relies on; so do records that are released to a table that has read all of bronze, where a commit that
-        said so again would be taken for done.
+        """Return the progress that a commit of the table, or of its history, records. Retries use an input of their
+        own, so that nothing a tick relies on changes. So do records released to a table that has already read all of
+        bronze: a commit with the same progress would be skipped as done.
         """
         silver, bronze = self.at.silver, self.routes.bronze
         done = silver.progress(self.spark, table, bronze) if self.released else None
@@ -77,7 +77,9 @@ class TableShare:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the table, which is not there, is read on behind records that were dead letters or truncates."""
+        """Whether the table does not exist and is read only from after records that were all dead letters or
+        truncates.
+        """
         settled = self.at.reached.settled
         return self.again is None and not self.whole and settled is not None and self.name in settled.unwritten
 
@@ -87,29 +89,35 @@ class TableShare:
         return self.at.lake.silver(self.at.source.name, self.name)
 
     def declared_table(self, layout: Layout) -> Table:
-        """The silver table as it is declared to be kept. Raises TableStopped for a partition column that it has not."""
-        parts = stored_names(self.declaration.partition_by, layout.types)
-        missing = next((part for part in parts if part not in layout.types), None)
+        """Return the silver table as declared. Raises TableStopped for a partition column that it does not have."""
+        partition_columns = stored_names(self.declaration.partition_by, layout.types)
+        missing = next((part for part in partition_columns if part not in layout.types), None)
         if missing is not None:
             raise TableStopped(
                 f"the table has no column {names.decode(missing)} to be partitioned by",
                 where=self.table.name,
                 mend="Correct `partition_by` in conf/sources.",
             )
-        told = self.declaration
+        declared = self.declaration
         return replace(
-            self.table, keys=layout.keys, partition_by=parts, format=told.format, merge_on_read=told.merge_on_read
+            self.table,
+            keys=layout.keys,
+            partition_by=partition_columns,
+            format=declared.format,
+            merge_on_read=declared.merge_on_read,
         )
 
     def target(self, layout: Layout) -> Table:
-        """The same with what is noted at the table beside its rows."""
+        """Return the same with the properties that are stored with the table."""
         order = self.at.source.order(self.name)
-        told = (("replicator.sequence_by", order),) if order != BY_POSITION else ()
-        return replace(self.declared_table(layout), complete=self.name not in self.routes.partial, properties=told)
+        properties = (("replicator.sequence_by", order),) if order != BY_POSITION else ()
+        return replace(
+            self.declared_table(layout), complete=self.name not in self.routes.partial, properties=properties
+        )
 
     @property
     def declaration(self) -> Declaration:
-        """What the user declared about it."""
+        """The user's declaration of the table."""
         return self.at.source.declaration(self.name)
 
     @property
@@ -119,29 +127,29 @@ class TableShare:
 
     @property
     def count(self) -> int:
-        """How many records those are."""
+        """The number of those records."""
         return sum(group["count"] for group in self.rows)
 
     def described(self, records: DataFrame) -> AbstractContextManager[DataFrame]:
-        """Bronze records of the table's topics with what they say about themselves, and their epoch; kept for the time
-        of the block.
-        """
+        """Describe bronze records of the table's topics, with their epoch; persisted while the context is open."""
         topics = self.routes.topics(self.name)
         with_epoch = records.withColumn("epoch", self.epochs.column(topics))
         return normalization.describe_history(with_epoch, self.at.source, is_unusual=self.any("shape"))
 
     def routed(self, records: DataFrame) -> DataFrame:
-        """Described records of the table's topics, each read as its topic is, in what orders the table."""
+        """Return described records of the table's topics, each read in its topic's mode and with what orders the
+        table.
+        """
         source = self.at.source
         by_time = [self.name] if source.by_time(self.name) else []
         return routing.apply_modes(records, self.routes, source, by_time=by_time)
 
     def any(self, flag: str) -> bool:
-        """Whether some group of rows has the flag."""
+        """Return whether some group of rows has the flag."""
         return any(group[flag] for group in self.rows)
 
     def changes_in(self, records: DataFrame) -> DataFrame:
-        """Records that may change a row of this table, of all records of its topics."""
+        """Select the records that may change a row of this table from all records of its topics."""
         topics = self.routes.topics(self.name)
         if self.any("has_snapshot") and any(len(self.routes.tables.get(topic, ())) > 1 for topic in topics):
             records = changes.with_passed_position(records)
@@ -149,12 +157,12 @@ class TableShare:
         return records.where(F.col("topic").isin(*topics) & usable & (F.col("table") == self.name))
 
     def rejects_in(self, records: DataFrame) -> DataFrame:
-        """Records that cannot be applied to any table and that this one answers for."""
+        """Select the records that cannot be applied to any table and are counted to this one."""
         homes = [topic for topic in self.routes.topics(self.name) if self.routes.home(topic) == self.name]
         return records.where(F.col("topic").isin(*homes) & F.col("reason").isNotNull())
 
     def stored(self) -> StructType | None:
-        """The columns of the silver table; None before its first batch."""
+        """Return the columns of the silver table; None before its first batch."""
         silver = self.at.silver
         if silver.version(self.spark, self.table) is None:
             return None

@@ -1,5 +1,5 @@
-"""Records described by what others like them have said (``debezium/template_matching.py``), and by their own words
-where there are none like them.
+"""Describe records by templates learned from similar records (``debezium/template_matching.py``), and parse in full
+those that match none.
 """
 
 from __future__ import annotations
@@ -21,38 +21,40 @@ from replicator.stages.refinement import Refinement
 from replicator.transforms import changes
 
 _TOPICS, _RECORDS = 12, 200
-"""So many records of so many topics are looked at before there is a batch to learn from."""
+"""So many records of so many topics are read to learn templates before the first batch."""
 
 
 @contextmanager
 def describe(at: Refinement, records: DataFrame, topics: Collection[str]) -> Iterator[DataFrame]:
-    """Bronze records as ``envelope.describe`` describes them, kept for the time of the block."""
+    """Yield bronze records as ``envelope.describe`` describes them; persisted while the context is open."""
     reading, templates = at.source.reading, _usable_templates(at, topics)
     if not templates:
         with tuning.persist(envelope.describe(records, reading), whole=True) as every:
             yield every
         return
-    unlike = F.col(template_matching.TEMPLATE).isNull()
-    likened = template_matching.match_records(records, templates, reading.binlog)
-    with tuning.persist_and_count(likened, {"unlike": unlike}, whole=True) as (kept, counts):
+    is_unmatched = F.col(template_matching.TEMPLATE).isNull()
+    matched = template_matching.match_records(records, templates, reading.binlog)
+    with tuning.persist_and_count(matched, {"unlike": is_unmatched}, whole=True) as (kept, counts):
         if not counts["unlike"]:
             yield template_matching.describe(kept, templates)
             return
         with tuning.persist(
-            envelope.describe(kept.where(unlike).select(*records.columns), reading), whole=True
+            envelope.describe(kept.where(is_unmatched).select(*records.columns), reading), whole=True
         ) as others:
-            yield template_matching.describe(kept.where(~unlike), templates).unionByName(others)
+            yield template_matching.describe(kept.where(~is_unmatched), templates).unionByName(others)
 
 
 def _usable_templates(at: Refinement, topics: Collection[str]) -> list[KnownTemplate]:
-    """Those of tables that ask of a record only what a template tells: not where its change happened."""
+    """Return the templates of tables for which a template tells enough; append-only tables also need the place of each
+    change.
+    """
     known = at.templates.of(topics)
     return [_with_whole_rows(at, each) for each in known if not _declared(at, each).append_only]
 
 
 def _with_whole_rows(at: Refinement, known: KnownTemplate) -> KnownTemplate:
-    """A template of a table of which what a row was before an update is asked, too, leaves its records whole: where the
-    declared key is more than the key of the records it tells which row moved.
+    """Return the template so that it keeps records whole if the row before an update is needed: if the declared key has
+    more columns than the records' key, it tells which row moved.
     """
     if not known.template.drops_before_image:
         return known
@@ -66,7 +68,7 @@ def _declared(at: Refinement, known: KnownTemplate) -> Declaration:
 
 
 def with_examples(at: Refinement, groups: Iterable[Row]) -> list[Row]:
-    """Groups of a survey, each with an example, also where all its records are like known ones."""
+    """Return the groups of a survey, each with an example record, also if all its records matched templates."""
     return [group if group["exampled"] else _with_known_example(at, group) for group in groups]
 
 
@@ -75,20 +77,18 @@ def _with_known_example(at: Refinement, group: Row) -> Row:
 
 
 def learn(at: Refinement, groups: Iterable[Row]) -> None:
-    """Take the examples of a survey for how records like them are written."""
+    """Learn templates from the examples of a survey."""
     at.templates.learn([group.asDict() for group in groups if group["exampled"]], at.placeholder)
 
 
 def learn_from_first(at: Refinement, records: DataFrame, topics: Collection[str], size: int) -> None:
-    """Learn from the first records of topics of which nothing is known yet, where so many bytes of bronze are to come
-    that it pays.
-    """
+    """Learn templates from the first records of unknown topics, if the batch has enough bytes to be worth it."""
     unknown = at.templates.unknown(topics)[:_TOPICS]
     spark = records.sparkSession
     if not unknown or not tuning.is_worth_parallel(size):
         return
     beside = tuning.session_for_records(spark, 0, len(unknown))
-    of_each = [gateway.to_session(records, beside).where(F.col("topic") == topic).limit(_RECORDS) for topic in unknown]
-    few = reduce(DataFrame.unionByName, of_each).coalesce(1)
-    with tuning.persist(envelope.describe(few, at.source.reading)) as told:
-        learn(at, changes.survey(told).collect())
+    samples = [gateway.to_session(records, beside).where(F.col("topic") == topic).limit(_RECORDS) for topic in unknown]
+    few = reduce(DataFrame.unionByName, samples).coalesce(1)
+    with tuning.persist(envelope.describe(few, at.source.reading)) as described:
+        learn(at, changes.survey(described).collect())

@@ -1,4 +1,4 @@
-"""Whose the records of a tick are: what its survey shows of topics and tables, and each table's share of it."""
+"""Assign the records of a tick to tables: what its survey shows about topics and tables, and each table's share."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from replicator.transforms import changes, skip_rules, ties
 
 @dataclass(frozen=True)
 class TickSplit:
-    """The records of a tick, each read as its topic is, and whose they are; ``strays`` are groups of no table,
-    ``orders`` says of each table with news what orders it, ``stops`` of some why they must not go on.
+    """The records of a tick, each read in its topic's mode, and the tables they belong to. ``strays`` are groups that
+    belong to no table, ``orders`` maps each table with new records to what orders it, and ``stops`` maps tables that
+    must not continue to the reason.
     """
 
     records: DataFrame
@@ -35,7 +36,7 @@ class TickSplit:
 
 
 def split_by_table(tick: Tick) -> TickSplit:
-    """Learn the routes, and give each table its share."""
+    """Update the routes from the survey, and build the share of each table."""
     watch, at, news = tick.watch, tick.watch.at, tick.watch.news
     groups, found = tick.surveyed
     orders = {group["table"]: at.source.order(group["table"]) for group in groups if group["table"] is not None}
@@ -76,16 +77,18 @@ def split_by_table(tick: Tick) -> TickSplit:
 
 
 def _apply_routes(tick: Tick, by_time: Sequence[str]) -> tuple[DataFrame, list[Row], Routes]:
-    """The records, each read as its topic is; their groups, and the routes with what these show."""
+    """Return the records, each read in its topic's mode, their groups, and the routes updated with what these groups
+    show.
+    """
     watch, at, records = tick.watch, tick.watch.at, tick.records
     groups, found = tick.surveyed
     learned = _learn_routes(tick.routes, groups, watch.news, at.source)
     nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
-    is_otherwise = nulls_delete or by_time or any(map(_may_be_read_otherwise, groups))
-    if is_otherwise or learned.by_offset or at.source.has_compacted_topics:
+    must_resurvey = nulls_delete or by_time or any(map(_may_be_read_otherwise, groups))
+    if must_resurvey or learned.by_offset or at.source.has_compacted_topics:
         scattered = _scattered_topics(watch, found, learned)
         records = routing.apply_modes(records, learned, at.source, by_time=by_time, scattered=scattered)
-    if is_otherwise:
+    if must_resurvey:
         records = skip_rules.apply_declared(records, at.source)
         groups = template_reading.with_examples(at, changes.survey(records).collect())
         learned = _learn_routes(learned, groups, watch.news, at.source)
@@ -93,7 +96,9 @@ def _apply_routes(tick: Tick, by_time: Sequence[str]) -> tuple[DataFrame, list[R
 
 
 def _by_table(groups: Sequence[Row], routes: Routes) -> dict[str | None, list[Row]]:
-    """Groups by the table that they are of, or that their topic is; None: nobody's."""
+    """Group the survey's groups by their table, or for records that are no changes by the home table of their topic
+    (None: no table).
+    """
     by_table: dict[str | None, list[Row]] = defaultdict(list)
     for group in groups:
         is_change = group["rule"] is None and group["reason"] is None
@@ -102,7 +107,7 @@ def _by_table(groups: Sequence[Row], routes: Routes) -> dict[str | None, list[Ro
 
 
 def _stops(routes: Routes, groups: Sequence[Row], source: SourceSpec) -> dict[str, ConfigError]:
-    """Tables of topics that are declared otherwise than they were read until now."""
+    """Return an error for each table of a topic that is now declared differently from how it was read so far."""
     stops = dict[str, ConfigError]()
     for topic, seen in _by_topic(groups).items():
         error = routing.mode_conflict(routes, topic, seen, source)
@@ -112,16 +117,20 @@ def _stops(routes: Routes, groups: Sequence[Row], source: SourceSpec) -> dict[st
 
 
 def _by_key(source: SourceSpec, found: Sequence[Row]) -> set[str]:
-    """Tables each of whose keys is in one partition, which no other one contradicts."""
+    """Return the tables whose records come from one topic in which each key is in a single partition, so that
+    partitions cannot contradict each other. Tables with declared keys are excluded.
+    """
     topics = defaultdict[str, set[tuple[str, bool]]](set)
     for row in found:
         topics[row["table"]].add((row["topic"], row["keyed"]))
-    of_one = {table for table, each in topics.items() if len(each) == 1 and next(iter(each))[1]}
-    return {table for table in of_one if table is not None and not source.declaration(table).keys}
+    single_topic = {table for table, each in topics.items() if len(each) == 1 and next(iter(each))[1]}
+    return {table for table in single_topic if table is not None and not source.declaration(table).keys}
 
 
 def _contradicting_tables(records: DataFrame, tables: Collection[str], split: Collection[str]) -> set[str]:
-    """Of tables whose records come from several partitions those of which two may contradict each other (Q11)."""
+    """Return those of the tables with records from several partitions in which two partitions may contradict each other
+    (Q11).
+    """
     if not tables:
         return set()
     of_tables = records.where(F.col("table").isin(*sorted(tables)))
@@ -129,8 +138,8 @@ def _contradicting_tables(records: DataFrame, tables: Collection[str], split: Co
 
 
 def _may_be_read_otherwise(group: Row) -> bool:
-    """Whether a topic's mode may make something else of the group's records: a tombstone, too, has no field of
-    Debezium's, and stays what it is.
+    """Return whether the topic's mode may change the meaning of the group's records. A tombstone has none of Debezium's
+    fields either, but keeps its meaning.
     """
     is_change = group["rule"] is None and group["reason"] is None
     is_unmarked = group["flat"] and not group["rewritten"]
@@ -138,7 +147,7 @@ def _may_be_read_otherwise(group: Row) -> bool:
 
 
 def _scattered_topics(watch: TickContext, found: Sequence[Row], routes: Routes) -> list[str]:
-    """Topics by offset that have several partitions."""
+    """Return the topics ordered by offset that have several partitions."""
     partitions: dict[str, set[int]] = {topic: set() for topic in routes.by_offset}
     for row in found:
         partitions.get(row["topic"], set()).add(row["partition"])
@@ -150,7 +159,7 @@ def _scattered_topics(watch: TickContext, found: Sequence[Row], routes: Routes) 
 
 
 def _learn_routes(routes: Routes, groups: Sequence[Row], news: NewRecords, source: SourceSpec) -> Routes:
-    """The routes with what a survey shows."""
+    """Return the routes updated with what a survey shows."""
     by_topic, modes = _by_topic(groups), {}
     for topic, seen in by_topic.items():
         mode = routing.mode(seen, routing.declared_deletes(seen, source))

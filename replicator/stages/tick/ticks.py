@@ -1,4 +1,4 @@
-"""What one tick of silver reads of bronze. Nothing is written here."""
+"""Read the input of one tick of silver from bronze. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -38,11 +38,13 @@ from replicator.stages.tick.transaction_cut import CutState
 
 @dataclass(frozen=True)
 class Tick:
-    """Described records in a session that fits their size, with their survey: its groups and the marks of partitions.
+    """The input of one tick: described records in a session that fits their size, with their survey (its groups and the
+    marks of partitions).
 
-    ``existing`` are tables of silver. ``cut``, where transactions must be whole: how it stood before the
-    tick, and how it stands behind it. ``again``: a tick has read them before, and rejects go there (see TableShare).
-    ``moved`` are topics that are read once more, since their rows go into other tables. ``newest`` is bronze's version.
+    ``existing`` are the tables that silver has. ``cut`` is given where transactions must be complete: the state of the
+    cut before and after the tick. ``again`` is given where an earlier tick has read the records already: the list that
+    rejects are added to (see TableShare). ``moved`` are topics that are read again because their rows now belong to
+    other tables. ``newest`` is the newest version of bronze.
     """
 
     watch: TickContext
@@ -58,8 +60,9 @@ class Tick:
 
 @dataclass(frozen=True)
 class _NewInput:
-    """What of bronze is new, up to its version ``upto``: the ``news`` of the topics of these ``routes``, of which
-    ``moved`` ones are read once more; how the cut ``stood``, if there is one, and the ``progress`` of silver's tables.
+    """The new part of bronze up to its version ``upto``: the ``news`` of the topics of these ``routes``, of which the
+    ``moved`` ones are read again; the state of the cut so far (``stood``; None: there is no cut); and the ``progress``
+    of silver's tables.
     """
 
     upto: int
@@ -72,10 +75,10 @@ class _NewInput:
 
 @contextmanager
 def read_next(spark: SparkSession, at: Refinement, before: BacklogProgress | None = None) -> Iterator[Tick | None]:
-    """What is new in bronze, None if nothing is; of a long backlog the first piece behind what came ``before``, if that
-    is given. Decoding happens in a session of its own, with exact names (G4).
+    """Yield the next tick, or None if bronze has nothing new. Of a long backlog it is the first piece after ``before``,
+    if that is given. Records are decoded in a session of their own, with case-sensitive names (G4).
 
-    Raises BronzeReplaced (F-C6), also of a bronze that is gone from under silver.
+    Raises BronzeReplaced (F-C6), also if silver has tables and bronze no longer exists.
     """
     fresh = _find_new_input(spark, at, before)
     if fresh is None:
@@ -91,7 +94,9 @@ def read_next(spark: SparkSession, at: Refinement, before: BacklogProgress | Non
 
 
 def _find_new_input(spark: SparkSession, at: Refinement, before: BacklogProgress | None) -> _NewInput | None:
-    """As :func:`read_next`, by what commits say; where nothing is new, that is settled."""
+    """Find the input of :func:`read_next` from commit metadata alone. If there is nothing new, remember that all tables
+    are caught up, and return None.
+    """
     bronze = at.lake.bronze(at.source.name)
     upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
     if upto is None or identity is None:
@@ -108,12 +113,12 @@ def _find_new_input(spark: SparkSession, at: Refinement, before: BacklogProgress
     came = None if is_first or moved else backlog.arrivals_since_idle(spark, at, identity, upto)
     commits = 0 if at.reached.settled is None else upto - at.reached.settled.version
     stopped = before.stopped if before else frozenset[str]()
-    left = {*paused, *retry_backoff.tables_to_skip(spark, at, routes, came, commits, paused), *stopped}
-    # the cut counts the records of paused tables that came since it was drawn
-    seen = dict.fromkeys(left, upto if stood is None else stood.version)
+    skipped = {*paused, *retry_backoff.tables_to_skip(spark, at, routes, came, commits, paused), *stopped}
+    # the cut also counts the records of paused tables that arrived since it was last calculated
+    seen = dict.fromkeys(skipped, upto if stood is None else stood.version)
     progress, news = backlog.find_new(spark, at, routes, upto, seen, came, stopped)
-    if not news.after and (stood is None or transaction_cut.is_up_to_date(at, stood, left)):
-        at.reached.settle(identity, upto, topics_of(routes, left), progress)
+    if not news.after and (stood is None or transaction_cut.is_up_to_date(at, stood, skipped)):
+        at.reached.settle(identity, upto, topics_of(routes, skipped), progress)
         return None
     if before is not None and stood is None and not moved:
         news = backlog.limit_size(spark, at, news, max((before.upto, *progress.values())))
@@ -121,7 +126,7 @@ def _find_new_input(spark: SparkSession, at: Refinement, before: BacklogProgress
 
 
 def _read(spark: SparkSession, at: Refinement, fresh: _NewInput) -> tuple[TickContext, DataFrame]:
-    """What is new and what waits, in its epochs, in a session that fits its size."""
+    """Read the new records and the waiting ones, with their epochs, in a session that fits their size."""
     news, stood = fresh.news, fresh.stood
     spark = tuning.session_for_records(spark, news.size, len(news.after))
     news = news if stood is None else transaction_cut.add_waiting_topics(news, stood)
@@ -135,15 +140,15 @@ def _read(spark: SparkSession, at: Refinement, fresh: _NewInput) -> tuple[TickCo
 
 
 def _calculate_cut(watch: TickContext, records: DataFrame, fresh: _NewInput, stood: CutState) -> CutState:
-    """How the cut stands behind these records."""
+    """Return the state of the cut after these records."""
     if stood.version == routing.BEGINNING and fresh.progress:
         return cut_calculation.calculate_initial(watch, stood, fresh.routes)
     return cut_calculation.calculate(watch, records, stood, fresh.routes)
 
 
 def _drop_paused(watch: TickContext, records: DataFrame, routes: Routes) -> tuple[TickContext, DataFrame]:
-    """The news and the records of topics that carry some table that is not paused: of the others only the cut is to
-    know, and their order is watched once they go on.
+    """Drop the topics all of whose tables are paused, from the news and from the records. Only the cut needs those
+    records; their order is checked once the tables are resumed.
     """
     paused = {topic for topic, tables in routes.tables.items() if watch.news.paused.issuperset(tables)}
     if paused.isdisjoint(watch.news.after):
@@ -153,13 +158,13 @@ def _drop_paused(watch: TickContext, records: DataFrame, routes: Routes) -> tupl
 
 
 def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
-    """Topics that have carried one of the tables."""
+    """Return the topics that have carried one of the tables."""
     return frozenset[str]().union(*(routes.topics(table) for table in tables))
 
 
 @contextmanager
 def build(watch: TickContext, records: DataFrame, routes: Routes) -> Iterator[Tick]:
-    """Records in their epochs, described and surveyed."""
+    """Yield a tick of records that have their epochs: described and surveyed."""
     order_checks.load_watermarks(watch, routes.bronze, records)
     survey = partial(surveying.run_survey, watch)
     with (
@@ -168,6 +173,6 @@ def build(watch: TickContext, records: DataFrame, routes: Routes) -> Iterator[Ti
             groups,
             found,
         ),
-        lone_tombstones.mark_lone_tombstones(watch, described) as told,
+        lone_tombstones.mark_lone_tombstones(watch, described) as marked,
     ):
-        yield Tick(watch, tuning.coalesce_records(told, watch.news.size), (groups, found), routes)
+        yield Tick(watch, tuning.coalesce_records(marked, watch.news.size), (groups, found), routes)

@@ -1,10 +1,12 @@
-"""What of bronze may be shown: with ``consistency: transaction`` only what is of transactions that are here whole.
+"""The cut: which part of bronze may be applied. With ``consistency: transaction`` only transactions that have arrived
+completely are.
 
-A control row says how it stood when silver last read bronze: from which offsets on records wait, up to which place of
-the source's order everything was let through, and whether all tables have taken that. Effects: 1. the row with the new
-place, and with every change that waits now or waited before, so that whoever goes on after a crash reads enough; 2.
-the tables; 3. the row with what waits now. An end of a transaction that was let through is not read again: without the
-changes, which are not looked at any more, it would be waited for them for ever.
+A control row holds the state of the cut when silver last read bronze: the offsets from which records wait, the greatest
+place in the source's order up to which everything was released, and whether all tables have applied that. A tick has
+three effects: 1. it writes the row with the new place, and with the offsets of every change that waits now or waited
+before, so that a restart after a crash reads enough; 2. it applies the tables; 3. it writes the row with the offsets of
+what waits now. The end of a transaction that was released is not read again: its changes are not read any more, so it
+would wait for them forever.
 """
 
 from __future__ import annotations
@@ -32,11 +34,12 @@ from replicator.transforms import transactions
 
 @dataclass(frozen=True)
 class Cut:
-    """Where what is whole ends: ``offsets`` has the first offset that must wait, of partitions where one must.
+    """The boundary of the complete transactions: ``offsets`` has the first offset that must wait, for each partition
+    that has one.
 
     ``place`` is the greatest place of a change that need not wait; None if there was none. Transactions come in the
-    source's order: whatever stands at or below it need not wait either; when it comes again its counts start anew (H3).
-    Transactions that are ``excused`` never wait.
+    source's order, so no change at or below it needs to wait either; if a transaction is repeated later, its counts
+    start again (H3). Transactions in ``excused`` never wait.
     """
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -46,9 +49,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class CutState:
-    """How it stood at a ``version`` of ``bronze``, -1 before the first time. ``behind`` are tables that did not
-    take what was let through, None while they are at it: of their topics the ``cut`` has what they lack as well, and
-    ``waits`` has the offsets of what all tables are to wait for; None: those of the cut.
+    """The state of the cut at a ``version`` of ``bronze`` (-1: not calculated yet).
+
+    ``behind`` are tables that did not apply what was released; None while a tick is applying it. For the topics of
+    those tables the ``cut`` also covers the records they lack, and ``waits`` has the offsets from which all tables wait
+    (None: the offsets of the cut).
     """
 
     bronze: str
@@ -59,19 +64,19 @@ class CutState:
 
     @property
     def released_cut(self) -> Cut:
-        """Where what all tables are to show ends."""
+        """The boundary of what every table may show."""
         return self.cut if self.waits is None else replace(self.cut, offsets=self.waits)
 
     def value(self) -> dict[str, Any]:
-        """As a control row."""
+        """Return the control row."""
         offsets, behind = by_topic(self.cut.offsets), None if self.behind is None else list(self.behind)
-        told = {"bronze": self.bronze, "version": self.version, "offsets": offsets, "place": self.cut.place}
+        row = {"bronze": self.bronze, "version": self.version, "offsets": offsets, "place": self.cut.place}
         waits = {} if self.waits is None else {"waits": by_topic(self.waits)}
-        return {**told, "excused": sorted(self.cut.excused), "behind": behind, **waits}
+        return {**row, "excused": sorted(self.cut.excused), "behind": behind, **waits}
 
 
 def load(control: Control, lake: Lake, source: str) -> CutState | None:
-    """How it stands; None where nobody has asked for whole transactions."""
+    """Load the state of the cut; None if transactions were never required to be complete."""
     row = control.get(lake.cut(source))
     if row is None:
         return None
@@ -81,7 +86,7 @@ def load(control: Control, lake: Lake, source: str) -> CutState | None:
 
 
 def load_or_create(at: Refinement, bronze: str) -> CutState | None:
-    """How it stands with this bronze; None where transactions need not be whole, and need not have been."""
+    """Return the state of the cut for this bronze; None if transactions need not be complete and never had to be."""
     stood = load(at.control, at.lake, at.source.name)
     if stood is not None and stood.bronze == bronze:
         return stood
@@ -89,20 +94,20 @@ def load_or_create(at: Refinement, bronze: str) -> CutState | None:
 
 
 def is_up_to_date(at: Refinement, stood: CutState, paused: Collection[str]) -> bool:
-    """Whether nothing is to be done without news: it is known what waits, every table that is not paused has the rest,
-    and what waits shall.
+    """Return whether a tick without new records has nothing to do: the cut is calculated, every table that is not
+    paused has applied what was released, and transactions must still be complete.
     """
     is_taken = stood.behind is not None and set(stood.behind) <= set(paused)
     return at.source.whole_transactions and stood.version != BEGINNING and is_taken
 
 
 def add_waiting_topics(news: NewRecords, stood: CutState) -> NewRecords:
-    """The news, with topics that have none but whose records wait."""
+    """Return the news with the topics added that have no new records but waiting ones."""
     return replace(news, after={**{topic: stood.version for topic, _ in stood.cut.offsets}, **news.after})
 
 
 def read_waiting(spark: SparkSession, at: Refinement, stood: CutState, news: NewRecords) -> DataFrame | None:
-    """Bronze records that wait, without those that the news bring anyway; None if there are none."""
+    """Read the bronze records that wait, without those that the news contain anyway; None if there are none."""
     bronze = at.lake.bronze(at.source.name)
     by_version: dict[int, dict[TopicPartition, int]] = {}
     for place, offset in stood.cut.offsets.items():
@@ -111,23 +116,25 @@ def read_waiting(spark: SparkSession, at: Refinement, stood: CutState, news: New
     found = []
     for version, places in by_version.items():
         records = arrivals.read_as_of(spark, at.bronze, bronze, {topic for topic, _ in places}, version)
-        if records is not None:  # else the news bring the topics whole
+        if records is not None:  # else the news contain these topics completely
             found.append(records.where(at_or_after(places)))
     return reduce(DataFrame.unionByName, found) if found else None
 
 
 def exclude_waiting(records: DataFrame, cut: Cut) -> DataFrame:
-    """The records that need not wait."""
+    """Return the records that need not wait."""
     return records.where(~at_or_after(cut.offsets)) if cut.offsets else records
 
 
 def select_waiting(records: DataFrame, cut: Cut) -> DataFrame:
-    """The records that must wait."""
+    """Return the records that must wait."""
     return records.where(at_or_after(cut.offsets))
 
 
 def prepare(at: Refinement, stood: CutState, now: CutState) -> None:
-    """Effect 1."""
+    """Effect 1: write the new state before the tables are applied, with the lower one of the old and the new offset per
+    partition. Offsets of the transaction topic are taken from the new state only.
+    """
     ends = transactions.topic(at.source.name)
     waited = {place: offset for place, offset in stood.cut.offsets.items() if place[0] != ends}
     every = {**waited, **now.cut.offsets}
@@ -137,12 +144,14 @@ def prepare(at: Refinement, stood: CutState, now: CutState) -> None:
 
 
 def finalize(at: Refinement, stood: CutState, now: CutState, failed: Collection[str], topics: Collection[str]) -> None:
-    """Effect 3. Tables that ``failed`` need of their ``topics`` what waited before."""
+    """Effect 3: write the state after the tables were applied. Tables that ``failed`` still need the records of their
+    ``topics`` that waited before. Without ``consistency: transaction`` the row is removed once no table failed.
+    """
     failpoints.hit("cut.tables_taken")
-    kept = {place: offset for place, offset in stood.cut.offsets.items() if place[0] in topics}
+    missed = {place: offset for place, offset in stood.cut.offsets.items() if place[0] in topics}
     if at.source.whole_transactions or failed:
-        own = now.cut.offsets if kept else None
-        both = replace(now.cut, offsets={**now.cut.offsets, **kept})
+        own = now.cut.offsets if missed else None
+        both = replace(now.cut, offsets={**now.cut.offsets, **missed})
         _save(at, replace(now, cut=both, behind=tuple(sorted(failed)), waits=own))
     else:
         at.control.remove(at.lake.cut(at.source.name))
@@ -150,8 +159,11 @@ def finalize(at: Refinement, stood: CutState, now: CutState, failed: Collection[
 
 
 def load_consistent(control: Control, lake: Lake, source: str) -> CutState | None:
-    """How it stands where every table of the source shows the same; None where transactions need not be whole. Raises
-    TableStopped where some table stopped before it took what the others show, AtWork while they are at it.
+    """Load the state of the cut if all tables of the source are consistent with each other; None if transactions need
+    not be complete.
+
+    Raises TableStopped if some table stopped before it applied what the others show, AtWork while tables are being
+    applied.
     """
     stood = load(control, lake, source)
     if stood is None or stood.behind == ():
@@ -167,7 +179,7 @@ def load_consistent(control: Control, lake: Lake, source: str) -> CutState | Non
 
 
 def at_work_error(source: str, why: str) -> AtWork:
-    """The error of what reads silver while it may show parts of transactions, and soon will not."""
+    """Return the error for reading silver while it may show incomplete transactions for a moment."""
     return AtWork(
         f"transactions of {source} are not whole in silver: {why}",
         where=source,
@@ -180,7 +192,7 @@ def _save(at: Refinement, now: CutState) -> None:
 
 
 def at_or_after(offsets: Mapping[TopicPartition, int]) -> Column:
-    """Whether a record is in one of these partitions, at its offset or behind it."""
+    """Return the condition that a record is in one of these partitions, at its offset or after it."""
     return expressions.any_of(_from(place, offset) for place, offset in offsets.items())
 
 
