@@ -1,1 +1,1 @@
-"""One table's share of a tick: its records decoded, its schema, its keys, its history, and what leaves it."""
+"""One table's share of a tick: decoding its records, its schema, its keys, its history, and its deleted rows."""

@@ -1,4 +1,4 @@
-"""The changes of one table's share, counted, and what is to be said of them."""
+"""The changes of one table's share with their counts, and the warnings about them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from replicator.transforms.columns.layout import Layout
 from replicator.transforms.purge_horizon import Horizon
 
 _SHOWN = 3
-"""So many keys are named in an alarm."""
+"""So many keys are listed in a warning."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Decoded changes (persisted) of one table with what was counted in them: ``good`` ones, whether some of those are
-    ``partial``, ``rejected`` ones by reason. ``departed`` rows are beside the changes; ``purged`` is how far deleted
-    rows are gone from the table.
+    """Decoded changes (persisted) of one table and their counts: ``good`` ones, whether some of those are ``partial``,
+    ``rejected`` ones by reason.
+
+    ``departed`` are deletes besides the changes, under the former keys of rows; ``purged`` is the horizon up to which
+    deleted rows were purged from the table.
     """
 
     changes: DataFrame
@@ -47,9 +49,11 @@ class Batch:
 
 
 def build(read: Decoded, made: DataFrame, truncated: TruncateState, purged: Horizon | None) -> Batch:
-    """The batch of what was ``made`` of the changes that were read: as their tally says, where that holds of it."""
-    told = read.tally if purged is None else None  # a horizon makes dead letters of changes
-    good, partial, rejected = _by_reason(made) if told is None or told["rejected"] else (*_of_good(told), {})
+    """Return the batch with the transformed changes (``made``). Its counts are those of the tally, unless there is a
+    purge horizon or a rejected change.
+    """
+    tally = read.tally if purged is None else None  # a horizon turns changes into dead letters
+    good, partial, rejected = _by_reason(made) if tally is None or tally["rejected"] else (*_of_good(tally), {})
     return Batch(
         made,
         read.schema,
@@ -64,39 +68,39 @@ def build(read: Decoded, made: DataFrame, truncated: TruncateState, purged: Hori
 
 
 def warnings(share: TableShare, read: Decoded, made: DataFrame, truncated: TruncateState) -> list[str]:
-    """What a user should know of these changes, in sentences."""
-    told = []
+    """Return the warnings for the user about these changes, one sentence each."""
+    found = []
     if read.guessed:
-        told.append(
+        found.append(
             f"no types are known for {names.shorten_list(sorted(read.guessed))}: they were inferred; declare them"
         )
     if read.overruled:
-        told.append(
+        found.append(
             f"{names.shorten_list(sorted(read.overruled))}: declared, but the records' own schemas give other types"
         )
-    told += read.schema.plan.warnings
+    found += read.schema.plan.warnings
     if share.tied:
-        told += _ties(made, read.schema.plan.layout)
+        found += _ties(made, read.schema.plan.layout)
     return [
-        *told,
+        *found,
         *truncates.overtaken_warnings(share, read.ordered, truncated),
         *repeated_snapshots.find_warnings(share),
     ]
 
 
 def _ties(made: DataFrame, layout: Layout) -> list[str]:
-    """An alarm where partitions contradict each other (debezium.md Q11); ``_seq`` decides all the same."""
+    """Return a warning if partitions contradict each other (debezium.md Q11); ``_seq`` decides in any case."""
     tied = ties.across_partitions(made, layout.keys, list(layout.types)).limit(_SHOWN + 1).collect()
     shown = ", ".join(str(tuple(row)) for row in tied[:_SHOWN])
     return [f"cross_partition_tie: partitions disagree about one place of the source, key {shown}"] if tied else []
 
 
-def _of_good(told: Mapping[str, int]) -> tuple[int, bool]:
-    return told["good"], told["partial"] > 0
+def _of_good(tally: Mapping[str, int]) -> tuple[int, bool]:
+    return tally["good"], tally["partial"] > 0
 
 
 def _by_reason(made: DataFrame) -> tuple[int, bool, dict[str, int]]:
-    """How many changes are good, whether one of those is partial, and how many are not, by reason."""
+    """Count the good changes, whether one of those is partial, and the rejected changes by reason."""
     incomplete = F.size(decode.unavailable_columns()) > 0
     tally = made.groupBy(F.col("_reject.reason").alias("reason")).agg(
         F.count("*").alias("count"), F.max(incomplete).alias("partial")

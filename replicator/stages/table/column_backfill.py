@@ -1,8 +1,8 @@
-"""Columns that a frozen table was kept from get their values from bronze once the table may have them.
+"""Fill columns that were withheld from a frozen table from bronze, once the table may have them.
 
-Rows at rest know nothing of such a column: that is written into their ``_column_seq`` first, and then all of bronze is
-joined in once more, which changes nothing but what is not known (debezium.md M2, E7). What bronze no longer has stays
-flagged as unknown. Each step may be repeated, so a crash anywhere is repaired by the next run.
+Stored rows do not know the values of such a column: first that is recorded in their ``_column_seq``, and then all of
+bronze is merged once more, which changes only values that are unknown (debezium.md M2, E7). What bronze no longer has
+stays flagged as unknown. Each step can be repeated, so a crash at any point is repaired by the next run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from replicator.transforms.columns.policy import Policy
 
 
 def find_columns(share: TableShare) -> frozenset[str]:
-    """Columns that the table was kept from until now, by the name of their first version."""
+    """Return the columns that were withheld from the table and are allowed now, by the name of their first version."""
     reached = share.at.reached
     if share.name in reached.whole:
         return frozenset()
@@ -40,12 +40,12 @@ def find_columns(share: TableShare) -> frozenset[str]:
 
 @contextmanager
 def read_all(share: TableShare, wanted: frozenset[str]) -> Iterator[tuple[TableShare, DataFrame]]:
-    """All that the table has read of bronze, as a share that moves no progress, and its records."""
+    """Yield all that the table has read of bronze: a share that does not change the progress, and its records."""
     at, spark = share.at, share.spark
     read = routing.progress_of(spark, at.silver, share.table, share.routes.bronze)
     table, topics = at.lake.bronze(at.source.name), share.routes.topics(share.name)
     bronze = arrivals.read_as_of(spark, at.bronze, table, topics, read)
-    if bronze is None:  # then the tick takes all of them once more
+    if bronze is None:  # then the tick applies all of them once more
         bronze = at.bronze.read(spark, table, share.upto).where(F.col("topic").isin(*topics))
     stood = transaction_cut.load_or_create(at, share.routes.bronze)
     bronze = bronze if stood is None else transaction_cut.exclude_waiting(bronze, stood.cut)
@@ -57,13 +57,13 @@ def read_all(share: TableShare, wanted: frozenset[str]) -> Iterator[tuple[TableS
 
 
 def mark_done(share: TableShare, filled: frozenset[str]) -> None:
-    """Take note that the table has these columns whole."""
+    """Record that the table has these columns completely."""
     schema_change.save(share, schema_change.load(share).filled(filled))
 
 
 def flag_unknown(share: TableShare, layout: Layout) -> None:
-    """Flag the share's ``regained`` columns, in all their versions, as unknown in every live row at rest; also those
-    that bronze has no more: the batch that brings them adds them.
+    """Flag the share's ``regained`` columns, in all their versions, as unknown in every stored row that is not deleted;
+    also those that bronze no longer has, as the batch that brings them adds them.
     """
     flagged = sorted(share.regained | {column for column in layout.types if version_of(column)[0] in share.regained})
     tables = [share.declared_table(layout)]
@@ -75,7 +75,9 @@ def flag_unknown(share: TableShare, layout: Layout) -> None:
 
 
 def _save_routes(share: TableShare) -> Routes:
-    """The routes with the table among those that have unknown columns, and others of the tick that say so too."""
+    """Record in the routes that the table has unknown columns, keeping changes that other tables of the tick make to
+    the row.
+    """
     at, path = share.at, share.at.lake.routes(share.at.source.name)
     with at.turn:
         routes = routing.load_routes(at.control, path, share.routes.bronze).learned((), {}, {}, [share.name])

@@ -1,4 +1,4 @@
-"""Where records go that cannot be applied: one row per Kafka place, with the reason (debezium.md R4, R5)."""
+"""The table of records that cannot be applied: one row per Kafka place, with the reason (debezium.md R4, R5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from replicator.stages.refinement import Refinement
 from replicator.transforms.dead_letters import COLUMNS, COORDINATES
 
 KEYLESS = "no record has a key: declare the columns that identify a row as `keys`, or `append_only: true` if none do"
-"""What to say of a batch in which that is the only thing that is wrong."""
+"""The warning for a batch in which a missing key is the only problem."""
 
 _COUNTED_FROM = 100
 _MOST = 1000
@@ -25,9 +25,10 @@ _MEND = (
 
 
 def write(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
-    """Append dead letters that are not there yet, so that repeating a batch does not double them (K-S5).
+    """Append dead letters that are not stored yet, so that repeating a batch does not duplicate them (K-S5).
 
-    One that was dropped stays so, unless there is another reason now. Tables bury theirs one after the other.
+    Letters that a user dropped are not written again unless the reason is another one now. Tables of a source write
+    theirs one after the other.
     """
     with at.turn:
         _append_new(spark, at, letters)
@@ -47,7 +48,7 @@ def _append_new(spark: SparkSession, at: Refinement, letters: DataFrame) -> None
 
 
 def add_missing_columns(spark: SparkSession, at: Refinement) -> None:
-    """Give a table of an earlier release the columns that it lacks: NULL in its letters."""
+    """Add the columns that a table of an earlier release lacks; they are NULL in its letters."""
     table = at.lake.dead_letters(at.source.name)
     present = at.bronze.read(spark, table).columns
     added = tuple((name, kind) for name, kind in COLUMNS.items() if name not in present)
@@ -56,7 +57,7 @@ def add_missing_columns(spark: SparkSession, at: Refinement) -> None:
 
 
 def refuse_too_many(account: Account, share: float) -> None:
-    """Raise DeadLetterShare when a batch has more rejects than the policy allows (R5); a share of 1 allows all."""
+    """Raise DeadLetterShare if a batch has more rejects than the policy allows (R5); a share of 1 allows all."""
     rejected = account.dead_lettered
     if share >= 1:
         return

@@ -1,4 +1,4 @@
-"""The records of one table's share as typed changes in the source's order, with what key changes mean for them."""
+"""Decode the records of one table's share into typed changes in the source's order, and resolve key changes."""
 
 from __future__ import annotations
 
@@ -40,18 +40,20 @@ from replicator.transforms.superseded import drop_superseded
 from replicator.transforms.table_transform import execution
 
 _WORTH_IT = 1.5
-"""So many records a key must have for the newest ones to be looked for before any is parsed."""
+"""The minimum number of records per key at which searching for the newest ones before parsing pays."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """The records of one share with their ``_seq`` (``ordered``), the ``changes`` that they make, and what the
-    table must become for them. ``guessed`` names columns whose types nobody described, ``overruled`` those of
-    a new table that are declared otherwise than their records say; ``swaps`` counts the records that
-    were ignored as ``key_swap`` and are no changes; ``truncated`` tells of truncates, those of the batch included.
-    ``tally`` says how many changes are ``good``, how many of those ``partial``, how many ``rejected``; None
-    where nobody counted. ``replaced`` records are no changes because a newer one of their key decides. ``departed`` are
-    deletes under the keys that updates took their rows from, beside the changes; None: there are none.
+    """The records of one share with their ``_seq`` (``ordered``), their ``changes``, and the schema that the table
+    needs for them.
+
+    ``guessed`` are columns whose types nothing describes, ``overruled`` columns of a new table whose declared type
+    differs from that of the records; ``swaps`` is the number of records that were ignored as ``key_swap`` and are no
+    changes; ``truncated`` returns the known truncates, including those of the batch. ``tally`` has the numbers of
+    changes that are ``good``, ``partial`` (of the good ones) and ``rejected``; None if they were not counted.
+    ``replaced`` is the number of records that are no changes because a newer one of their key replaces them.
+    ``departed`` are deletes besides the changes, under the former keys of updated rows (None: none).
     """
 
     ordered: DataFrame
@@ -69,8 +71,8 @@ class Decoded:
 
 @dataclass(frozen=True)
 class _Reading:
-    """How the batch is read: its ``forms`` in the ``layout`` of the source's columns, of which ``known`` are those of
-    earlier batches, and what is made of them.
+    """How the batch is read: its ``forms`` in the ``layout`` of the source's columns, the columns ``known`` from
+    earlier batches, and the transform.
     """
 
     ordered: DataFrame
@@ -84,8 +86,9 @@ class _Reading:
 def decode_share(
     share: TableShare, records: DataFrame, *, places: bool = False, every: bool = True
 ) -> Iterator[Decoded]:
-    """The share's changes, kept for the time of the block; with ``places`` they have ``_at``. Without ``every`` those
-    may be left out that a newer one of their key replaces. Raises SchemaRefused where the table cannot follow.
+    """Yield the share's decoded changes; persisted while the context is open. With ``places`` they have ``_at``.
+    Without ``every``, changes that a newer one of their key replaces may be left out. Raises SchemaRefused if the table
+    cannot follow.
     """
     rows = share.changes_in(records)
     stored = share.stored()
@@ -103,7 +106,9 @@ def decode_share(
     of_rows = ordered.where(F.col("op") != "t")
     typed = cache(lambda: decode.decode(of_rows, forms, layout, share.name, needs))
     has_rows = share.count > sum(group["truncates"] or 0 for group in share.rows)
-    is_made = has_rows or stored is not None  # a TRUNCATE alone tells no columns, and those of a table are known
+    is_made = (
+        has_rows or stored is not None
+    )  # a TRUNCATE alone has no columns, but those of an existing table are known
     transform = transforming.prepare(share, schema, stored, typed) if is_made else BatchTransform(schema)
     truncated = cache(lambda: truncates.read(share, ordered))
     with ExitStack() as kept:
@@ -141,21 +146,21 @@ def decode_share(
 def _compute(
     changed: Callable[[], DataFrame], quick: DataFrame | None, conditions: Mapping[str, Column], kept: ExitStack
 ) -> tuple[DataFrame, Mapping[str, int]]:
-    """The changes, computed, and for how many of them each condition holds. Where one of the ``quick`` ones may not be
-    applied they are decoded anew, all, with reasons: it replaces nothing.
+    """Compute the changes and count those that meet each condition. If one of the ``quick`` changes would be rejected,
+    which were decoded without reasons, all are decoded again with reasons, and no record counts as replaced.
     """
     if quick is not None:
         with ExitStack() as tried:
-            made, told = tried.enter_context(tuning.persist_and_count(tuning.in_one_task(quick), conditions))
-            if not told["rejected"]:
+            made, counts = tried.enter_context(tuning.persist_and_count(tuning.in_one_task(quick), conditions))
+            if not counts["rejected"]:
                 kept.enter_context(tried.pop_all())
-                return made, told
+                return made, counts
     return kept.enter_context(tuning.persist_and_count(tuning.in_one_task(changed()), conditions))
 
 
 def _with_declared(share: TableShare, forms: Sequence[Form]) -> Sequence[Form]:
-    """Forms of a first batch that may have nothing but deletes, which tell no columns: a transform is over those that
-    are declared.
+    """Return the forms of a first batch. If it has only deletes, which have no columns, a transform is bound to the
+    declared columns.
     """
     if share.declaration.transform is None or any(form.fields for form in forms):
         return forms
@@ -163,8 +168,8 @@ def _with_declared(share: TableShare, forms: Sequence[Form]) -> Sequence[Form]:
 
 
 def _may_lack(needs: DecodeOptions, transform: BatchTransform) -> list[str]:
-    """The columns that some change may not know, and a row may have from under its old key: not what is made of the
-    key, too.
+    """Return the columns that some change may not know and that a row may inherit from its former key; columns made
+    from the key are excluded.
     """
     is_whole = needs.placeholder is None and not needs.generated
     layout, making = transform.layout, transform.making
@@ -173,40 +178,44 @@ def _may_lack(needs: DecodeOptions, transform: BatchTransform) -> list[str]:
 
 
 def _can_skip_replaced(share: TableShare, forms: Sequence[Form], layout: Layout, needs: DecodeOptions) -> bool:
-    """Whether the newest record of a key in Kafka replaces all that came before it, and there are enough of those: the
-    key tells the row's, a change tells a row whole, and nobody asks for those between.
+    """Return whether the newest record of each key in Kafka replaces all earlier ones, and there are enough of those:
+    the record's key contains the row's key, a change has the whole row, and nothing needs the changes in between.
     """
     in_key = all({layout.named(field.name) for field in form.key_fields}.issuperset(layout.keys) for form in forms)
-    told = share.declaration
-    is_plain = not (needs.keyless_deletes or needs.key_changes or needs.generated or told.transform or told.append_only)
-    is_apart = any(map(share.any, ("truncates", "has_null_key"))) or told.has_history
+    declared = share.declaration
+    is_plain = not (
+        needs.keyless_deletes or needs.key_changes or needs.generated or declared.transform or declared.append_only
+    )
+    is_apart = any(map(share.any, ("truncates", "has_null_key"))) or declared.has_history
     keys = sum(group["keys"] for group in share.rows)
     return bool(layout.keys) and in_key and is_plain and not is_apart and share.count >= _WORTH_IT * keys
 
 
 def decode_options(share: TableShare, forms: Sequence[Form], layout: Layout) -> DecodeOptions:
-    """What the survey saw in some record of the batch, and what the declared key asks for."""
-    held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
+    """Return the decode options: what the survey found in some record of the batch, and what the declared key
+    requires.
+    """
+    placeholder = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
     is_keyed = not share.declaration.append_only
     is_wider = is_keyed and any(row_keys.is_wider(form, layout) for form in forms)
     flags = is_wider or share.any("has_keyless_delete"), is_keyed and share.any("has_key_change")
     many = not tuning.is_small(share.spark)
-    return DecodeOptions(held, *flags, generated=share.declaration.generated, departures=is_wider, many=many)
+    return DecodeOptions(placeholder, *flags, generated=share.declaration.generated, departures=is_wider, many=many)
 
 
 def _past(
     share: TableShare, reading: _Reading, truncated: Callable[[], TruncateState], kept: ExitStack, *, is_new: bool
 ) -> key_moves.Past:
-    """What rows that changed their key may have to be compared with, or inherit from: silver in the columns that it is
-    to have.
+    """Return what rows that changed their key may have to be compared with, or inherit from; silver is given in the
+    columns that it will have.
 
-    Older records may hold the placeholder where the batch has none.
+    Older records may contain the placeholder even if the batch does not.
     """
-    held = share.at.placeholder if share.declaration.unavailable else None
+    placeholder = share.at.placeholder if share.declaration.unavailable else None
     places = share.declaration.transform is not None
     layout, transform = reading.layout, reading.transform
     read = decode_options(share, reading.forms, layout)
-    needs = replace(read, placeholder=held, key_changes=True, places=places, departures=False)
+    needs = replace(read, placeholder=placeholder, key_changes=True, places=places, departures=False)
 
     def made(
         decoded: Callable[..., DataFrame], forms: Sequence[Form], conditions: Mapping[str, Column]
@@ -244,7 +253,7 @@ def _past(
 
 
 def _former_key_inputs(share: TableShare, reading: _Reading, needs: DecodeOptions, *, is_new: bool) -> FormerKeyInputs:
-    """What tells of updates that gave their row another key."""
+    """Return the inputs for updates that gave their row another key."""
 
     def images() -> DataFrame:
         updates = reading.ordered.where(F.col("op") == "u")
@@ -256,14 +265,14 @@ def _former_key_inputs(share: TableShare, reading: _Reading, needs: DecodeOption
 
 
 def _read_stored(share: TableShare, transform: BatchTransform, *, is_new: bool) -> DataFrame | None:
-    """Silver in the columns that it is to have."""
+    """Read silver in the columns that it will have; None for a new table."""
     evolution = transform.schema.plan.evolution
     return None if is_new else apply_evolution(share.at.silver.read(share.spark, share.table), evolution)
 
 
 def _records_with_keys(records: DataFrame, keys: DataFrame, reading: _Reading) -> DataFrame:
-    """The records with one of these keys, which headers may spell otherwise than keys do (measured Z2.4): those are
-    found by value, but not behind a transform, which may have made other keys of them.
+    """Return the records with one of these keys. Headers may spell a key differently from the record's key (measured
+    Z2.4); such records are found by value, except after a transform, which may have made other keys of them.
     """
     same = headers.key_text(records["key"]) == keys["_old_text"]
     found = records.join(keys, same, how="left_semi")
@@ -271,6 +280,6 @@ def _records_with_keys(records: DataFrame, keys: DataFrame, reading: _Reading) -
     read = key_headers.with_sent_key(records, reading.forms, reading.layout) if is_as_sent else None
     if read is None:
         return found
-    told = keys.where(F.col("_old").isNotNull())
-    also = read.join(told, read["_sent_key"] == told["_old"], how="left_semi").select(found.columns)
-    return found.unionByName(also).dropDuplicates(list(COORDINATES))
+    parsed = keys.where(F.col("_old").isNotNull())
+    by_value = read.join(parsed, read["_sent_key"] == parsed["_old"], how="left_semi").select(found.columns)
+    return found.unionByName(by_value).dropDuplicates(list(COORDINATES))

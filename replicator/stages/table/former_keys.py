@@ -1,4 +1,4 @@
-"""What a batch does about updates that gave their row another key, where declared keys are more than the records'."""
+"""Handle updates that gave their row another key, if the declared key has more columns than the records' key."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from replicator.transforms.table_transform import execution
 
 @dataclass(frozen=True)
 class FormerKeyInputs:
-    """What tells of them: ``layout`` has the source's columns, ``images`` decodes rows before updates, and ``stored``
-    is silver (None: no table yet).
+    """The inputs for :func:`build_deletes`: ``layout`` has the source's columns, ``images`` decodes the rows before the
+    updates, and ``stored`` is silver (None: no table yet).
     """
 
     layout: Layout
@@ -30,12 +30,14 @@ class FormerKeyInputs:
 
 @contextmanager
 def build_deletes(changes: DataFrame, past: FormerKeyInputs) -> Iterator[DataFrame]:
-    """The deletes under the former keys, as changes of the table with ``_at``, kept for the time of the block."""
+    """Yield the deletes under the former keys, as changes of the table with ``_at``; persisted while the context is
+    open.
+    """
     keys: Sequence[str] = past.transform.layout.keys
     made = execution.apply_filter(past.transform.made(departures.departures(changes, past.layout)))
     with tuning.persist(past.images()) as images:
-        left = departures.unoccupied_departures(
+        unoccupied = departures.unoccupied_departures(
             made.where(F.col("_reject").isNull()), images, changes, past.stored, keys
         )
-        with tuning.persist(left) as kept:
+        with tuning.persist(unoccupied) as kept:
             yield kept

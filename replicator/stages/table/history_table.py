@@ -1,7 +1,7 @@
 """The history of one table: what a tick adds to it, with the tick's progress in the same commit.
 
-It is a table of its own beside silver's and commits before it. A crash between the two is repaired by the next tick: it
-reads from what the older of the two has applied, and joining changes in again changes nothing.
+It is a table of its own besides the silver table and is committed first. A crash between the two is repaired by the
+next tick: it reads from what the older of the two has applied, and merging changes again has no effect.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from replicator.transforms.history import Truncates
 
 
 def merge_changes(share: TableShare, changes: DataFrame, layout: Layout, marks: Truncates, *, whole: bool) -> None:
-    """Join a tick's changes into the history; ``whole``: some of ``marks`` are of this tick, so that any key may have
-    ended.
+    """Merge a tick's changes into the history. ``whole``: some of the truncates in ``marks`` are of this tick, so that
+    rows of any key may have ended.
     """
     table = of(share, layout.keys)
     stored = _stored(share, table, layout)
     changed = history.states(changes, layout.keys)
     if stored is not None and not whole:
         keys = changed.select(*map(names.quote_spark, layout.keys)).distinct()
-        [lie] = key_spans.find_if_large([(keys, layout.keys)], share.at.silver.size(share.spark, table))
-        near = stored.where(spans.may_match(stored, layout.keys, lie, layout.keys))
+        [key_range] = key_spans.find_if_large([(keys, layout.keys)], share.at.silver.size(share.spark, table))
+        near = stored.where(spans.may_match(stored, layout.keys, key_range, layout.keys))
         stored = near.join(keys, list(layout.keys), how="left_semi")
     found = history.difference(
         stored,
@@ -51,32 +51,32 @@ def merge_changes(share: TableShare, changes: DataFrame, layout: Layout, marks: 
 
 
 def with_existing_histories(spark: SparkSession, at: Refinement, tables: Collection[str]) -> Refinement:
-    """The same, where those of the tables that have a history beside them keep it, also while it is switched off. What
-    they get otherwise than by going on in bronze comes to it now, or never: once it is kept again it goes on from where
-    it had come.
+    """Return the same with history switched on for those of the tables that have an existing one, also if it is
+    declared off. Changes that do not come from new bronze records reach the history now or never: once it is switched
+    on again, it continues from its own progress.
     """
     bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     off = [t for t in tables if not (at.source.declaration(t).has_history or at.source.declaration(t).append_only)]
     places = {t: at.lake.history(at.source.name, t) for t in off if bronze is not None}
-    there = [t for t, place in places.items() if at.silver.version(spark, place) is not None]
-    here = [t for t in there if at.silver.progress(spark, places[t], bronze or "") is not None]
-    return replace(at, source=at.source.keeping_history(here)) if here else at
+    existing = [t for t, place in places.items() if at.silver.version(spark, place) is not None]
+    continued = [t for t in existing if at.silver.progress(spark, places[t], bronze or "") is not None]
+    return replace(at, source=at.source.keeping_history(continued)) if continued else at
 
 
 def commit_progress(share: TableShare) -> None:
-    """The tick held nothing for the table: say in its history that it was read."""
+    """Record in the history that the tick was read, although it contained nothing for the table."""
     table, silver = of(share, ()), share.at.silver
     if silver.version(share.spark, table) is not None:
         silver.append(silver.read(share.spark, table).limit(0), table, share.progress_of(table))
 
 
 def of(share: TableShare, keys: tuple[str, ...]) -> Table:
-    """The history of the share's table, whose keys these are."""
+    """Return the history table of the share's table, which has these keys."""
     return share.at.lake.history(share.at.source.name, share.name, (*keys, history.KEY))
 
 
 def _stored(share: TableShare, table: Table, layout: Layout) -> DataFrame | None:
-    """The table's rows in the columns of the layout; None before it exists."""
+    """Read the history in the columns of the layout; None if it does not exist."""
     silver, spark = share.at.silver, share.spark
     if silver.version(spark, table) is None:
         return None

@@ -1,9 +1,9 @@
-"""Rows that a whole snapshot taken again did not mention leave silver, where somebody asked for that (debezium.md D7).
+"""Remove rows from silver that a repeated full snapshot did not contain, if the user asked for it (debezium.md D7).
 
-A row is gone when no record since the snapshot was asked for is about its key: the connector sends what is there, and
-every change that comes meanwhile. This is asked once bronze has the end of the snapshot, and the table has read it. One
-commit has the deletes and, as the progress of an input of its own, the snapshot's number: a crash before it leaves all
-to the next tick. Nothing but places in Kafka decides, so a table that is made once more loses the same rows.
+A row is missing if no record since the snapshot was requested has its key: the connector sends every existing row, and
+every change in the meantime. This is checked once bronze has the end of the snapshot and the table has read it. One
+commit contains the deletes and the number of the snapshot, as the progress of an input of its own; after a crash before
+that commit, the next tick does all of it. Only places in Kafka decide, so a table that is rebuilt loses the same rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ from replicator.transforms.merge import SYSTEM_COLUMNS
 
 @dataclass(frozen=True)
 class _Table:
-    """A table that has read ``bronze``, its id, up to the version ``read``; it commits with ``progress``."""
+    """A table that has read the bronze with the id ``bronze`` up to the version ``read``; its commit records
+    ``progress``. ``whole`` is the snapshot.
+    """
 
     at: Refinement
     name: str
@@ -51,13 +53,13 @@ class _Table:
 
     @property
     def table(self) -> Table:
-        """In silver."""
+        """The silver table."""
         return self.at.lake.silver(self.at.source.name, self.name)
 
 
 def remove_all(spark: SparkSession, at: Refinement, again: Collection[str] = ()) -> list[Account]:
-    """One account per table from which rows were to go and that has read all of its snapshot; a table that stops is in
-    the list with its error. Tables that joined in old changes are judged ``again``.
+    """Remove the missing rows of all tables that have read their whole snapshot, and return one account per table; if a
+    table stops, its account has the error. Tables in ``again``, into which old changes were merged, are checked again.
     """
     known = snapshots.load(at.control, at.lake.snapshots(at.source.name))
     paused = pauses.load(at.control, at.lake, at.source.name) if known else {}
@@ -76,17 +78,17 @@ def remove_all(spark: SparkSession, at: Refinement, again: Collection[str] = ())
 
 
 def is_done(spark: SparkSession, at: Refinement, name: str) -> bool:
-    """Whether the rows that the last snapshot of a table did not mention have gone from it."""
-    whole, bronze = _load_snapshot(at, name), at.bronze.identity(spark, at.lake.bronze(at.source.name))
-    return whole is not None and bronze is not None and _is_applied(spark, at, name, whole, bronze)
+    """Return whether the rows that the last snapshot of a table did not contain were removed."""
+    snapshot, bronze = _load_snapshot(at, name), at.bronze.identity(spark, at.lake.bronze(at.source.name))
+    return snapshot is not None and bronze is not None and _is_applied(spark, at, name, snapshot, bronze)
 
 
 def refuse_pending(spark: SparkSession, at: Refinement, name: str) -> None:
-    """Raise TableStopped while a table that a snapshot has taken rows from waits for a later one: only that one is
-    known, so nobody can take those rows again.
+    """Raise TableStopped if rows were removed from a table after an earlier snapshot and those of a later one are not
+    removed yet. Only the last snapshot is stored, so the rows of the earlier one could not be removed again.
     """
-    whole, bronze = _load_snapshot(at, name), at.bronze.identity(spark, at.lake.bronze(at.source.name))
-    if whole is None or bronze is None or _is_applied(spark, at, name, whole, bronze):
+    snapshot, bronze = _load_snapshot(at, name), at.bronze.identity(spark, at.lake.bronze(at.source.name))
+    if snapshot is None or bronze is None or _is_applied(spark, at, name, snapshot, bronze):
         return
     table = at.lake.silver(at.source.name, name)
     if at.silver.progress(spark, table, _progress_input(bronze)) is not None:
@@ -98,29 +100,29 @@ def refuse_pending(spark: SparkSession, at: Refinement, name: str) -> None:
 
 
 def find_obstacle(source: SourceSpec, name: str) -> str | None:
-    """Why a snapshot does not say which rows of a table are gone: rows are kept that the source's table need not have,
-    or more is to be said of an end than that it came.
+    """Return the reason why a snapshot cannot tell which rows of a table are missing: the table keeps rows that the
+    source's table need not have, or the end of a row needs more than a delete. None if there is none.
     """
-    told = source.declaration(name)
+    declared = source.declaration(name)
     reasons = {
         "its records come from objects, whose places are not Kafka's": bool(source.objects),
-        "it takes the rows of several tables (`shards`)": bool(told.shards),
-        "it keeps events that their outbox has lost": told.outbox is not None and told.outbox.mode != "current",
-        "nothing tells which of its rows a snapshot mentions (`append_only`)": told.append_only,
-        "nobody knows when a row of its history ended (`stored_as_scd_type: 2`)": told.has_history,
+        "it takes the rows of several tables (`shards`)": bool(declared.shards),
+        "it keeps events that their outbox has lost": declared.outbox is not None and declared.outbox.mode != "current",
+        "nothing tells which of its rows a snapshot mentions (`append_only`)": declared.append_only,
+        "nobody knows when a row of its history ended (`stored_as_scd_type: 2`)": declared.has_history,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def remove(spark: SparkSession, at: Refinement, name: str, *, again: bool = False) -> int | None:
-    """How many rows went from one table; None where there is nothing to do, or not yet. Raises TableStopped where
-    nobody can tell what was mentioned.
+    """Remove the missing rows of one table and return their number; None if there is nothing to do, or not yet. Raises
+    TableStopped if it cannot be told which rows the snapshot contained.
     """
-    whole, bronze = _load_snapshot(at, name), at.bronze.identity(spark, at.lake.bronze(at.source.name))
+    snapshot, bronze = _load_snapshot(at, name), at.bronze.identity(spark, at.lake.bronze(at.source.name))
     version = at.silver.version(spark, at.lake.silver(at.source.name, name))
-    if whole is None or bronze is None or version is None:
+    if snapshot is None or bronze is None or version is None:
         return None
-    done = _is_applied(spark, at, name, whole, bronze)
+    done = _is_applied(spark, at, name, snapshot, bronze)
     if done and not again:
         return None
     if reason := find_obstacle(at.source, name):
@@ -128,9 +130,9 @@ def remove(spark: SparkSession, at: Refinement, name: str, *, again: bool = Fals
         raise TableStopped(f"which rows are gone cannot be told: {reason}", where=f"{at.source.name}/{name}", mend=mend)
     read = routing.progress_of(spark, at.silver, at.lake.silver(at.source.name, name), bronze)
     progress = (
-        Progress(f"{bronze}/dead letters", version + 1) if done else Progress(_progress_input(bronze), whole.number)
+        Progress(f"{bronze}/dead letters", version + 1) if done else Progress(_progress_input(bronze), snapshot.number)
     )
-    return _write_deletes(spark, _Table(at, name, whole, bronze, read, progress))
+    return _write_deletes(spark, _Table(at, name, snapshot, bronze, read, progress))
 
 
 def _load_snapshot(at: Refinement, name: str) -> FullSnapshot | None:
@@ -141,74 +143,76 @@ def _progress_input(bronze: str) -> str:
     return f"{bronze}/snapshot"
 
 
-def _is_applied(spark: SparkSession, at: Refinement, name: str, whole: FullSnapshot, bronze: str) -> bool:
+def _is_applied(spark: SparkSession, at: Refinement, name: str, snapshot: FullSnapshot, bronze: str) -> bool:
     progress = at.silver.progress(spark, at.lake.silver(at.source.name, name), _progress_input(bronze))
-    return progress is not None and progress.version >= whole.number
+    return progress is not None and progress.version >= snapshot.number
 
 
-def _try_remove(spark: SparkSession, at: Refinement, name: str, whole: FullSnapshot, *, again: bool) -> Account | None:
-    """What became of one table; None where it waits. What stops it is told once by a process, what may cure itself is
-    tried again with each tick.
+def _try_remove(
+    spark: SparkSession, at: Refinement, name: str, snapshot: FullSnapshot, *, again: bool
+) -> Account | None:
+    """Return the account of one table; None if it has to wait. An error that a retry may cure is retried in each tick,
+    any other one is reported once per process.
     """
     started, account = time.monotonic(), Account(at.lake.silver(at.source.name, name).name)
     try:
         count = remove(spark, at, name, again=again)
     except FAILURES as error:
-        at.reached.removed[name] = whole.number
+        at.reached.removed[name] = snapshot.number
         return replace(account, error=engine_errors.to_table_error(error, account.table))
     except ReplicatorError as error:
         if not error.retry:
-            at.reached.removed[name] = whole.number
+            at.reached.removed[name] = snapshot.number
         return replace(account, error=error)
     if count is None:
         return None
-    at.reached.removed[name] = whole.number
+    at.reached.removed[name] = snapshot.number
     word = f"{count:,} rows were removed: the source does not have them any more, the snapshot taken again says"
     return replace(account, warnings=(word,) if count else (), seconds=time.monotonic() - started)
 
 
-def _write_deletes(spark: SparkSession, of: _Table) -> int | None:
-    at, bronze = of.at, of.at.lake.bronze(of.at.source.name)
-    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), of.bronze)
-    topics = routes.topics(of.name)
+def _write_deletes(spark: SparkSession, target: _Table) -> int | None:
+    at, bronze = target.at, target.at.lake.bronze(target.at.source.name)
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), target.bronze)
+    topics = routes.topics(target.name)
     size = at.bronze.size(spark, bronze)
     spark = tuning.session_for_records(spark, size, len(topics))
-    records = arrivals.read_as_of(spark, at.bronze, bronze, topics, of.read)
-    if records is None:  # what the table has yet to read may mention rows as well
+    records = arrivals.read_as_of(spark, at.bronze, bronze, topics, target.read)
+    if records is None:  # records that the table has not read yet count as well
         records = at.bronze.read(spark, bronze).where(F.col("topic").isin(*topics))
-    if not of.whole.is_complete_in(records):
+    if not target.whole.is_complete_in(records):
         return None
-    news = NewRecords(of.read, dict.fromkeys(topics, routing.BEGINNING))
+    news = NewRecords(target.read, dict.fromkeys(topics, routing.BEGINNING))
     watch = TickContext(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
-    share = TableShare(spark, at, routes, news, of.name, (), epochs=watch.epochs)
-    stored = at.silver.read(spark, of.table)
+    share = TableShare(spark, at, routes, news, target.name, (), epochs=watch.epochs)
+    stored = at.silver.read(spark, target.table)
     layout = _layout(stored.schema)
     with (
-        _describe(watch, records.where(of.whole.since()), routes, size) as recent,
-        _mentioned_keys(share, of.whole, recent, stored.select(*map(names.quote_spark, layout.keys))) as mentioned,
+        _describe(watch, records.where(target.whole.since()), routes, size) as recent,
+        _mentioned_keys(share, target.whole, recent, stored.select(*map(names.quote_spark, layout.keys))) as mentioned,
         tuning.persist(fold.fold(missing_rows.deletes(stored, mentioned, layout), layout.keys, ())) as deletes,
     ):
         count = deletes.count()
         if count:
-            at.silver.apply(with_column_metadata(deletes, layout), share.target(layout), of.progress)
+            at.silver.apply(with_column_metadata(deletes, layout), share.target(layout), target.progress)
         else:
-            at.silver.append(stored.limit(0), of.table, of.progress)
+            at.silver.append(stored.limit(0), target.table, target.progress)
     return count
 
 
 @contextmanager
 def _describe(watch: TickContext, records: DataFrame, routes: Routes, size: int) -> Iterator[DataFrame]:
-    """Records of the watched topics, of so many bytes of bronze at most, described as a tick does: by those like them,
-    for in months they become many.
+    """Yield the described records of the watched topics, of at most ``size`` bytes of bronze. They are described with
+    templates as in a tick, because within months they become many.
     """
     at, topics = watch.at, watch.news.after
     template_reading.learn_from_first(at, records, topics, size)
     survey = partial(_survey, at)
     with normalization.describe(watch.spark, at, watch.in_epochs(records, topics), watch.news, routes, survey) as (
-        told,
+        described,
         *_,
     ):
-        yield normalization.mark_lone_tombstones(told, at.source)
+        yield normalization.mark_lone_tombstones(described, at.source)
 
 
 def _survey(at: Refinement, records: DataFrame) -> tuple[list[Row], list[Row]]:
@@ -216,17 +220,19 @@ def _survey(at: Refinement, records: DataFrame) -> tuple[list[Row], list[Row]]:
 
 
 @contextmanager
-def _mentioned_keys(share: TableShare, whole: FullSnapshot, recent: DataFrame, keys: DataFrame) -> Iterator[DataFrame]:
-    """The keys that described records of the table's topics are about; ``keys`` has their columns. Raises TableStopped
-    where the key in a record of the time of the snapshot cannot be read. What came later, once mended, is newer than a
-    delete.
+def _mentioned_keys(
+    share: TableShare, snapshot: FullSnapshot, recent: DataFrame, keys: DataFrame
+) -> Iterator[DataFrame]:
+    """Yield the keys of the described records of the table's topics; ``keys`` has their columns. Raises TableStopped if
+    the key of a record from the time of the snapshot cannot be read. Later records do not matter: once mended, they are
+    newer than a delete.
     """
     records = skip_rules.apply_declared(share.routed(recent), share.at.source)
     groups, _ = _survey(share.at, records)
     own = tuple(group for group in groups if group["table"] == share.name)
     if any(_is_unreadable(group, share.name) for group in groups):
-        then = changes.survey(records.where(whole.until())).collect()
-        _refuse_unreadable(share, sum(group["count"] for group in then if _is_unreadable(group, share.name)))
+        during = changes.survey(records.where(snapshot.until())).collect()
+        _refuse_unreadable(share, sum(group["count"] for group in during if _is_unreadable(group, share.name)))
     share = replace(share, groups=own)
     if not share.rows:
         yield keys.limit(0)
@@ -234,7 +240,7 @@ def _mentioned_keys(share: TableShare, whole: FullSnapshot, recent: DataFrame, k
     with decoding.decode_share(share, records, places=True) as decoded:
         made = decoded.changes
         keyless = reduce(or_, (F.col(names.quote_spark(key)).isNull() for key in keys.columns))
-        _refuse_unreadable(share, made.where(F.col("_reject").isNotNull() & keyless & whole.until("_at.")).count())
+        _refuse_unreadable(share, made.where(F.col("_reject").isNotNull() & keyless & snapshot.until("_at.")).count())
         yield made.select(*keys.columns).distinct()
 
 
@@ -243,7 +249,7 @@ def _is_unreadable(group: Row, table: str) -> bool:
 
 
 def _refuse_unreadable(share: TableShare, unread: int) -> None:
-    """A record that nobody can read may be about any row."""
+    """Raise TableStopped if there are unreadable records: they may be about any row."""
     if unread:
         raise TableStopped(
             f"which rows are gone cannot be told: {unread:,} records of the time of the snapshot are dead letters",
@@ -253,6 +259,6 @@ def _refuse_unreadable(share: TableShare, unread: int) -> None:
 
 
 def _layout(schema: StructType) -> Layout:
-    """The columns of a table as it lies there."""
+    """Return the columns of a table as stored."""
     own = {each.name: each.dataType.simpleString() for each in schema if each.name not in SYSTEM_COLUMNS}
     return Layout(own, key_of(schema))

@@ -1,4 +1,4 @@
-"""The order in which the records of a share stand, rows of snapshots above what their partitions had passed (Q5)."""
+"""Order the records of a share; rows of snapshots rank above what their partitions had passed (Q5)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _PASSED = StructType(
 
 
 def order_records(share: TableShare, rows: DataFrame) -> DataFrame:
-    """Records that may change a row of the share's table, in the source's order."""
+    """Return the records that may change a row of the share's table, with their ``_seq`` in the source's order."""
     snapshots = share.any("has_snapshot")
     running = _passed_positions(share, rows) if snapshots and not share.whole else None
     return changes.with_seq(rows, snapshots=snapshots, running=running, marks=share.marks)
 
 
 def _passed_positions(share: TableShare, rows: DataFrame) -> DataFrame:
-    """What partitions had passed before the range: ``topic, partition, epoch, folder``, the greatest position as
-    ``maximum``, and the offset of a record below it that ``holds`` it.
+    """Return what partitions had passed before the range: ``topic, partition, epoch, folder``, the greatest position as
+    ``maximum``, and the offset of a record below the range that ``holds`` it.
 
-    It is remembered of topics that are read on where they were left. A first snapshot comes in many ranges: to read
-    bronze again in each, from its beginning, takes ever longer.
+    For topics that are continued from where they were left, this is in memory. A first snapshot comes in many ranges,
+    and reading bronze from its beginning for each would take ever longer.
     """
     topics, news = share.routes.topics(share.name), share.news
     is_otherwise = share.again is not None or share.at.source.objects
@@ -43,12 +43,12 @@ def _passed_positions(share: TableShare, rows: DataFrame) -> DataFrame:
     known = None if is_otherwise else share.at.reached.passed(after)
     if known is None:
         return read_below(share, rows)
-    told = [(each.topic, each.partition, each.epoch, "", each.position, each.holds) for each in known]
-    return gateway.create_frame(share.spark, told, _PASSED)
+    rows_passed = [(each.topic, each.partition, each.epoch, "", each.position, each.holds) for each in known]
+    return gateway.create_frame(share.spark, rows_passed, _PASSED)
 
 
 def read_below(share: TableShare, rows: DataFrame) -> DataFrame:
-    """The same, read from bronze."""
+    """Return the same, read from bronze."""
     at, topics = share.at, share.routes.topics(share.name)
     folder = headers.folder(F.col("headers")).alias("folder")
     lowest = rows.groupBy("topic", "partition", folder).agg(F.min("offset").alias("lowest"))
@@ -58,7 +58,7 @@ def read_below(share: TableShare, rows: DataFrame) -> DataFrame:
         F.col("offset") < F.col("lowest")
     )
     with share.described(before.drop("lowest")) as placed:
-        # what had to be lifted before the range stands where it was lifted to (Q12)
-        lifted = watermarks.align_transactions(placed, F.lit(None).cast(watermarks.WATERMARK_TYPE))
+        # records that were ranked up before the range count at the position they were ranked to (Q12)
+        aligned = watermarks.align_transactions(placed, F.lit(None).cast(watermarks.WATERMARK_TYPE))
         greatest = (F.max("position").alias("maximum"), F.max("offset").alias("holds"))
-        return lifted.groupBy("topic", "partition", "epoch", "folder").agg(*greatest).localCheckpoint()
+        return aligned.groupBy("topic", "partition", "epoch", "folder").agg(*greatest).localCheckpoint()

@@ -1,4 +1,4 @@
-"""The purge horizon of a table as a control row, and what it means for a batch (debezium.md M9)."""
+"""The purge horizon of a table as a control row, and its effect on a batch (debezium.md M9)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from replicator.transforms.purge_horizon import Horizon
 
 
 def load(spark: SparkSession, at: Refinement, name: str, table: Table) -> Horizon | None:
-    """The horizon of a silver table; None where nothing was purged since it was built, or was taken back to before that
-    (RESTORE, an older copy): what it reads again has all of its rows. It is of the order that the rows have.
+    """Load the horizon of a silver table; None if nothing was purged since the table was built, or if it was restored
+    to a state before the purge (RESTORE, an older copy): what it reads again has all of its rows. The horizon is in the
+    order that the rows have.
     """
     row = at.control.get(at.lake.horizon(at.source.name, name))
     if row is None or row["table"] != at.silver.identity(spark, table):
@@ -29,24 +30,24 @@ def load(spark: SparkSession, at: Refinement, name: str, table: Table) -> Horizo
 
 
 def _is_behind(spark: SparkSession, at: Refinement, table: Table, found: Horizon) -> bool:
-    """Whether the table has not read as much of bronze as when it was purged."""
+    """Return whether the table has read less of bronze than when it was purged."""
     identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     done = None if identity is None else at.silver.progress(spark, table, identity)
     return done is not None and found.version is not None and done.version < found.version
 
 
 def save(spark: SparkSession, at: Refinement, name: str, table: Table, found: Horizon) -> None:
-    """Write it, for this incarnation of the table only: one that is built again has nothing purged."""
-    told = {"horizon": found.seq, "read": found.read, "version": found.version}
-    row = {"table": at.silver.identity(spark, table), **told}
+    """Write the horizon for this incarnation of the table only: nothing is purged from one that is built again."""
+    horizon = {"horizon": found.seq, "read": found.read, "version": found.version}
+    row = {"table": at.silver.identity(spark, table), **horizon}
     at.control.put(at.lake.horizon(at.source.name, name), row)
 
 
 @contextmanager
 def mark_purged(share: TableShare, read: Decoded, found: Horizon | None, watermark: str | None) -> Iterator[DataFrame]:
-    """A batch's changes for the time of the block, with ``_purged``; those of purged rows that come late are dead
-    letters. What a truncate superseded is not judged. Where no change is that old, and without a horizon, nothing is
-    asked.
+    """Yield a batch's changes with ``_purged``; persisted while the context is open. Late changes of purged rows become
+    dead letters. Changes that a truncate superseded are not checked. If no change is that old, or there is no horizon,
+    nothing is read.
     """
     above = "" if watermark is None else watermark
     is_open = F.col("_reject").isNull() & (F.col("_seq") > above)
@@ -64,8 +65,8 @@ def mark_purged(share: TableShare, read: Decoded, found: Horizon | None, waterma
 
 
 def _is_news(share: TableShare, found: Horizon) -> bool:
-    """Whether bronze got all of a batch after the purge, of lines of objects: their places do not tell, for an object
-    of another folder may come later with a lower one (``replicator/landing_objects.py``).
+    """Return whether bronze got all of a batch after the purge, for lines of objects: their offsets do not tell,
+    because an object of another folder may arrive later with lower ones (``replicator/landing_objects.py``).
     """
     if not share.at.source.objects or share.again is not None or found.version is None:
         return False

@@ -1,6 +1,6 @@
-"""Snapshots that a connector takes once more by itself: one broke off, or it lost its place (debezium.md D7).
+"""Detect snapshots that a connector repeats by itself, because one broke off or it lost its offsets (debezium.md D7).
 
-Rows that the first one mentioned, and that were deleted before the second one looked, are in no event.
+Rows that were in the first snapshot and were deleted before the second one are in no event.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from replicator.stages.tick.routing import BEGINNING
 from replicator.stages.tick.table_share import TableShare
 
 _FIRST, _NEARLY = r'"snapshot"\s*:\s*"first', '"first'
-"""In the first row that a snapshot has of a table, as its source block says; incremental ones have no such row. An
-expression takes ten times as long to look for as a text.
+"""The marker of a snapshot's first row of a table in the source block; incremental snapshots have no such row. A
+regular expression takes ten times as long to search for as a plain text, so the text is searched first.
 """
 
 
 def find_warnings(share: TableShare) -> list[str]:
-    """A word where a snapshot of the table begins that is not its first one, and no later one has told what is gone.
-    Bronze is asked, whose texts are whole, with each batch that has rows of a snapshot, but for a large first load.
+    """Return a warning if a snapshot of the table begins that is not its first one, and no later full snapshot told
+    which rows are missing. Bronze is searched, which has the complete texts, for each batch with rows of a snapshot,
+    except for a large first load.
     """
     source, first_load = share.at.source, share.whole
     if not _may_lack_deletes(share) or (first_load and tuning.is_large(share.spark)):
         return []
-    whole = snapshots.load(share.at.control, share.at.lake.snapshots(source.name)).get(share.name)
+    snapshot = snapshots.load(share.at.control, share.at.lake.snapshots(source.name)).get(share.name)
     begun = _raw_records(share).where(F.col("value").contains(_NEARLY) & F.col("value").rlike(_FIRST))
-    if whole is not None:
-        begun = begun.where(whole.since())
-    own_first = 1 if first_load and whole is None else 0
+    if snapshot is not None:
+        begun = begun.where(snapshot.since())
+    own_first = 1 if first_load and snapshot is None else 0
     if begun.limit(own_first + 1).count() <= own_first:
         return []
     ways = ["`replicator verify` tells"]
@@ -48,7 +49,7 @@ def _may_lack_deletes(share: TableShare) -> bool:
 
 
 def _raw_records(share: TableShare) -> DataFrame:
-    """The batch's records of the table's topics as bronze has them; none where the log does not reach back."""
+    """Return the batch's records of the table's topics as bronze has them; none if the log does not reach back."""
     bronze, topics = share.at.lake.bronze(share.at.source.name), share.routes.topics(share.name)
     if not share.whole:
         after: dict[tuple[str, ...], int] = {(topic,): share.news.after.get(topic, BEGINNING) for topic in topics}

@@ -1,6 +1,6 @@
-"""What a batch does to the schema of its table, with what has to be known of earlier records for it.
+"""Plan what a batch changes in the schema of its table, including what must be known of earlier records.
 
-A batch that changes nothing costs nothing here: no job, and no look at the ledger but a process's first.
+A batch without changes costs nothing here: it needs no job, and the ledger is read only once per process.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from replicator.transforms.merge import SYSTEM_COLUMNS
 
 @dataclass(frozen=True)
 class PlannedChange:
-    """A plan, the policy it was made under, and the ledger to write before it is carried out (None: as it is); of a
-    transformed table also what is to be known of its columns at the source.
+    """A plan, the policy it was made under, and the ledger to write before it is carried out (None: unchanged); for a
+    transformed table also its columns at the source (``origin``).
     """
 
     plan: Plan
@@ -47,10 +47,12 @@ class PlannedChange:
 def plan_change(
     share: TableShare, ordered: DataFrame, forms: Sequence[Form], stored: StructType | None
 ) -> PlannedChange:
-    """What a batch of ordered records asks for. Changes nothing; raises SchemaRefused where the key changed."""
+    """Plan the schema changes for a batch of ordered records. Writes nothing; raises SchemaRefused if the key
+    changed.
+    """
     policy = Policy(share.declaration.schema_changes)
     draft = _plan(share, forms, stored, policy, None)
-    # which one came first decides what a new table is made as, where they differ: a delete without a row brings nothing
+    # if forms differ, the earliest decides the columns of a new table; a delete without a row has no columns
     rows = [(form.fields, form.key_fields) for form in forms if form.fields]
     is_new = stored is None and any(row != rows[0] for row in rows)
     if not (is_new or draft.changes or draft.withheld or draft.has_versions):
@@ -61,10 +63,10 @@ def plan_change(
     forms = sorted(forms, key=lambda form: firsts.get(form.id, type_versions.NEWEST))
     found = _plan(share, forms, stored, policy, ledger)
     if found.has_versions:
-        told = type_versions.first_seen_types(forms, firsts, found.layout.named)
+        sightings = type_versions.first_seen_types(forms, firsts, found.layout.named)
         if stored is not None and (missing := _unsighted(stored, found, ledger)):
-            told = told | dict.fromkeys(missing, "") | _read_sightings(share, stored, found)
-        ledger = ledger.seen(_of_versions(found, told))
+            sightings = sightings | dict.fromkeys(missing, "") | _read_sightings(share, stored, found)
+        ledger = ledger.seen(_of_versions(found, sightings))
         found = _plan(share, forms, stored, policy, ledger)
     if policy.name == "freeze":
         ledger = ledger.with_left_out(change.column for change in found.withheld if change.kind == ADDED)
@@ -75,7 +77,7 @@ def plan_change(
 
 
 def load(share: TableShare) -> Ledger:
-    """The ledger of the share's table."""
+    """Load the ledger of the share's table."""
     at = share.at
     found = schema_ledger.load(at.control, at.lake.schema(at.source.name, share.name), share.routes.bronze)
     at.reached.written[share.name] = found.written
@@ -89,17 +91,19 @@ def save(share: TableShare, ledger: Ledger) -> None:
 
 
 def load_written(share: TableShare) -> Encodings:
-    """How the table's columns were written so far."""
+    """Load the encodings of the table's columns."""
     return load(share).written
 
 
-def _with_written(share: TableShare, told: Encodings) -> Ledger | None:
-    """The ledger where it has to say something more of how columns are written; asked for once in a process, if not."""
+def _with_written(share: TableShare, written: Encodings) -> Ledger | None:
+    """Return the ledger with further encodings of columns; None if it contains them already. It is read only if this
+    process does not know them yet.
+    """
     known = share.at.reached.written.get(share.name, {})
-    if encodings.combine(known, told) == known:
+    if encodings.combine(known, written) == known:
         return None
     ledger = load(share)
-    return None if ledger.noting(told) == ledger else ledger.noting(told)
+    return None if ledger.noting(written) == ledger else ledger.noting(written)
 
 
 def _plan(
@@ -108,44 +112,46 @@ def _plan(
     _refuse_unreadable(share, stored)
     types = None if stored is None else {column.name: column.dataType.simpleString() for column in stored}
     since = None if ledger is None else ledger.since
-    told = share.declaration
+    declared = share.declaration
     return evolve.plan(
         share.name,
         forms,
         types,
         keys(stored),
-        declared=told.keys,
+        declared=declared.keys,
         policy=policy,
         since=since,
-        free=unreserved_names(told.formats),
+        free=unreserved_names(declared.formats),
     )
 
 
 def _refuse_unreadable(share: TableShare, stored: StructType | None) -> None:
-    """Raise TableStopped for a struct that nothing could name, from before such were kept as their texts."""
+    """Raise TableStopped for a struct with a field name that no type can be written with, from before such structs were
+    stored as text.
+    """
     structs = ((column.name, each) for column in stored or () for each in nested_types(column.dataType))
     fields = ((column, name) for column, each in structs if isinstance(each, StructType) for name in each.names)
     column, name = next((each for each in fields if not is_unquoted_name(each[1])), ("", ""))
     if column:
-        whole = share.table.name
+        table = share.table.name
         what = f"column {names.decode(column)} is a struct with a field {name!r}, which no type can be written with"
-        raise TableStopped(what, where=whole, mend=f"`replicator rebuild {whole}` makes it a text, from bronze.")
+        raise TableStopped(what, where=table, mend=f"`replicator rebuild {table}` makes it a text, from bronze.")
 
 
 def keys(stored: StructType | None) -> tuple[str, ...]:
-    """Key columns that the table was made with, by source name; none if it does not say."""
+    """Return the key columns that the table was created with, by source name; none if it does not say."""
     return tuple(map(names.decode, key_of(stored)))
 
 
 def _firsts(ordered: DataFrame) -> dict[int, str]:
-    """The least ``_seq`` of each form."""
+    """Return the least ``_seq`` of each form."""
     least = ordered.groupBy("form").agg(F.min("_seq").alias("first"))
     return {row["form"]: row["first"] for row in least.collect() if row["first"] is not None}
 
 
 def _change_seq(change: ColumnChange, forms: Sequence[Form], firsts: dict[int, str], ledger: Ledger) -> str:
-    """The least ``_seq`` at which the batch has the new type; for types that change places, of the type that is
-    older.
+    """Return the least ``_seq`` at which the batch has the new type; for types that change places, that of the older
+    type.
     """
     if change.kind == MOVED:
         return min(at for (column, _), at in ledger.since.items() if column == change.column)
@@ -153,18 +159,20 @@ def _change_seq(change: ColumnChange, forms: Sequence[Form], firsts: dict[int, s
 
 
 def _of_versions(found: Plan, seen: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-    """Of sightings those of columns that have several versions."""
+    """Return the sightings of columns that have several versions."""
     return {place: at for place, at in seen.items() if place[0] in _versioned(found)}
 
 
 def _unsighted(stored: StructType, found: Plan, ledger: Ledger) -> set[tuple[str, str]]:
-    """Types that the table has of such columns without the ledger knowing since when; a batch alone cannot tell."""
-    held = {
+    """Return the types of such columns in the table whose first sighting the ledger lacks; a batch alone cannot tell
+    it.
+    """
+    stored_types = {
         (version_of(column.name)[0], type_family(column.dataType.simpleString()))
         for column in stored
         if column.name not in SYSTEM_COLUMNS
     }
-    return {place for place in held if place[0] in _versioned(found) and place not in ledger.since}
+    return {place for place in stored_types if place[0] in _versioned(found) and place not in ledger.since}
 
 
 def _versioned(found: Plan) -> set[str]:
@@ -172,8 +180,8 @@ def _versioned(found: Plan) -> set[str]:
 
 
 def _read_sightings(share: TableShare, stored: StructType, found: Plan) -> dict[tuple[str, str], str]:
-    """All sightings in bronze: asked for once per table and column, when its second type comes. What bronze no longer
-    shows was there before all else.
+    """Read all sightings from bronze: done once per table and column, when its second type appears. Types that bronze
+    no longer shows count as present from the beginning.
     """
     at, spark = share.at, share.spark
     topics = share.routes.topics(share.name)

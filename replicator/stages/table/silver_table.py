@@ -1,8 +1,8 @@
-"""One table's share of a tick.
+"""Apply one table's share of a tick.
 
 Effects, in this order: 1. dead letters (keyed by Kafka place), 2. schema ledger and evolution, 3. the truncate
-watermark, 4. the history where one is kept, 5. the merge with the new progress in the same commit. Repeating 1 to 4
-changes nothing, so a crash anywhere is repaired by the next run.
+watermark, 4. the history if one is kept, 5. the merge with the new progress in the same commit. Repeating 1 to 4
+changes nothing, so a crash at any point is repaired by the next run.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _FEW_COLUMNS = 32
 
 
 class ReloadNeeded(ReplicatorError):
-    """A table that is not there gets its first row, behind records that all were dead letters: it is made of its topics
-    as a whole, as another process would make it.
+    """A table that does not exist gets its first row after records that were all dead letters or truncates: it must be
+    built from its topics as a whole, as another process would do.
     """
 
     retry = True
 
 
 def apply(share: TableShare, records: DataFrame) -> Account:
-    """The account of one table; whatever goes wrong stops this table alone and is named in it. Raises NO_LAKE where
-    it is the lake that does not answer, or refuses.
+    """Apply the share of one table and return its account. An error stops only this table and is stored in the account.
+    Raises NO_LAKE if the lake itself does not answer, or refuses access.
     """
     started = time.monotonic()
     account = count_groups(Account(share.table.name), share.groups)
@@ -71,7 +71,9 @@ def apply(share: TableShare, records: DataFrame) -> Account:
 
 
 def plan_schema(share: TableShare, records: DataFrame) -> Plan | ReplicatorError:
-    """What :func:`apply` would do to the schema, or what would stop the table there. Changes nothing."""
+    """Return what :func:`apply` would do to the schema, or the error that would stop the table there. Changes
+    nothing.
+    """
     rows = share.changes_in(records)
     try:
         known = transform_origins.source_columns(share, share.stored())
@@ -95,9 +97,9 @@ def _apply(share: TableShare, records: DataFrame, account: Account) -> Account:
         )
         truncated = read.truncated()
         made = kept.enter_context(purge_horizons.mark_purged(share, read, purged, truncated.watermark))
-        told = batches.warnings(share, read, made, truncated)
+        texts = batches.warnings(share, read, made, truncated)
         batch = batches.build(read, made, truncated, purged)
-        account = _add_dead_letters(account.with_ignored("key_swap", read.swaps).warning(*told), batch)
+        account = _add_dead_letters(account.with_ignored("key_swap", read.swaps).warning(*texts), batch)
         _must_add_up(share, account, batch.good + batch.truncated.count)
         if account.dead_lettered:
             inside = made.where(F.col("_reject").isNotNull()).select("_reject.*")
@@ -107,7 +109,7 @@ def _apply(share: TableShare, records: DataFrame, account: Account) -> Account:
 
 
 def _without_rows(share: TableShare, records: DataFrame, account: Account) -> Account:
-    """Of a share that makes no changes; it may have dead letters."""
+    """Finish a share that makes no changes; it may have dead letters."""
     _must_add_up(share, account, 0)
     if account.dead_lettered:
         _write_dead_letters(share, changes.dead_letters_of(share.rejects_in(records), share.name), account)
@@ -116,15 +118,15 @@ def _without_rows(share: TableShare, records: DataFrame, account: Account) -> Ac
 
 
 def _add_dead_letters(account: Account, batch: Batch) -> Account:
-    """The account with the batch's own dead letters."""
+    """Return the account with the batch's own dead letters."""
     done = replace(account, dead_lettered=account.dead_lettered + sum(batch.rejected.values()))
     is_keyless = not batch.good and set(batch.rejected) == {"key_missing"}
     return done.warning(dead_letters.KEYLESS) if is_keyless else done
 
 
 def _must_add_up(share: TableShare, account: Account, changes: int) -> None:
-    """What the survey counted is changes, dead letters, or ignored by a rule (R1). Asked before anything is written: a
-    table that stops has moved nothing. Raises Residue.
+    """Raise Residue unless every record that the survey counted is a change, a dead letter, or ignored by a rule (R1).
+    Checked before anything is written, so that a table that stops is unchanged.
     """
     lost = account.residue - changes
     if lost:
@@ -132,7 +134,7 @@ def _must_add_up(share: TableShare, account: Account, changes: int) -> None:
 
 
 def _write_dead_letters(share: TableShare, letters: DataFrame, account: Account) -> None:
-    """Effect 1, and the refusal of a batch with too many of them; a retry only takes note."""
+    """Effect 1, and the error if a batch has too many of them. A retry only collects them."""
     if share.again is not None:
         share.again.append(letters.localCheckpoint())
         return
@@ -141,8 +143,8 @@ def _write_dead_letters(share: TableShare, letters: DataFrame, account: Account)
 
 
 def _write(share: TableShare, batch: Batch, account: Account) -> Account:
-    """Effects 2 to 5, and the rest of the account. Without a row there is no table yet, and nothing tells what it is to
-    be: of such a batch its truncates alone are known (T4), and they empty nothing.
+    """Effects 2 to 5; returns the complete account. Without a row there is no table yet and nothing defines its
+    columns: of such a batch only the truncates are recorded (T4), and they have no rows to delete.
     """
     if batch.stored is None and not batch.good:
         _mark(share, batch)
@@ -153,13 +155,15 @@ def _write(share: TableShare, batch: Batch, account: Account) -> Account:
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject", "_at")
     removed = 0
     if batch.departed is not None:
-        left = batch.departed.drop("_reject", "_at").withColumn("_purged", F.lit(False))
-        removed, good = left.count(), good.unionByName(left)
+        departed = batch.departed.drop("_reject", "_at").withColumn("_purged", F.lit(False))
+        removed, good = departed.count(), good.unionByName(departed)
     _evolve(share, table, batch)
     _mark(share, batch)
     if share.declaration.has_history and batch.good + batch.truncated.count:
-        whole = batch.truncated.count > 0 and share.declaration.truncate == "apply"
-        history_table.merge_changes(share, good.drop("_purged"), batch.layout, batch.truncated.every, whole=whole)
+        is_truncated = batch.truncated.count > 0 and share.declaration.truncate == "apply"
+        history_table.merge_changes(
+            share, good.drop("_purged"), batch.layout, batch.truncated.every, whole=is_truncated
+        )
         failpoints.hit("silver.history_kept")
     good = good.where(~F.col("_purged")).drop("_purged")
     good, gone = _drop_superseded(share, table, good, batch)
@@ -179,10 +183,12 @@ def _write(share: TableShare, batch: Batch, account: Account) -> Account:
 
 
 def _begin(share: TableShare) -> None:
-    """The batch has a table's first row. Raises ReloadNeeded if it must not begin with it, and TableMissing."""
+    """Prepare for a table's first row. Raises ReloadNeeded if the table must not begin with this batch, and
+    TableMissing for a retry.
+    """
     if share.is_begun:
         raise ReloadNeeded("its first row came", where=share.table.name)
-    share.at.reached.removed.pop(share.name, None)  # what a table before this one had done, it has not
+    share.at.reached.removed.pop(share.name, None)  # this state was of an earlier table of that name
     if share.again is not None:
         raise TableMissing(
             "the table was never written",
@@ -199,22 +205,22 @@ def _mark(share: TableShare, batch: Batch) -> None:
 
 
 def _add_applied(share: TableShare, batch: Batch, account: Account, applied: int) -> Account:
-    """The account of a batch of which so many changes were applied."""
+    """Return the account of a batch of which so many changes were applied."""
     rule, count = _by_policy(share), batch.truncated.count
     done = replace(account, applied=applied + (0 if rule else count), superseded=batch.good - applied)
     return done.with_ignored(rule, count) if rule else done
 
 
 def _by_policy(share: TableShare) -> str | None:
-    """The rule by which the table's truncates are ignored, if they are."""
+    """Return the rule by which the table's truncates are ignored; None if they are not."""
     return "truncate_by_policy" if share.declaration.truncate == "ignore" else None
 
 
 def _drop_superseded(
     share: TableShare, table: Table, good: DataFrame, batch: Batch
 ) -> tuple[DataFrame, list[DataFrame]]:
-    """The changes that no truncate, and no snapshot of an append-only table, supersedes; and deletes of the rows at
-    rest that one of these takes away.
+    """Return the changes that no truncate, and no snapshot of an append-only table, supersedes; and the deletes of
+    stored rows that one of these removes.
     """
     stored = None if batch.stored is None else share.at.silver.read(share.spark, table)
     gone, mark = [], batch.truncated.watermark
@@ -224,13 +230,15 @@ def _drop_superseded(
             gone.append(truncate.deletes(stored, batch.layout, mark))
             stored = truncate.survivors(stored, mark)
     if share.declaration.append_only and batch.good:
-        met = snapshot_overlaps.resolve(good, stored, batch.layout)
-        return met.changes, [*gone, *([] if met.replaced is None else [met.replaced])]
+        overlaps = snapshot_overlaps.resolve(good, stored, batch.layout)
+        return overlaps.changes, [*gone, *([] if overlaps.replaced is None else [overlaps.replaced])]
     return good, gone
 
 
 def _fold_changes(share: TableShare, table: Table, good: DataFrame, batch: Batch) -> DataFrame:
-    """One change per key; what none of them knows of a row is not taken from before it was purged or truncated."""
+    """Fold the changes into one per key. Values that no change of a key knows are not taken from before the row was
+    purged or truncated.
+    """
     folded = fold.fold(good, batch.layout.keys, _unknown(share, good, batch) if batch.partial else ())
     if batch.purged is not None and batch.partial:
         stored = share.at.silver.read(share.spark, table)
@@ -241,10 +249,12 @@ def _fold_changes(share: TableShare, table: Table, good: DataFrame, batch: Batch
 
 
 def _unknown(share: TableShare, good: DataFrame, batch: Batch) -> Collection[str]:
-    """The columns that some change does not know; any may be one where a job that asks costs more than it saves."""
-    every = batch.layout.types
-    if tuning.is_small(share.spark) and len(every) <= _FEW_COLUMNS:
-        return every
+    """Return the columns that some change may not know: all columns where a job to find out would cost more than it
+    saves.
+    """
+    types = batch.layout.types
+    if tuning.is_small(share.spark) and len(types) <= _FEW_COLUMNS:
+        return types
     return frozenset(good.agg(fold.unknown_columns()).collect()[0][0])
 
 
@@ -263,7 +273,7 @@ def _evolve(share: TableShare, table: Table, batch: Batch) -> None:
 
 
 def _commit_progress(share: TableShare) -> None:
-    """The range held nothing for this table: say in the table that it was read."""
+    """Record in the table that the range was read, although it contained nothing for it."""
     at = share.at
     if share.again is not None or at.silver.version(share.spark, share.table) is None:
         return

@@ -1,8 +1,8 @@
-"""What a snapshot of an append-only table has read again (debezium.md D4): rows that the stream has told, or an earlier
+"""Rows of an append-only table that a snapshot has read again (debezium.md D4), after the stream or an earlier
 snapshot.
 
-Of each content the latest scan that has it says how many rows there were at its place. So its rows take the place of
-those with the same content that happened before it, whichever of them arrives first; what no scan has read again stays.
+For each content the latest scan that contains it tells how many such rows there were at its place. So its rows replace
+the rows with the same content from before it, in whichever order they arrive; rows that no scan has read again stay.
 """
 
 from __future__ import annotations
@@ -18,19 +18,23 @@ from replicator.transforms import append_only, truncate
 from replicator.transforms.columns.layout import Layout
 
 _BEHIND = "g"
-"""Behind every digit: files say the ends of their keys, and not what these begin with."""
+"""Sorts after every hexadecimal digit. Files have the minimum and maximum of their keys as statistics, so keys with a
+prefix must be excluded by a range.
+"""
 
 
 @dataclass(frozen=True)
 class OverlapResult:
-    """The changes that make rows, and of rows at rest those that they take the place of, as deletes; None: none."""
+    """The changes that make rows, and deletes of the stored rows that they replace (None: none)."""
 
     changes: DataFrame
     replaced: DataFrame | None = None
 
 
 def resolve(changes: DataFrame, stored: DataFrame | None, layout: Layout) -> OverlapResult:
-    """Changes of an append-only table, all of them inserts, against the table (None: it is not there yet)."""
+    """Resolve the changes of an append-only table, which are all inserts, against the table (None: it does not exist
+    yet).
+    """
     key = layout.keys[0]
     if not _may_overlap(changes, stored, key):
         return OverlapResult(changes)
@@ -39,16 +43,16 @@ def resolve(changes: DataFrame, stored: DataFrame | None, layout: Layout) -> Ove
     near = None if stored is None else append_only.filter_by_content(stored, key, contents)
     known = of_batch if near is None else of_batch.unionByName(_keys(near, key))
     latest = append_only.latest_scans(known).localCheckpoint()
-    left = append_only.join_later_scans(changes, key, latest, how="left_anti")
+    remaining = append_only.join_later_scans(changes, key, latest, how="left_anti")
     if near is None:
-        return OverlapResult(left)
-    again = append_only.join_later_scans(near.where(~F.col("_deleted")), key, latest, how="left_semi")
-    return OverlapResult(left, truncate.to_deletes(again, layout, position.next_seq(F.col("_seq"))))
+        return OverlapResult(remaining)
+    read_again = append_only.join_later_scans(near.where(~F.col("_deleted")), key, latest, how="left_semi")
+    return OverlapResult(remaining, truncate.to_deletes(read_again, layout, position.next_seq(F.col("_seq"))))
 
 
 def _may_overlap(changes: DataFrame, stored: DataFrame | None, key: str) -> bool:
-    """Whether some row may have been read by a snapshot that came after it. Keys are in the order of places, so that
-    files without such rows are not read: nearly always all of them.
+    """Return whether some row may have been read by a snapshot that came after it. Keys sort in the order of places, so
+    files without such rows are not read, which nearly always is all of them.
     """
     own = F.col(names.quote_spark(key))
     ends = changes.agg(F.min(own).alias("low"), F.max(own).alias("high")).first()

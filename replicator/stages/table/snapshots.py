@@ -1,7 +1,7 @@
-"""Snapshots of whole tables that were taken again so that rows which they do not mention go (debezium.md D7).
+"""Repeated full snapshots after which rows that they did not contain are removed (debezium.md D7).
 
-A control row per source, written once such a snapshot is over. Like an epoch it is about places in Kafka and lasts:
-what is gone is the same whenever silver is built from bronze.
+There is one control row per source, written once such a snapshot is over. Like an epoch it refers to places in Kafka
+and is permanent: the same rows are missing whenever silver is built from bronze.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from replicator.protocols import Control
 class FullSnapshot:
     """The last such snapshot of a table; ``number`` rises with each.
 
-    ``begun`` has the first offset that came after it was asked for, of each partition of the table's topics; one that
-    is not named there is all of that time. ``ended`` has the offset behind its last record.
+    ``begun`` has the first offset after the snapshot was requested, of each partition of the table's topics; partitions
+    that are not listed belong completely to that time. ``ended`` has the offset after its last record.
     """
 
     number: int
@@ -31,50 +31,54 @@ class FullSnapshot:
     ended: Mapping[TopicPartition, int]
 
     def since(self) -> Column:
-        """Whether a record came after it was asked for, from ``topic``, ``partition`` and ``offset``."""
+        """Return the condition that a record came after the request, from ``topic``, ``partition`` and ``offset``."""
         return ~_before(self.begun)
 
     def until(self, of: str = "") -> Column:
-        """Whether a record came before it was over; ``of`` is a struct with those columns, and a dot."""
+        """Return the condition that a record came before the end; ``of`` is the prefix of those columns, a struct's
+        name and a dot.
+        """
         return _before(self.ended, of)
 
     def is_complete_in(self, records: DataFrame) -> bool:
-        """Whether these records, all of the table's topics, have the last of it."""
+        """Return whether these records, which are all of the table's topics, contain its last ones."""
         rows = records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect()
         last: Mapping[TopicPartition, int] = {(row["topic"], row["partition"]): row["last"] for row in rows}
-        told = {place: end for place, end in self.ended.items() if end > self.begun.get(place, 0)}
-        return all(last.get(place, -1) >= end - 1 for place, end in told.items())
+        expected = {place: end for place, end in self.ended.items() if end > self.begun.get(place, 0)}
+        return all(last.get(place, -1) >= end - 1 for place, end in expected.items())
 
     def after(self, before: FullSnapshot | None) -> FullSnapshot:
-        """This one where there was one before: no partition goes back, whichever of the two was over first."""
+        """Return this snapshot as the successor of an earlier one: no partition goes back, whichever of the two ended
+        first.
+        """
         if before is None:
             return self
         begun, ended = (_later(one, other) for one, other in ((before.begun, self.begun), (before.ended, self.ended)))
         return FullSnapshot(max(before.number + 1, self.number), begun, ended)
 
     def value(self) -> dict[str, Any]:
-        """As part of a control row."""
+        """Return the snapshot as part of a control row."""
         return {"number": self.number, "begun": by_topic(self.begun), "ended": by_topic(self.ended)}
 
 
 def load(control: Control, path: str) -> dict[str, FullSnapshot]:
-    """The last one of each table of a source that had one."""
+    """Load the last snapshot of each table of a source that had one."""
     row = control.get(path) or {"tables": {}}
     return {
-        table: FullSnapshot(told["number"], by_partition(told["begun"]), by_partition(told["ended"]))
-        for table, told in row["tables"].items()
+        table: FullSnapshot(each["number"], by_partition(each["begun"]), by_partition(each["ended"]))
+        for table, each in row["tables"].items()
     }
 
 
 def add(control: Control, path: str, taken: Mapping[str, FullSnapshot]) -> None:
-    """Write the row with these, by table."""
+    """Add these snapshots, by table, to the row."""
     known = load(control, path)
-    every = {**known, **{table: whole.after(known.get(table)) for table, whole in taken.items()}}
-    control.put(path, {"tables": {table: whole.value() for table, whole in sorted(every.items())}})
+    every = {**known, **{table: snapshot.after(known.get(table)) for table, snapshot in taken.items()}}
+    control.put(path, {"tables": {table: snapshot.value() for table, snapshot in sorted(every.items())}})
 
 
 def _before(ends: Mapping[TopicPartition, int], of: str = "") -> Column:
-    """Whether a record of one of these partitions comes before its offset."""
+    """Return the condition that a record of one of these partitions is before its offset."""
     own = [
         (F.col(f"{of}topic") == topic) & (F.col(f"{of}partition") == partition) & (F.col(f"{of}offset") < offset)
         for (topic, partition), offset in sorted(ends.items())

@@ -1,7 +1,9 @@
-"""What is known of a transformed table beside itself: its columns at the source, and which transform made it.
+"""What is stored about a transformed table besides the table itself: its columns at the source, and the transform that
+made it.
 
-A control row, written before what it tells of. Its columns are of the source, those of the table what the transform
-made of them: both only grow. A table that another transform made stops: half of its rows would be as they were.
+This is a control row, written before the table is. Its columns are those of the source, while the table's are those
+that the transform made of them; both can only grow. A table that was made by another transform than the declared one is
+stopped, because part of its rows would stay as they were.
 """
 
 from __future__ import annotations
@@ -30,20 +32,20 @@ _KEY_PROBE = "replicator"
 
 @dataclass(frozen=True)
 class Origin:
-    """A table's ``columns`` at the source, and the ``mark`` of the transform that they have come through."""
+    """A table's ``columns`` at the source, and the fingerprint (``mark``) of the transform that was applied to them."""
 
     bronze: str
     mark: str
     columns: StructType
 
     def value(self) -> dict[str, Any]:
-        """As a control row."""
+        """Return the control row."""
         return {"bronze": self.bronze, "mark": self.mark, "columns": self.columns.jsonValue()}
 
 
 def source_columns(share: TableShare, stored: StructType | None) -> StructType | None:
-    """The columns that the table has at the source, as far as it knows them; None before its first batch.
-    ``stored`` are its own. Raises TransformChanged.
+    """Return the known columns of the table at the source; None before its first batch. ``stored`` are its own columns.
+    Raises TransformChanged.
     """
     if stored is None:
         return None
@@ -56,14 +58,14 @@ def source_columns(share: TableShare, stored: StructType | None) -> StructType |
 
 
 def load(share: TableShare) -> Origin | None:
-    """What the table's control row says; None where no transform made it."""
+    """Load the table's control row; None if no transform made the table."""
     if share.declaration.transform is None and share.name in share.at.reached.plain:
         return None
     return load_by_name(share.at, share.name, share.routes.bronze)
 
 
 def load_by_name(at: Refinement, name: str, bronze: str) -> Origin | None:
-    """The same of a table by its name."""
+    """Load the same for a table by its name."""
     row = at.control.get(at.lake.origin(at.source.name, name))
     if row is None or row["bronze"] != bronze:
         return None
@@ -71,27 +73,27 @@ def load_by_name(at: Refinement, name: str, bronze: str) -> Origin | None:
 
 
 def refuse_changed(at: Refinement, name: str, found: Origin | None) -> None:
-    """Raise TransformChanged where another transform than the declared one made the table."""
+    """Raise TransformChanged if another transform than the declared one made the table."""
     if (None if found is None else found.mark) != fingerprint(at.source, at.source.declaration(name)):
-        whole = at.lake.silver(at.source.name, name).name
+        table = at.lake.silver(at.source.name, name).name
         raise TransformChanged(
             "its `transform`, or `apply_as_deletes`, is not the one that made the rows that it has",
-            where=whole,
-            mend=f"`replicator rebuild {whole}` makes them with the new one; or take the change back.",
+            where=table,
+            mend=f"`replicator rebuild {table}` makes them with the new one; or take the change back.",
         )
 
 
 def build(share: TableShare, layout: Layout, schema: StructType) -> Origin | None:
-    """What the row must say: columns of a layout, in their types. None where there is no transform."""
-    told = fingerprint(share.at.source, share.declaration)
-    if told is None:
+    """Return the control row for the columns of a layout, with their types; None if there is no transform."""
+    mark = fingerprint(share.at.source, share.declaration)
+    if mark is None:
         return None
     columns = [_field(name, schema[name].dataType, layout) for name in layout.types]
-    return Origin(share.routes.bronze, told, StructType(columns))
+    return Origin(share.routes.bronze, mark, StructType(columns))
 
 
 def save(share: TableShare, origin: Origin | None) -> None:
-    """Write the row, or remove the one of a table that lay there before."""
+    """Write the row, or remove the row of an earlier table of that name."""
     path, control = share.at.lake.origin(share.at.source.name, share.name), share.at.control
     if origin is not None:
         control.put(path, origin.value())
@@ -100,25 +102,27 @@ def save(share: TableShare, origin: Origin | None) -> None:
 
 
 def fingerprint(source: SourceSpec, declared: Declaration) -> str | None:
-    """What tells one transform from another: what is declared, the function's module, the key. None: there is none."""
-    told = declared.transform
-    if told is None:
+    """Return the fingerprint of a transform: of its declaration, the function's module, and the hash key. None if there
+    is no transform.
+    """
+    transform = declared.transform
+    if transform is None:
         return None
-    module = _text(told.function.partition(":")[0]) if told.function else ""
-    key = hashing.digest(source.hash_key, _KEY_PROBE) if told.hashed else ""
-    parts = (told, module, key, *([told.as_deletes] if told.as_deletes else []))
+    module = _text(transform.function.partition(":")[0]) if transform.function else ""
+    key = hashing.digest(source.hash_key, _KEY_PROBE) if transform.hashed else ""
+    parts = (transform, module, key, *([transform.as_deletes] if transform.as_deletes else []))
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def normalize_ast(node: object) -> object:
-    """What a program says, in a form of all Pythons that we run on: newer ones give their nodes further fields, empty
-    where a program does not use them, 3.12 f-strings parts without text, and ``ast.unparse`` writes what it always
-    wrote in other ways.
+    """Return a program in a form that is the same for all supported Python versions. Newer ones add fields to their
+    nodes, which are empty if a program does not use them; 3.12 leaves out empty parts of f-strings; and the output of
+    ``ast.unparse`` differs between versions.
     """
     if isinstance(node, ast.AST):
-        held = ((name, _said(node, value)) for name, value in ast.iter_fields(node))
+        fields = ((name, _said(node, value)) for name, value in ast.iter_fields(node))
         return type(node).__name__, [
-            (name, normalize_ast(value)) for name, value in held if value is not None and value != []
+            (name, normalize_ast(value)) for name, value in fields if value is not None and value != []
         ]
     return [normalize_ast(each) for each in node] if isinstance(node, list) else repr(node)
 
@@ -129,7 +133,7 @@ def _said(node: ast.AST, value: Any) -> Any:
 
 
 def import_function(told: str, table: str) -> Callable[..., Any]:
-    """The user's function ``module:function``. Raises TableStopped where Python does not find it."""
+    """Import the user's function ``module:function``. Raises TableStopped if Python does not find it."""
     module, _, name = told.partition(":")
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), name)
@@ -151,7 +155,7 @@ def _field(name: str, kind: DataType, layout: Layout) -> StructField:
 
 @lru_cache
 def _text(module: str) -> str:
-    """A module's program, without its comments and its layout: once, as it is when the process loads it."""
+    """Return a module's program without comments and layout, read once, as it is when the process loads it."""
     try:
         return repr(normalize_ast(ast.parse(inspect.getsource(importlib.import_module(module)))))
     except (ImportError, OSError, TypeError, SyntaxError):

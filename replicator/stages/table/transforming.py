@@ -1,4 +1,4 @@
-"""What a table's ``transform`` does to a batch of its changes, and to the table before them."""
+"""Apply a table's ``transform`` to a batch of its changes, and to its schema plan before them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from replicator.transforms.table_transform.binding import BoundTransform, Invali
 
 @dataclass(frozen=True)
 class BatchTransform:
-    """``schema`` is what the table must become for the batch; ``making`` is None where changes stay as they are."""
+    """The transform of a batch: ``schema`` is what the table needs for the batch; ``making`` is None if changes are not
+    transformed.
+    """
 
     schema: PlannedChange
     making: BoundTransform | None = None
@@ -38,7 +40,7 @@ class BatchTransform:
         return self.schema.plan.layout
 
     def made(self, changes: DataFrame) -> DataFrame:
-        """Decoded changes of the source's columns as the table has them."""
+        """Return decoded changes with the source's columns in the columns of the table."""
         if self.making is None:
             return changes
         made, types = execution.transform_changes(changes, self.making), self.layout.types
@@ -54,14 +56,14 @@ class BatchTransform:
 def prepare(
     share: TableShare, schema: PlannedChange, stored: StructType | None, decoded: Callable[[], DataFrame]
 ) -> BatchTransform:
-    """How the share's changes are changed. ``schema`` is of the source's columns, as the ``decoded`` changes are,
-    ``stored`` the table's. Raises TableStopped where the transform does not fit them, SchemaRefused where the table
+    """Prepare the transform of the share's changes. ``schema`` has the source's columns, like the ``decoded`` changes;
+    ``stored`` has the table's. Raises TableStopped if the transform does not fit them, SchemaRefused if the table
     cannot follow.
     """
-    told = share.declaration.transform
-    if told is None:
+    transform = share.declaration.transform
+    if transform is None:
         return BatchTransform(schema)
-    making = bind_transform(share.at.source, share.table, share.name, told, decoded(), schema.plan.layout.keys)
+    making = bind_transform(share.at.source, share.table, share.name, transform, decoded(), schema.plan.layout.keys)
     plan = replace(schema.plan, layout=Layout(making.types, making.keys_there))
     if stored is not None:
         plan = _extend_plan(share, plan, stored)
@@ -72,7 +74,7 @@ def prepare(
 def bind_transform(
     source: SourceSpec, table: Table, name: str, told: Transform, decoded: DataFrame, keys: tuple[str, ...]
 ) -> BoundTransform:
-    """A transform for decoded changes of a table. Raises TableStopped where it does not fit them."""
+    """Bind a transform to decoded changes of a table. Raises TableStopped if it does not fit them."""
     function = transform_origins.import_function(told.function, table.name) if told.function else None
     told = replace(told, free=unreserved_names(source.declaration(name).formats))
     try:
@@ -96,7 +98,7 @@ def bind_transform(
 
 
 def _extend_plan(share: TableShare, plan: Plan, stored: StructType) -> Plan:
-    """The plan of a table that is there: it gets new and wider columns, as the source's do."""
+    """Return the plan for an existing table: it gets new and wider columns, as the source does."""
     own = {each.name: each.dataType.simpleString() for each in stored if each.name not in SYSTEM_COLUMNS}
     wanted = plan.layout.types
     unlike = next((c for c, kind in wanted.items() if c in own and type_family(own[c]) != type_family(kind)), None)

@@ -1,4 +1,4 @@
-"""The truncates of one table: those of a batch, and what its control row remembers (debezium.md section T)."""
+"""The truncates of one table: those of a batch, and those in its control row (debezium.md section T)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from replicator.transforms import truncate
 @dataclass(frozen=True)
 class TruncateState:
     """``count`` truncates are in the batch. ``watermark`` is the greatest ``_seq`` of all that were applied (T1; None:
-    none), ``every`` holds them all with their ``source.ts_ms``, where the table has a history: an older one counts
-    there too, since a row that comes late may have lived between two of them.
+    none). ``every`` maps the ``_seq`` of all of them to their ``source.ts_ms`` if the table has a history: older ones
+    count there too, since a late row may have lived between two of them.
     """
 
     count: int
@@ -28,13 +28,13 @@ class TruncateState:
 
     @property
     def places(self) -> Sequence[str]:
-        """The ``_seq`` of each that is known, sorted."""
+        """The ``_seq`` of each known truncate, sorted."""
         return sorted({*self.every, *filter(None, [self.watermark])})
 
 
 def read(share: TableShare, ordered: DataFrame) -> TruncateState:
-    """What is known, with the truncates among a batch's ordered records. Raises TableStopped where the policy says
-    so.
+    """Return the known truncates, with those among a batch's ordered records. Raises TableStopped if the policy is to
+    fail.
     """
     count = sum(group["truncates"] or 0 for group in share.rows)
     row = _row(share)
@@ -49,16 +49,16 @@ def read(share: TableShare, ordered: DataFrame) -> TruncateState:
 
 
 def stop_error(declared: Declaration, where: str) -> TableStopped:
-    """The error of a table whose policy is to stop; one of shards can follow no truncate."""
+    """Return the error of a table whose policy is to fail; a table of shards cannot follow any truncate."""
     keep = "Set `truncate: ignore` for the table to keep its rows"
     more = ", those of the shard that is empty too" if declared.shards else ", or `truncate: apply` for it to follow"
     return TableStopped("the table was truncated at the source", where=where, mend=f"{keep}{more}.")
 
 
 def overtaken_warnings(share: TableShare, ordered: DataFrame, known: TruncateState) -> list[str]:
-    """A word where rows of a snapshot stand below a truncate of an earlier batch. Those that say no place of their own
-    stand above what their partition had passed (Q5), and the truncate may lie in another one: nobody can tell which of
-    the two came first.
+    """Return a warning if rows of a snapshot rank below a truncate of an earlier batch. Rows without a position of
+    their own rank above what their partition had passed (Q5), but the truncate may be in another partition: which of
+    the two came first cannot be known.
     """
     is_news = share.again is None and not share.whole and share.any("has_snapshot")
     if known.watermark is None or known.count or not is_news:
@@ -70,15 +70,15 @@ def overtaken_warnings(share: TableShare, ordered: DataFrame, known: TruncateSta
 
 
 def save(share: TableShare, known: TruncateState) -> None:
-    """Write the control row; what a history needs stays in it while none is kept."""
+    """Write the control row; what a history needs stays in it while no history is kept."""
     listed = {"truncates": dict(known.every)} if known.every else {}
-    told = {"watermark": known.watermark, "order": share.at.source.order(share.name)}
-    share.at.control.put(_path(share), {**_row(share), **told, **listed})
+    position_fields = {"watermark": known.watermark, "order": share.at.source.order(share.name)}
+    share.at.control.put(_path(share), {**_row(share), **position_fields, **listed})
 
 
 def _row(share: TableShare) -> Mapping[str, Any]:
-    """The control row; nothing where its places are of another order, that of a table that was removed (Q9). One of
-    an earlier checkout does not say: it is of the order that the table had.
+    """Return the control row; empty if its positions are of another order, that of a table that was removed (Q9). Rows
+    of earlier releases do not state the order: theirs is the order that the table had.
     """
     row, order = share.at.control.get(_path(share)) or {}, share.at.source.order(share.name)
     before = share.at.reached.orders.get(share.name, BY_POSITION)
