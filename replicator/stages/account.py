@@ -13,10 +13,10 @@ from replicator.errors import ReplicatorError
 
 @dataclass(frozen=True)
 class Account:
-    """One table's tick: read = applied + superseded + dead_lettered + the sum of ``ignored`` (R1).
+    """One table's result of a tick: read = applied + superseded + dead_lettered + the sum of ``ignored`` (R1).
 
-    ``applied`` changes are in the table now, ``superseded`` ones are valid but older than what is there (R2).
-    ``error`` is set when the table stopped; then no progress was moved. ``seconds`` is wall time.
+    ``applied`` changes are in the table now, ``superseded`` ones are valid but older than what it has (R2). ``error``
+    is set if the table stopped; then its progress did not change. ``seconds`` is wall time.
     """
 
     table: str
@@ -31,20 +31,22 @@ class Account:
 
     @property
     def residue(self) -> int:
-        """Records that nothing accounts for; anything but 0 is a fault of ours."""
+        """The number of records that are not accounted for; anything but 0 is a bug."""
         return self.read - self.applied - self.superseded - self.dead_lettered - sum(self.ignored.values())
 
     def with_ignored(self, rule: str, count: int) -> Account:
-        """The account with ``count`` more records ignored by a rule (R3)."""
+        """Return the account with ``count`` more records ignored by a rule (R3)."""
         return replace(self, ignored={**self.ignored, rule: self.ignored.get(rule, 0) + count}) if count else self
 
     def warning(self, *sentences: str) -> Account:
-        """The account with these sentences behind its warnings."""
+        """Return the account with these sentences added to its warnings."""
         return replace(self, warnings=(*self.warnings, *sentences)) if sentences else self
 
 
 def count_groups(account: Account, groups: Iterable[Row]) -> Account:
-    """The account with what the outside of its records decides: groups of ``transforms.changes.survey``."""
+    """Return the account with the counts that are known before decoding, from the groups of
+    ``transforms.changes.survey``.
+    """
     ignored: Counter[str] = Counter()
     read = rejected = 0
     for group in groups:

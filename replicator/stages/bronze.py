@@ -47,11 +47,13 @@ def rows(records: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
     """Kafka records -> bronze rows (architecture section 4): text where the bytes are UTF-8, else ``undecodable``."""
     is_text = java_udfs.create(records.sparkSession, "replicator.stages.Utf8", "boolean")
     # each flag is used three times per record; as columns of their own they are computed once
-    judged = records.withColumns({name: ~F.coalesce(is_text(F.col(of)), F.lit(True)) for of, name in _BAD.items()})
+    flagged = records.withColumns(
+        {name: ~F.coalesce(is_text(F.col(column)), F.lit(True)) for column, name in _BAD.items()}
+    )
     key, value, bad_key, bad_value = F.col("key"), F.col("value"), F.col(_BAD["key"]), F.col(_BAD["value"])
     ids = F.create_map(*[F.lit(part) for pair in topic_ids.items() for part in pair]) if topic_ids else None
     raw = F.struct(F.when(bad_key, key).alias("key"), F.when(bad_value, value).alias("value"))
-    return judged.select(
+    return flagged.select(
         "topic",
         (F.lit(None).cast("string") if ids is None else ids[F.col("topic")]).alias("topic_id"),
         "partition",
@@ -68,8 +70,10 @@ def rows(records: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
 def sources_of(records: DataFrame) -> dict[str, str]:
     """The source of each topic: ``source.name`` if some record has it, else the first part of the topic's name."""
     named = F.regexp_replace("topic", "^__debezium-heartbeat[.]", "")
-    told = F.coalesce(F.get_json_object("value", "$.payload.source.name"), F.get_json_object("value", "$.source.name"))
-    by_topic = rows(records, {}).groupBy("topic").agg(F.first(told, ignorenulls=True).alias("source"))
+    stated = F.coalesce(
+        F.get_json_object("value", "$.payload.source.name"), F.get_json_object("value", "$.source.name")
+    )
+    by_topic = rows(records, {}).groupBy("topic").agg(F.first(stated, ignorenulls=True).alias("source"))
     found = by_topic.select("topic", F.coalesce("source", F.split(named, r"\.")[0]).alias("source"))
     return {row["topic"]: row["source"] for row in found.collect()}
 

@@ -1,8 +1,8 @@
-"""Changes of silver and gold -> topics of events for others, at least once.
+"""Changes of silver and gold -> topics of events for other consumers, delivered at least once.
 
-Effects, in this order, for each commit of a feed's table: 1. where a feed begins, its control row says with which
-commit; 2. the JSON Schema of a new version is written; 3. the events are sent; 4. the control row says so. A crash
-between 3 and 4 sends the events of that commit again, with the ids that they had (decision 0035).
+Effects, in this order, for each commit of a feed's table: 1. for a new feed, its control row records the commit with
+which it begins; 2. the JSON Schema of a new version is written; 3. the events are sent; 4. the control row records
+that. A crash between 3 and 4 sends the events of that commit again, with the same ids (decision 0035).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from replicator.transforms.event_schema import build_json_schema
 
 @dataclass(frozen=True)
 class FeedContext:
-    """What feeds are made from, and where they go: ``outlets`` by the name of the feed, ``keys`` by the name of the
-    model, ``refinements`` by the name of the source. ``reached`` is what the process remembers of the order, as silver
-    does, by the name of a feed of every change: how far such a feed has got is none of silver's business.
+    """The inputs and destinations of feeds: ``outlets`` by the name of the feed, ``keys`` by the name of the model,
+    ``refinements`` by the name of the source. ``reached`` is what the process remembers of the order, by the name of a
+    feed of every change: it is separate from silver's, because such a feed has a progress of its own.
     """
 
     feeds: tuple[Feed, ...]
@@ -60,7 +60,7 @@ class FeedContext:
 
 @dataclass(frozen=True)
 class DeliveryResult:
-    """What became of one feed: events that were sent, seconds, and what stopped it."""
+    """The result for one feed: events that were sent, seconds, and the error that stopped it."""
 
     feed: str
     events: int = 0
@@ -71,9 +71,9 @@ class DeliveryResult:
 
 @dataclass(frozen=True)
 class FeedProgress:
-    """The control row of a feed: which table (its id), and up to which of its versions all is sent; None while the rows
-    that were there at the version ``begun`` are on their way. ``rules``: what made the events of those rows; ``into``:
-    the id of the topic that has them.
+    """The control row of a feed: the id of its table, and the version up to which everything is sent (None while the
+    initial rows, of version ``begun``, are being sent). ``rules`` are the settings that made the events of those rows;
+    ``into`` is the id of the topic that has them.
     """
 
     input: str
@@ -84,14 +84,14 @@ class FeedProgress:
 
     @classmethod
     def of(cls, row: Mapping[str, Any] | None) -> FeedProgress | None:
-        """Of what the control row holds."""
+        """Parse the control row."""
         return None if row is None else cls(row["input"], row["upto"], row["begun"], row.get("rules"), row.get("into"))
 
 
 @dataclass(frozen=True)
 class FeedLag:
-    """A feed, up to which version of its table it was sent (None: not once), and the newest one (None: there is none).
-    Of a feed of every change both are versions of bronze.
+    """A feed, the version of its table up to which it was sent (None: never), and the newest version (None: there is no
+    table). For a feed of every change both are versions of bronze.
     """
 
     feed: Feed
@@ -100,31 +100,33 @@ class FeedLag:
 
 
 def list_lags(spark: SparkSession, offer: FeedContext) -> list[FeedLag]:
-    """How far each feed got. Asks the lake alone."""
+    """Return the lag of each feed. Reads only the lake."""
     found = []
     for feed in offer.feeds:
-        stood = FeedProgress.of(offer.at.control.get(offer.at.lake.canonical(feed.name)))
-        kept, table = _input(offer, feed)
-        found.append(FeedLag(feed, None if stood is None else stood.upto, kept.version(spark, table)))
+        progress = FeedProgress.of(offer.at.control.get(offer.at.lake.canonical(feed.name)))
+        table_format, table = _input(offer, feed)
+        found.append(FeedLag(feed, None if progress is None else progress.upto, table_format.version(spark, table)))
     return found
 
 
 def current_schema(spark: SparkSession, offer: FeedContext, feed: Feed) -> dict[str, Any]:
-    """The JSON Schema of the feed's events as its table is now. Raises TableMissing, and ConfigError for expressions
-    that do not fit it.
+    """Return the JSON Schema of the feed's events for its table as it is now. Raises TableMissing, and ConfigError for
+    expressions that do not fit it.
     """
-    kept, table = _input(offer, replace(feed, every_change=False))
+    table_format, table = _input(offer, replace(feed, every_change=False))
     with _translate_errors(feed):
-        version = kept.version(spark, table)
+        version = table_format.version(spark, table)
         if version is None:
             raise _missing(spark, offer, feed)
-        with commit_events.read_initial(tuning.session_for(spark, 0), kept, table, feed, version, version) as batch:
+        with commit_events.read_initial(
+            tuning.session_for(spark, 0), table_format, table, feed, version, version
+        ) as batch:
             return build_json_schema(feed, *batch.kinds)
 
 
 def deliver(spark: SparkSession, offer: FeedContext) -> list[DeliveryResult]:
-    """Send what every feed has not sent. One report per feed that sent something or stopped, be it that its Kafka does
-    not answer or lacks the topic; the others go on.
+    """Send what each feed has not sent yet. Returns one result per feed that sent something, stopped or has warnings; a
+    feed also stops if its Kafka does not answer or lacks the topic. The others continue.
     """
     found = [_deliver_feed(spark, offer, feed) for feed in offer.feeds]
     return [each for each in found if each.events or each.error is not None or each.warnings]
@@ -135,9 +137,9 @@ def _deliver_feed(spark: SparkSession, offer: FeedContext, feed: Feed) -> Delive
     error: ReplicatorError | None = None
     try:
         with _translate_errors(feed):
-            for count, told in _send_commits(spark, offer, feed):
+            for count, texts in _send_commits(spark, offer, feed):
                 sent += count
-                warnings |= dict.fromkeys(told)
+                warnings |= dict.fromkeys(texts)
     except LeaseLost:
         raise
     except ReplicatorError as stopped:
@@ -147,7 +149,7 @@ def _deliver_feed(spark: SparkSession, offer: FeedContext, feed: Feed) -> Delive
 
 @contextmanager
 def _translate_errors(feed: Feed) -> Iterator[None]:
-    """What Spark says of a feed's expressions, and of what they are asked of, as one of our errors."""
+    """Translate Spark's errors about a feed's expressions and its table into our own."""
     try:
         yield
     except FAILURES as error:
@@ -161,40 +163,47 @@ def _translate_errors(feed: Feed) -> Iterator[None]:
 
 
 def _send_commits(spark: SparkSession, offer: FeedContext, feed: Feed) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Commit by commit: how many events went out, and what is to be told of them."""
+    """Send commit by commit; yield the number of events sent and the warnings about them."""
     control, path = offer.at.control, offer.at.lake.canonical(feed.name)
-    kept, table = _input(offer, feed)
-    identity, newest = kept.identity(spark, table), kept.version(spark, table)
+    table_format, table = _input(offer, feed)
+    identity, newest = table_format.identity(spark, table), table_format.version(spark, table)
     if identity is None or newest is None:
         raise _missing(spark, offer, feed)
-    stood, rules = FeedProgress.of(control.get(path)), _rules(feed, table)
-    if stood is not None:
-        _refuse_incompatible(feed, stood, FeedProgress(identity, newest, rules=rules), table)
-        if stood.upto is not None and stood.rules is None:
-            control.put(path, vars(replace(stood, rules=rules)))
-    if stood is None or (stood.upto is None and not commit_events.is_version_kept(spark, kept, table, stood.begun)):
-        stood = FeedProgress(identity, begun=newest)
-        control.put(path, vars(stood))
+    progress, rules = FeedProgress.of(control.get(path)), _rules(feed, table)
+    if progress is not None:
+        _refuse_incompatible(feed, progress, FeedProgress(identity, newest, rules=rules), table)
+        if progress.upto is not None and progress.rules is None:
+            control.put(path, vars(replace(progress, rules=rules)))
+    if progress is None or (
+        progress.upto is None and not commit_events.is_version_kept(spark, table_format, table, progress.begun)
+    ):
+        progress = FeedProgress(identity, begun=newest)
+        control.put(path, vars(progress))
         failpoints.hit("canonical.begun")
-    session, into = tuning.session_for(spark, kept.size(spark, table), exact_names=feed.every_change), stood.into
-    for version, batch in _batches(session, offer, feed, stood, newest):
-        with batch as made:
-            count, into = (0, into) if made is None else _send(offer, feed, made, into)
+    session, into = (
+        tuning.session_for(spark, table_format.size(spark, table), exact_names=feed.every_change),
+        progress.into,
+    )
+    for version, batch in _batches(session, offer, feed, progress, newest):
+        with batch as events:
+            count, into = (0, into) if events is None else _send(offer, feed, events, into)
         control.put(path, vars(FeedProgress(identity, version, rules=rules, into=into)))
-        yield count, () if made is None else made.warnings
+        yield count, () if events is None else events.warnings
 
 
 def _rules(feed: Feed, table: Table) -> dict[str, Any]:
-    """What makes events of rows, as a standing has it, and where they go. Silver's tables note their key themselves."""
+    """Return the settings that make events of rows and decide where they go, as stored in the control row. The key of
+    silver tables is not included, because these record it themselves.
+    """
     texts = {"where": feed.where, "select": feed.select}
     digests = {name: hashlib.sha256(json.dumps(text).encode()).hexdigest()[:16] for name, text in texts.items()}
     return {"version": feed.version, "topic": feed.topic, "key": list(table.keys), **digests}
 
 
-def _refuse_incompatible(feed: Feed, stood: FeedProgress, now: FeedProgress, table: Table) -> None:
-    """Raise ChangesLost, or SchemaRefused, where the events to come would not go with those that were sent."""
-    before, rules = stood.rules or now.rules or {}, now.rules or {}
-    lost, again = _reason_lost(stood, now, before, rules), commit_events.MEND.format(feed.name)
+def _refuse_incompatible(feed: Feed, progress: FeedProgress, now: FeedProgress, table: Table) -> None:
+    """Raise ChangesLost or SchemaRefused if further events would not fit those that were sent."""
+    before, rules = progress.rules or now.rules or {}, now.rules or {}
+    lost, again = _reason_lost(progress, now, before, rules), commit_events.MEND.format(feed.name)
     if lost is not None:
         raise ChangesLost(lost, where=table.name, mend=again)
     if before["version"] == rules["version"] and before["select"] != rules["select"]:
@@ -206,13 +215,15 @@ def _refuse_incompatible(feed: Feed, stood: FeedProgress, now: FeedProgress, tab
 
 
 def _reason_lost(
-    stood: FeedProgress, now: FeedProgress, before: Mapping[str, Any], rules: Mapping[str, Any]
+    progress: FeedProgress, now: FeedProgress, before: Mapping[str, Any], rules: Mapping[str, Any]
 ) -> str | None:
-    """What keeps events to come from telling all that those before have not told; None if nothing does."""
-    if stood.input != now.input:
+    """Return the reason why further events would miss changes that the events sent do not contain; None if there is
+    none.
+    """
+    if progress.input != now.input:
         return "the table is another one than that of the events that were sent"
-    if (stood.upto or 0) > (now.upto or 0):
-        return f"events of version {stood.upto} were sent, and the table is at {now.upto}: it went back"
+    if (progress.upto or 0) > (now.upto or 0):
+        return f"events of version {progress.upto} were sent, and the table is at {now.upto}: it went back"
     if before["where"] != rules["where"]:
         return "`where` is not that of the events that were sent: of rows that it shows or hides since, none tells"
     if before.get("topic", rules["topic"]) != rules["topic"]:
@@ -223,7 +234,7 @@ def _reason_lost(
 
 
 def _input(offer: FeedContext, feed: Feed) -> tuple[TableFormat, Table]:
-    """The table that a feed is made from, and how it is kept."""
+    """Return the table that a feed is made from, and its format."""
     at, source = offer.at, feed.source
     if source is None:
         return at.gold, at.lake.gold(feed.table, offer.keys[feed.table])
@@ -233,7 +244,9 @@ def _input(offer: FeedContext, feed: Feed) -> tuple[TableFormat, Table]:
 
 
 def _missing(spark: SparkSession, offer: FeedContext, feed: Feed) -> TableMissing:
-    """The error of a feed whose table is not there; of a source's with the one that a misspelled one may mean."""
+    """Return the error of a feed whose table does not exist; for a source's table with the most similar existing
+    name.
+    """
     table, near = _input(offer, feed)[1], ""
     mend = "`replicator run` makes it." if feed.source else "`replicator run` builds it, or says what stops its model."
     if feed.source is not None and not feed.every_change:
@@ -244,26 +257,26 @@ def _missing(spark: SparkSession, offer: FeedContext, feed: Feed) -> TableMissin
 
 
 def _batches(
-    session: SparkSession, offer: FeedContext, feed: Feed, stood: FeedProgress, newest: int
+    session: SparkSession, offer: FeedContext, feed: Feed, progress: FeedProgress, newest: int
 ) -> Iterator[tuple[int, AbstractContextManager[EventBatch | None]]]:
-    """What is not sent yet, and the version that the feed stands at once it is."""
-    kept, table = _input(offer, feed)
+    """Yield what is not sent yet, each batch with the version that the feed has reached once it is sent."""
+    table_format, table = _input(offer, feed)
     if feed.every_change:
-        if stood.upto != newest:
+        if progress.upto != newest:
             reached = offer.reached.setdefault(feed.name, SourceState())
             at = replace(offer.refinements[str(feed.source)], reached=reached, befores=True)
-            yield newest, every_change.read_changes(session, at, feed, stood.upto, newest)
+            yield newest, every_change.read_changes(session, at, feed, progress.upto, newest)
         return
-    upto = stood.upto
+    upto = progress.upto
     if upto is None:
-        upto = newest if stood.begun is None else stood.begun
-        yield upto, commit_events.read_initial(session, kept, table, feed, upto, newest)
+        upto = newest if progress.begun is None else progress.begun
+        yield upto, commit_events.read_initial(session, table_format, table, feed, upto, newest)
     for version in range(upto + 1, newest + 1):
-        yield version, commit_events.read_commit(session, kept, table, feed, version, newest)
+        yield version, commit_events.read_commit(session, table_format, table, feed, version, newest)
 
 
 def _send(offer: FeedContext, feed: Feed, batch: EventBatch, into: str | None) -> tuple[int, str | None]:
-    """Effects 2 and 3; how many events were sent, and into which topic."""
+    """Effects 2 and 3. Return the number of events sent, and the id of the topic."""
     control, path = offer.at.control, offer.at.lake.event_schema(feed.name, feed.version)
     schema, written = build_json_schema(feed, *batch.kinds), control.get(path)
     if written is None:
@@ -278,14 +291,14 @@ def _send(offer: FeedContext, feed: Feed, batch: EventBatch, into: str | None) -
         count = rows.where(F.col("value").isNotNull()).count()
         if count:
             into = _check_topic_id(offer, feed, into)
-            offer.fence.check()  # who was shut out would send what is older behind what is newer
+            offer.fence.check()  # a fenced driver would send older events after newer ones
             offer.outlets[feed.name].send(rows, feed.topic)
             failpoints.hit("canonical.sent")
     return count, into
 
 
 def _check_topic_id(offer: FeedContext, feed: Feed, into: str | None) -> str | None:
-    """The id of the feed's topic. Raises ChangesLost where that is not the one which has the events before."""
+    """Return the id of the feed's topic. Raises ChangesLost if it is not the topic that has the earlier events."""
     now = offer.outlets[feed.name].identity(feed.topic)
     if None not in (into, now) and now != into:
         what = f"the topic {feed.topic} is not the one that events were sent to, and has none of these rows"
@@ -294,5 +307,5 @@ def _check_topic_id(offer: FeedContext, feed: Feed, into: str | None) -> str | N
 
 
 def _members(schema: Mapping[str, Any]) -> Any:
-    """What consumers rely on: descriptions are free."""
+    """Return the parts of a schema that consumers rely on, without descriptions."""
     return json.loads(json.dumps({name: schema["properties"][name] for name in ("key", "before", "after")}))

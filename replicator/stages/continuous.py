@@ -1,4 +1,4 @@
-"""A run that goes on: bronze streams beside a loop that takes what is new through the later stages."""
+"""A continuous run: bronze streams, and beside them a loop that takes new data through the later stages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from replicator.stages.tick import transaction_cut
 _PAUSE_SECONDS = 0.2
 
 _AGAIN_SECONDS = 60
-"""After so long what is mended elsewhere is tried again though nothing is new, since nobody tells us of it."""
+"""Retry interval in seconds for what is mended outside this process, which is not notified of it."""
 
 _BACK, _GOES_ON = "within reach again", "goes on again"
 
@@ -41,12 +41,12 @@ def run_continuously(
     stop: Event,
     between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Bronze streams beside a loop that takes each new version of what the stages read through silver, gold and publish
-    until ``stop``, looks for new objects, and calls ``between`` after each look.
+    """Run until ``stop`` is set: stream bronze, pass each new version of what the stages read through silver, gold and
+    publish, poll for new objects, and call ``between`` after each iteration.
 
-    A target that is out of reach is reported and tried again with the next pass, and reported when it is back. So is a
-    source that must not go on, without another try, while some other has records; else its error ends the run, as that
-    of a bronze stream that fails does, after the others were stopped.
+    A target that is unreachable is reported, retried with the next pass, and reported again when it is back. A source
+    that must stop is reported the same way while another source has records, but without a retry; otherwise its error
+    ends the run. So does the error of a failed bronze stream, after the others were stopped.
     """
     report = report_waiting_once(throttle_unreachable(report))
     looks = [_ObjectPoller(intake) for intake in pipeline.intakes if "bronze" in stages]
@@ -69,14 +69,14 @@ def run_continuously(
 
 @dataclass
 class _ObjectPoller:
-    """When a run that goes on looks for objects again, and what it has said of them."""
+    """When to poll for objects again, and which messages were already reported (``said``)."""
 
     intake: ObjectIngestion
     due: float = 0.0
     said: frozenset[str] = frozenset()
 
     def poll_if_due(self, spark: SparkSession, report: Report) -> None:
-        """Take what is new if it is time to; what was said before is not said again while it stays so."""
+        """Ingest new objects if it is time to. Messages that were reported in the last poll are not repeated."""
         if time.monotonic() < self.due:
             return
         try:
@@ -91,9 +91,9 @@ class _ObjectPoller:
 
 
 def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[Any]:
-    """What is different as soon as there is something to do: versions of what the stages read and do not write
-    themselves, bronze's where silver is among them, with the snapshots that tell which rows are gone; and how silver's
-    transactions stand, which holds gold back.
+    """Yield values that change as soon as there is something to do: versions of what the stages read and do not write
+    themselves (with silver, those of bronze, and the control row of snapshots that tell which rows are missing); and,
+    without silver, the state of silver's transactions, which can hold back gold.
     """
     at, models = pipeline.warehouse, pipeline.models
     if "silver" in stages:
@@ -116,11 +116,11 @@ def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) 
 
 @dataclass
 class _StageLoop:
-    """The later stages of a run that goes on. ``read`` is what they had seen to, ``away`` what was out of reach, or is
-    mended elsewhere, by stage and name, and how it is told that it is back.
+    """The later stages of a continuous run. ``read`` are the versions that were processed; ``away`` maps what was
+    unreachable, or is mended elsewhere, by stage and name, to the message for its recovery.
 
-    Where silver is among them, publish works beside the silver of the next pass: what it takes is a version of gold,
-    and gold gets no other until it is done, but for upkeep's, which keeps that one.
+    With silver, publish runs in the background of the next pass's silver: it reads a version of gold, and gold gets no
+    newer one until publish is done, except by maintenance, which keeps that version.
     """
 
     spark: SparkSession
@@ -135,7 +135,7 @@ class _StageLoop:
     again: float = inf
 
     def look(self) -> None:
-        """A pass, if something is new or must be tried again."""
+        """Run a pass if something is new or must be retried."""
         self._published(wait=False)
         newest = self._newest()
         if newest is not None and (newest != self.read or time.monotonic() > self.again):
@@ -144,7 +144,7 @@ class _StageLoop:
                 self.read = None
 
     def _newest(self) -> list[Any] | None:
-        """What there is; None where the lake is out of reach, which is told as of a pass, and looked at again."""
+        """Return the current versions; None if the lake is unreachable, which is reported as in a pass and retried."""
         try:
             return list(_versions(self.spark, self.pipeline, self.stages))
         except Unreachable as error:
@@ -164,22 +164,22 @@ class _StageLoop:
 
     @contextmanager
     def finished(self) -> Iterator[None]:
-        """What is under way at the end of the block is waited for, and told; also where an error ends it, which counts
-        more than one of what was under way.
+        """Wait for the background work at the end of the block and report it; also if an error ends the block, which
+        takes precedence over an error of that work.
         """
         try:
             yield
         except BaseException:
             try:
                 self._published(wait=True)
-            except Exception as also:  # noqa: BLE001 - told here, for the other one is raised
+            except Exception as also:  # noqa: BLE001 - reported here, because the other one is raised
                 error = also if isinstance(also, ReplicatorError) else ReplicatorError(causes.summarize(also))
                 self.report(ReportLine("publish", "", error=error))
             raise
         self._published(wait=True)
 
     def _pass(self) -> bool:
-        """False if something must be tried again: it was out of reach, or being written."""
+        """Run one pass. Return False if something must be retried: it was unreachable, or being written."""
         lines: list[ReportLine] = []
 
         def told(line: ReportLine) -> None:
@@ -205,7 +205,7 @@ class _StageLoop:
         return self._record_outcome(lines, (*stages, "run"))
 
     def _published(self, *, wait: bool) -> None:
-        """What publish did beside the rest, once it is done."""
+        """Report what publish did in the background, once it is done."""
         lines = self.aside.taken(wait=wait)
         if lines is not None:
             for line in lines:
@@ -214,28 +214,30 @@ class _StageLoop:
                 self.read = None
 
     def _record_outcome(self, lines: Sequence[ReportLine], stages: Collection[str]) -> bool:
-        """Note what is out of reach and what is back, of what these stages have told; False as :meth:`_pass`."""
+        """Record what these stages report as unreachable or back. Return False as :meth:`_pass` does."""
         if any(map(_is_mended_elsewhere, lines)):
             self.again = time.monotonic() + _AGAIN_SECONDS
         lost = {(line.stage, line.table): _BACK for line in lines if isinstance(line.error, SHUT)}
         if ("run", "") not in lost:
             silent = {stage for stage, _ in lost}
             known = {place for place, how in self.away.items() if how == _BACK or place[0] not in silent}
-            told = {(line.stage, line.table) for line in lines}
-            self._report_recovered({place for place in known if place[0] in stages}, told)
+            reported = {(line.stage, line.table) for line in lines}
+            self._report_recovered({place for place in known if place[0] in stages}, reported)
         self.away |= lost
         self.away |= {(line.stage, line.table): _GOES_ON for line in lines if _is_mended_elsewhere(line)}
         if lost:
             time.sleep(1)
         return not lost and not any(line.error is not None and line.error.retry for line in lines)
 
-    def _report_recovered(self, known: Collection[tuple[str, str]], told: Collection[tuple[str, str]]) -> None:
-        """Of what had stopped and is not told of now; of a source that stopped its tables say nothing."""
+    def _report_recovered(self, known: Collection[tuple[str, str]], reported: Collection[tuple[str, str]]) -> None:
+        """Report the recovery of what had stopped and is not in the current report; of a stopped source, its tables do
+        not count.
+        """
         for stage, name in sorted(known):
-            if (stage, name) not in told and (stage, name.partition("/")[0]) in told:
+            if (stage, name) not in reported and (stage, name.partition("/")[0]) in reported:
                 continue
             how = self.away.pop((stage, name))
-            if (stage, name) not in told:
+            if (stage, name) not in reported:
                 self.report(ReportLine(stage, name, how=how))
 
 

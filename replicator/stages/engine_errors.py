@@ -1,4 +1,4 @@
-"""A failure of Spark or of a format's library as an error of the one table that met it, or of the lake."""
+"""Convert a failure of Spark or of a format's library into an error of the table that it concerns, or of the lake."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from replicator.jvm.failures import error_condition, is_raised_by_sql
 
 _TOO_LARGE = "IOException: File too large"
 _OF_ROWS = re.compile("22...|21000|23505")
-"""Data exceptions, a query that is to give one row, and a key that a map would have twice."""
+"""SQLSTATEs of data exceptions, of a query that must return one row, and of duplicate keys in a map."""
 _NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
 
 SCHEMA_FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What Python raises at a schema block that is none, or is nested too deep."""
+"""Python's exceptions for a schema block that is invalid or nested too deep."""
 
 
 def to_table_error(error: Exception, table: str) -> EngineFailed | ValueRefused:
-    """The table's error in one line; all of it is its cause. Raises :func:`to_lake_error` where it is that."""
+    """Return the table's error in one line, with the original error as its cause. Raises the result of
+    :func:`to_lake_error` if the failure is one of the lake.
+    """
     shut = to_lake_error(error, table)
     if shut is not None:
         raise shut from error
@@ -31,8 +33,8 @@ def to_table_error(error: Exception, table: str) -> EngineFailed | ValueRefused:
 
 
 def of_one_table(error: Exception, table: str) -> ReplicatorError:
-    """What stops one table while the others go on. Raises what another table would meet, too: errors that a retry may
-    cure, StoreRefused, and :func:`to_lake_error`.
+    """Return the error if it stops one table while the others continue. Raises it if another table would have it, too:
+    errors that a retry may cure, StoreRefused, and :func:`to_lake_error`.
     """
     if not isinstance(error, ReplicatorError):
         return to_table_error(error, table)
@@ -42,16 +44,16 @@ def of_one_table(error: Exception, table: str) -> ReplicatorError:
 
 
 def _to_value_error(error: Exception, table: str) -> ValueRefused | None:
-    """Where a value is to blame: by its own words where an expression raises an error of its own; by its SQLSTATE
-    without Spark's words, which have the value.
+    """Return an error if a value caused the failure, None otherwise. If the expression raised it itself, its message is
+    quoted; otherwise only the condition and SQLSTATE are, because Spark's message contains the value.
     """
     if is_raised_by_sql(error):
         what = f"an expression raises an error for some row: {causes.summarize(error)}"
         return ValueRefused(what, where=table, mend="Mend the row, or what the SQL asks of it.")
-    told = error_condition(error)
-    if told is None or _OF_ROWS.fullmatch(told[1]) is None:
+    condition = error_condition(error)
+    if condition is None or _OF_ROWS.fullmatch(condition[1]) is None:
         return None
-    what = f"an expression cannot be computed for some row ({told[0]}, SQLSTATE {told[1]})"
+    what = f"an expression cannot be computed for some row ({condition[0]}, SQLSTATE {condition[1]})"
     mend = (
         "Mend its SQL (`try_cast`, `try_element_at`, `nullif` and the like), or the row; `--debug` shows Spark's words."
     )
@@ -59,8 +61,8 @@ def _to_value_error(error: Exception, table: str) -> ValueRefused | None:
 
 
 def repair_hint(told: str) -> str | None:
-    """How to mend a failure of that text, where a disk was full or a limit reached, of which Java's words name none, or
-    a table has lost a file; None of any other.
+    """Return the advice for a failure with this text: a full disk, a size limit, whose Java message does not name the
+    limit, or a lost file of a table. None for any other failure.
     """
     if _NO_ROOM.search(told):
         return "Make room where the lake and Spark's temporary files are, then run again."
@@ -70,7 +72,7 @@ def repair_hint(told: str) -> str | None:
 
 
 def to_schema_error(error: Exception, table: str) -> TableStopped:
-    """The error of a table whose records describe themselves in a way that nobody can follow."""
+    """Return the error of a table whose records have a schema block that cannot be read."""
     stopped = TableStopped(
         f"the schema block of some record cannot be read: {causes.summarize(error)}",
         where=table,
@@ -81,10 +83,10 @@ def to_schema_error(error: Exception, table: str) -> TableStopped:
 
 
 def to_lake_error(error: Exception, where: str) -> Unreachable | StoreRefused | None:
-    """What is to be said where the object store, or another service below Spark, does not answer or has no time, or
-    refuses the driver: the next table would meet the same, after the same long patience. None of any other failure.
+    """Return the error if the object store, or another service below Spark, does not answer, is overloaded, or denies
+    access: the next table would fail in the same way after the same long timeout. None for any other failure.
     """
     if not causes.is_unreachable(error):
         return s3.access_error(causes.summarize(error), where) if causes.is_access_denied(error) else None
-    told = f"a service does not answer: {causes.summarize(error)}"
-    return Unreachable(told, where=where, mend="Nothing is lost; run again once it is well.")
+    message = f"a service does not answer: {causes.summarize(error)}"
+    return Unreachable(message, where=where, mend="Nothing is lost; run again once it is well.")

@@ -124,10 +124,10 @@ def load_source_cuts(model: Model, at: Warehouse) -> dict[str, CutState | None]:
     return {source: transaction_cut.load_consistent(at.control, at.lake, source) for source in sources}
 
 
-def _refuse_moved(model: Model, at: Warehouse, shown: Mapping[str, CutState | None]) -> None:
+def _refuse_moved(model: Model, at: Warehouse, expected: Mapping[str, CutState | None]) -> None:
     """Refuse inputs whose versions were read one after the other while silver changed: they are not of one moment."""
     now = load_source_cuts(model, at)
-    moved = next((source for source, stood in now.items() if stood != shown[source]), None)
+    moved = next((source for source, stood in now.items() if stood != expected[source]), None)
     if moved is not None:
         raise transaction_cut.at_work_error(moved, "it went on while its tables were looked at")
 
@@ -148,14 +148,14 @@ def _refresh_affected(model: Model, at: Warehouse, task: Task, work: Work) -> Re
     _refuse_broken_keys(model, task.broken)
     with ExitStack() as kept:
         try:
-            both = kept.enter_context(affected_rows.compare(model, task, work, task.touched))
-            difference = kept.enter_context(_count_difference(model, both))
+            diff = kept.enter_context(affected_rows.compare(model, task, work, task.touched))
+            difference = kept.enter_context(_count_difference(model, diff))
         except FAILURES as error:
-            whole = refresh_plan.fall_back_to_full(task, error)
+            fallback = refresh_plan.fall_back_to_full(task, error)
         else:
             built = _commit(model, at, work, work.stored, difference)
             return _with_action(replace(built, affected=task.affected), task)
-    return _with_action(_refresh_full(model, at, work), whole)
+    return _with_action(_refresh_full(model, at, work), fallback)
 
 
 @dataclass(frozen=True)
@@ -172,14 +172,14 @@ class Difference:
 
 
 @contextmanager
-def _count_difference(model: Model, both: transform.ModelDiff) -> Iterator[Difference]:
+def _count_difference(model: Model, diff: transform.ModelDiff) -> Iterator[Difference]:
     """The difference, computed and counted in one job and persisted for the block. Raises ChecksFailed for duplicate or
     NULL keys.
     """
-    with tuning.persist_and_count(both.rows, both.counts, both.differs) as (rows, counts):
+    with tuning.persist_and_count(diff.rows, diff.counts, diff.differs) as (rows, counts):
         _refuse_broken_keys(model, counts["broken"])
         written = rows.drop(transform.ROW_NUMBER)
-        yield Difference(written, counts["upsert"], counts["delete"], counts["rows"], both.repeats)
+        yield Difference(written, counts["upsert"], counts["delete"], counts["rows"], diff.repeats)
 
 
 @dataclass(frozen=True)
@@ -240,9 +240,11 @@ def _commit(
     grown: DataFrame | None = None,
 ) -> RefreshResult:
     """Check and commit the difference from what is ``stored``; ``grown``: all rows, if the table gets other columns."""
-    held = (at.control.get(at.lake.inputs(model.name, work.before)) or {}).get("checks") if model.checks else None
+    last_digests = (
+        (at.control.get(at.lake.inputs(model.name, work.before)) or {}).get("checks") if model.checks else None
+    )
     counts = {"upsert": difference.upserts, "delete": difference.deletes}
-    warnings = model_checks.check_difference(model, stored, difference.rows, counts, held, work.parents)
+    warnings = model_checks.check_difference(model, stored, difference.rows, counts, last_digests, work.parents)
     put = partial(at.gold.put, difference.rows, repeats=difference.repeats)
     write = put if grown is None else partial(at.gold.replace, grown)
     applied = commit(model, at, work, write)

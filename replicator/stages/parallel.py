@@ -1,5 +1,5 @@
-"""Work that does not depend on each other, on a few threads: planning something small keeps one core busy, and a commit
-waits for its store.
+"""Run independent work on a few threads: planning a small query keeps one core busy, and a commit waits for its
+store.
 """
 
 from __future__ import annotations
@@ -17,35 +17,37 @@ Result = TypeVar("Result")
 
 
 def run_each(work: Callable[[Given], Result], given: Iterable[Given], threads: int, name: str) -> list[Result]:
-    """The results, in the order of what was given. What ``work`` raises ends it: what had begun is waited for, the rest
-    is not begun.
+    """Return the results of ``work``, in the order of ``given``. If ``work`` raises an error, work that has begun is
+    waited for, and the rest is not started.
 
-    Jobs have the caller's Spark properties (pool, group). The settings of a session are those of all who use it: work
-    that sets some needs one of its own.
+    Jobs have the caller's Spark properties (pool, group). Settings of a session are shared by all of its users: work
+    that changes them needs a session of its own.
     """
-    several = list(given)
-    if min(threads, len(several)) <= 1:
-        return [work(one) for one in several]
-    # made one by one: properties that two threads shared would name the query of the one in the jobs of the other
-    tasks = [gateway.inherit_context(partial(work, one)) for one in several]
+    items = list(given)
+    if min(threads, len(items)) <= 1:
+        return [work(item) for item in items]
+    # one context each: with shared properties, the jobs of one thread could be labeled with the query of another
+    tasks = [gateway.inherit_context(partial(work, item)) for item in items]
     with ThreadPoolExecutor(threads, thread_name_prefix=name) as pool:
         return list(pool.map(lambda task: task(), tasks))
 
 
 class BackgroundTask(AbstractContextManager["BackgroundTask[Result]"], Generic[Result]):
-    """One work at a time in a thread beside the caller's; what has begun is waited for at the end of the block."""
+    """One task at a time in a background thread; it is waited for at the end of the block."""
 
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._under_way: Future[Result] | None = None
 
     def begin(self, work: Callable[[], Result]) -> None:
-        """Start it, as :func:`run_each` does. The work before it must have been taken."""
+        """Start the work, with the caller's context as in :func:`run_each`. The result of the previous work must have
+        been taken.
+        """
         self._under_way = self._pool.submit(gateway.inherit_context(work))
 
     def taken(self, *, wait: bool) -> Result | None:
-        """The result, once; None if nothing was begun, or it goes on and is not to be waited for. What the work raised
-        is raised.
+        """Return the result, once; None if nothing was started, or if it is still running and ``wait`` is false. Raises
+        what the work raised.
         """
         under_way = self._under_way
         if under_way is None or not (wait or under_way.done()):

@@ -1,4 +1,4 @@
-"""All stages in one driver, over what is there now; ``continuous`` goes on from there."""
+"""Run all stages once in one driver, over the data that is there; ``continuous`` runs them repeatedly."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from replicator.stages.run_report import CANONICAL, Report, ReportLine
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What a run works on: sources in Kafka (``ingestions``) and in objects (``intakes``). ``sinks`` are by the name of
-    their connection; ``offer`` is what others get as events.
+    """The objects that a run works on: sources in Kafka (``ingestions``) and in objects (``intakes``); ``sinks`` by the
+    name of their connection; and ``offer``, the feeds of events for other consumers.
     """
 
     ingestions: tuple[Ingestion, ...]
@@ -39,8 +39,8 @@ class Pipeline:
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
-    """Each stage over what is there now. A table or a source that stops, or a target or a feed's Kafka that is out of
-    reach, is reported and the rest goes on; NO_LAKE is raised where sources or the lake are.
+    """Run each stage over the data that is there. A table or a source that stops, or a target or a feed's Kafka that is
+    unreachable, is reported and the rest continues; NO_LAKE is raised if a source's Kafka or the lake is unreachable.
     """
     if "bronze" in stages:
         for ingestion in pipeline.ingestions:
@@ -61,8 +61,8 @@ def run_silver(
     report: Report,
     ends: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Silver of all sources, with their tables in another format, if it is among the stages; what is left of a long
-    backlog when the run ``ends`` is the next one's.
+    """Run silver and the twins of all sources, if silver is among the stages. If the run ``ends``, the rest of a long
+    backlog is left to the next run.
     """
     if "silver" in stages:
         for refinement in pipeline.refinements:
@@ -76,7 +76,7 @@ def run_silver(
 def _refine_source(
     spark: SparkSession, refinement: Refinement, report: Report, ends: Callable[[], bool]
 ) -> ReplicatorError | None:
-    """What kept silver from telling one table of a source from the others."""
+    """Run silver and the twins of one source. Return the error that stopped the whole source."""
     try:
         for account in silver.refine_pieces(spark, refinement, ends):
             report(run_report.of_silver(account))
@@ -92,7 +92,9 @@ def _refine_source(
 
 
 def _missing_bronze(spark: SparkSession, refinement: Refinement) -> ReplicatorError | None:
-    """Nothing new is no news where there is nothing at all: the lake may be the wrong one."""
+    """Return an error if the source has no bronze at all: then "nothing new" would be misleading, as the lake may be
+    the wrong one.
+    """
     bronze = refinement.lake.bronze(refinement.source.name)
     if refinement.bronze.version(spark, bronze) is not None:
         return None
@@ -101,14 +103,14 @@ def _missing_bronze(spark: SparkSession, refinement: Refinement) -> ReplicatorEr
 
 
 def run_gold(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
-    """All models, if gold is among the stages."""
+    """Refresh all models, if gold is among the stages."""
     if "gold" in stages:
         for model in gold.refresh(spark, pipeline.models, pipeline.warehouse):
             report(run_report.of_gold(model))
 
 
 def run_serving(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
-    """What leaves the lake: a target that is out of reach keeps nothing from the others."""
+    """Run the stages that write outside the lake; an unreachable target does not stop the others."""
     if "publish" in stages:
         for line in publish_all(spark, pipeline):
             report(line)
@@ -118,14 +120,14 @@ def run_serving(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]
 
 
 def publish_all(spark: SparkSession, pipeline: Pipeline) -> Iterator[ReportLine]:
-    """The lines of all targets."""
+    """Yield the report lines of all targets."""
     for name in pipeline.sinks:
         yield from _publish_connection(spark, pipeline, name)
 
 
 def _publish_connection(spark: SparkSession, pipeline: Pipeline, name: str) -> list[ReportLine]:
-    """The lines of the models of one connection; its own where it is out of reach or lets nobody in, since none is
-    published then.
+    """Return the report lines of the models of one connection; a single line for the connection if it is unreachable or
+    refuses the login, because none is published then.
     """
     mine = [model for model in pipeline.models if model.is_served_by(name)]
     gold, lake = pipeline.warehouse.gold, pipeline.warehouse.lake
@@ -136,7 +138,9 @@ def _publish_connection(spark: SparkSession, pipeline: Pipeline, name: str) -> l
 
 
 def _ingest_kafka(spark: SparkSession, ingestion: Ingestion) -> tuple[int, ReplicatorError | None]:
-    """Rows of one bounded stream and what stopped it. NO_LAKE is raised: nothing goes on without Kafka or the lake."""
+    """Ingest one bounded stream. Return the number of rows and the error that stopped it. NO_LAKE is raised: nothing
+    can continue without Kafka or the lake.
+    """
     stream: Stream | None = None
     try:
         stream = bronze_stream.ingest_stream(spark, ingestion, once=True)
@@ -149,15 +153,15 @@ def _ingest_kafka(spark: SparkSession, ingestion: Ingestion) -> tuple[int, Repli
 
 
 def ingest_objects(spark: SparkSession, intake: ObjectIngestion, *, once: bool) -> ReportLine:
-    """What came of the objects that are there. NO_LAKE is raised."""
+    """Ingest the objects that are there and return the report line. NO_LAKE is raised."""
     started = time.monotonic()
     rows, warnings = 0, dict[str, None]()
     error: ReplicatorError | None = None
     try:
-        for some in landing.ingest(spark, intake, once=once):
-            rows += some.rows
-            warnings |= dict.fromkeys(some.warnings)
-            error = some.error
+        for batch in landing.ingest(spark, intake, once=once):
+            rows += batch.rows
+            warnings |= dict.fromkeys(batch.warnings)
+            error = batch.error
     except NO_LAKE:
         raise
     except ReplicatorError as stopped:

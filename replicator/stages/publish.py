@@ -92,8 +92,8 @@ def publish(
             applied |= error.applied
             errors |= error.refused or dict.fromkeys(pending, error)
     seconds = time.monotonic() - started
-    told = (_to_result(model.name, pending.get(model.name), applied, errors, seconds) for model in wanted)
-    return [published for published in told if published is not None]
+    results = (_to_result(model.name, pending.get(model.name), applied, errors, seconds) for model in wanted)
+    return [published for published in results if published is not None]
 
 
 def _to_result(

@@ -1,4 +1,4 @@
-"""What one source's silver needs: values and the implementations of the protocols it meets."""
+"""The context of one source's silver: its settings and the implementations of the protocols that it uses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from replicator.stages.tick.source_state import SourceState
 
 @dataclass(frozen=True)
 class Refinement:
-    """``bronze`` also keeps the dead letters. A batch with a larger ``dead_letter_share`` stops its table (R5).
+    """The context of one source's silver. ``bronze`` also stores the dead letters. A batch with a larger
+    ``dead_letter_share`` stops its table (R5).
 
-    Of a batch that is not large so many ``tables_at_once`` are worked on. ``reached`` is what the process remembers of
-    the order so far, ``templates`` of how records are written. Who writes what tables share (dead letters, routes)
-    takes his ``turn``. ``befores``: of each update it is asked, too, what its row was before.
+    In a batch that is not large, up to ``tables_at_once`` tables are processed in parallel. ``reached`` is what the
+    process remembers of the order so far, ``templates`` how records are written. ``turn`` is the lock for writing what
+    tables share (dead letters, routes). ``befores``: for each update the row before it is needed, too.
     """
 
     source: SourceSpec

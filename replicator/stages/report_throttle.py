@@ -1,4 +1,4 @@
-"""What a run that goes on would say again with each look, and says once, or once in a while."""
+"""Report messages of a continuous run that would be repeated with each pass only once, or at intervals."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from replicator.errors import SHUT, AtWork, TableMissing
 from replicator.stages.run_report import Report, ReportLine
 
 _SILENT_SECONDS = 60.0
-"""After so long the same words of what is out of reach are said again."""
+"""The interval after which the same message about something unreachable is reported again."""
 
 
 def report_waiting_once(report: Report) -> Report:
-    """Of a run that goes on, a model whose inputs are not there yet, or not at rest, is no error: say so, once."""
+    """In a continuous run, a model whose inputs do not exist yet, or are being written, is no error: report it once, as
+    a warning.
+    """
     waiting: set[str] = set()
 
     def told(line: ReportLine) -> None:
@@ -29,7 +31,7 @@ def report_waiting_once(report: Report) -> Report:
 
 
 def throttle_unreachable(report: Report) -> Report:
-    """What is out of reach is looked for with each pass: the same words of it again are said after a while only."""
+    """Targets that are unreachable are retried with each pass: repeat the same message only after a while."""
     said: dict[tuple[str, str], tuple[str, float]] = {}
 
     def told(line: ReportLine) -> None:

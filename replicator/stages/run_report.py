@@ -1,4 +1,4 @@
-"""What a run tells of its work: a line for each stage and table."""
+"""The report of a run: one line for each stage and table."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ CANONICAL = "canonical"
 
 @dataclass(frozen=True)
 class ReportLine:
-    """What one stage did with one table: rows read, and what became of them; ``ignored`` by rule. ``seconds`` is wall
-    time; ``how`` a word on the way that was taken and why, of gold: its ``rows_in`` are the rows that were computed.
+    """The result of one stage for one table: rows read, and what became of them; ``ignored`` by rule. ``seconds`` is
+    wall time. ``how`` is a short text on the method that gold used and why; gold's ``rows_in`` are the rows that were
+    computed.
     """
 
     stage: str
@@ -43,7 +44,7 @@ Report = Callable[[ReportLine], None]
 
 
 def of_silver(account: Account) -> ReportLine:
-    """What silver did with a batch of a table."""
+    """Return the line for a table's batch in silver."""
     return ReportLine(
         "silver",
         account.table,
@@ -59,12 +60,12 @@ def of_silver(account: Account) -> ReportLine:
 
 
 def of_twin(done: TwinResult) -> ReportLine:
-    """What a table in another format took from silver."""
+    """Return the line for a silver table's copy in another format."""
     return ReportLine("silver", done.table, done.rows, done.written, seconds=done.seconds, error=done.error)
 
 
 def of_gold(built: RefreshResult) -> ReportLine:
-    """What a refresh of a model computed and wrote."""
+    """Return the line for the refresh of a model."""
     written = 0 if built.applied is None else built.applied.written
     how = f"{built.action}: {built.reason}" if built.action else ""
     return ReportLine(
@@ -80,7 +81,7 @@ def of_gold(built: RefreshResult) -> ReportLine:
 
 
 def of_publish(done: PublishResult) -> ReportLine:
-    """What a target got of a model."""
+    """Return the line for publishing a model to its target."""
     written = 0 if done.applied is None else done.applied.written
     return ReportLine(
         "publish", done.model, done.rows, written, seconds=done.seconds, warnings=done.warnings, error=done.error
@@ -88,7 +89,7 @@ def of_publish(done: PublishResult) -> ReportLine:
 
 
 def of_canonical(done: DeliveryResult) -> ReportLine:
-    """What others got as events of a feed."""
+    """Return the line for the events of a feed."""
     return ReportLine(
         CANONICAL, done.feed, done.events, done.events, seconds=done.seconds, warnings=done.warnings, error=done.error
     )

@@ -58,21 +58,21 @@ def refine_pieces(spark: SparkSession, at: Refinement, ends: Callable[[], bool] 
 
     A table that stops has its error in its account and is skipped by the following pieces; the others continue.
     """
-    before: BacklogProgress | None = BacklogProgress()
-    while before is not None:
+    progress: BacklogProgress | None = BacklogProgress()
+    while progress is not None:
         try:
-            accounts, behind = _run_tick(spark, at, before)
+            accounts, remaining = _run_tick(spark, at, progress)
         except FAILURES:
-            accounts = _unreadable_tables(spark, at, before)
+            accounts = _unreadable_tables(spark, at, progress)
             if not accounts:
                 raise
-            behind = replace(before, stopped=before.stopped.union(_stopped_in(at, accounts)))
+            remaining = replace(progress, stopped=progress.stopped.union(_stopped_in(at, accounts)))
         if any(isinstance(account.error, ReloadNeeded) for account in accounts):
             yield from (account for account in accounts if not isinstance(account.error, ReloadNeeded))
-            accounts, behind = _run_tick(spark, at, before)
+            accounts, remaining = _run_tick(spark, at, progress)
         yield from accounts
-        before = behind
-        if before is not None and ends():
+        progress = remaining
+        if progress is not None and ends():
             return
     yield from missing_rows.remove_all(spark, at)
 
@@ -88,8 +88,8 @@ def _run_tick(
             return [], None
         accounts = _apply_tick(tick) if tick.cut is None else _apply_with_cut(tick, *tick.cut)
         upto, newest = tick.watch.news.upto, tick.newest if before.newest is None else before.newest
-        behind = BacklogProgress(upto, before.stopped.union(_stopped_in(at, accounts)), newest)
-        return accounts, behind if upto < newest else None
+        progress = BacklogProgress(upto, before.stopped.union(_stopped_in(at, accounts)), newest)
+        return accounts, progress if upto < newest else None
 
 
 def _unreadable_tables(spark: SparkSession, at: Refinement, before: BacklogProgress) -> list[Account]:
@@ -112,14 +112,16 @@ def _check_readable(spark: SparkSession, at: Refinement, bronze: str, name: str)
     return None
 
 
-def _apply_with_cut(tick: Tick, stood: CutState, stands: CutState) -> list[Account]:
+def _apply_with_cut(tick: Tick, previous_cut: CutState, next_cut: CutState) -> list[Account]:
     """Apply the tick's tables between the two notes on the cut of whole transactions: before and after."""
     at = tick.watch.at
-    transaction_cut.prepare(at, stood, stands)
+    transaction_cut.prepare(at, previous_cut, next_cut)
     accounts = _apply_tick(tick)
     failed = {*_stopped_in(at, accounts), *tick.watch.news.paused}
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), tick.routes.bronze)
-    transaction_cut.finalize(at, stood, stands, failed, {topic for table in failed for topic in routes.topics(table)})
+    transaction_cut.finalize(
+        at, previous_cut, next_cut, failed, {topic for table in failed for topic in routes.topics(table)}
+    )
     return accounts
 
 
@@ -158,9 +160,9 @@ def build_table(spark: SparkSession, at: Refinement, table: str, upto: int) -> A
     topics = resharding.topics_of(routes, at.source, table)
     news = arrivals.from_beginning(spark, at.bronze, bronze, topics, upto)
     spark = tuning.session_for_records(spark, news.size, len(news.after))
-    stood = transaction_cut.load_or_create(at, routes.bronze)
+    cut_state = transaction_cut.load_or_create(at, routes.bronze)
     records = news.records(spark, at.bronze, bronze)
-    records = records if stood is None else transaction_cut.exclude_waiting(records, stood.released_cut)
+    records = records if cut_state is None else transaction_cut.exclude_waiting(records, cut_state.released_cut)
     records = tuning.repartition_records(records, news.size)
     watch = TickContext(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     with ticks.build(watch, watch.in_epochs(records, news.after), routes) as tick:
@@ -238,9 +240,9 @@ def _apply_share(share: TableShare, records: DataFrame) -> Account:
     """The account of one table. Columns that the table is newly allowed to have are filled from bronze first."""
     wanted = frozenset() if share.again is not None else column_backfill.find_columns(share)
     if wanted:
-        both = replace(share, at=history_table.with_existing_histories(share.spark, share.at, [share.name]))
-        with column_backfill.read_all(both, wanted) as (every, known):
-            filled = apply(every, known)
+        with_history = replace(share, at=history_table.with_existing_histories(share.spark, share.at, [share.name]))
+        with column_backfill.read_all(with_history, wanted) as (all_read, known):
+            filled = apply(all_read, known)
         if filled.error is not None:
             return _stopped_account(share, filled.error)
         column_backfill.mark_done(share, wanted)

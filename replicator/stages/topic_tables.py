@@ -26,15 +26,15 @@ from replicator.transforms.dead_letters import COORDINATES
 from replicator.transforms.decode import DecodeOptions
 
 OURS = ("_op", "_partition", "_offset", "_timestamp", "_seq")
-"""Columns behind those of the row: the operation, where the record stands in Kafka, and in the source's order."""
+"""Columns after those of the row: the operation, the record's place in Kafka, and its place in the source's order."""
 
 
 @dataclass(frozen=True)
 class TopicTables:
-    """What a topic holds. ``tables``, by ``<database or schema>.<table>``, have one row per change: the columns that it
-    leaves behind (of a delete the key) by the source's names, and OURS. ``records`` has one row per record: ``topic,
+    """The contents of a topic. ``tables``, by ``<database or schema>.<table>``, have one row per change: the columns
+    after it (of a delete the key) by the source's names, and OURS. ``records`` has one row per record: ``topic,
     partition, offset, timestamp, key STRING, value STRING, op, table``, and ``note``: the rule or the reason why it is
-    no change of a row, NULL for one that is.
+    not a change of a row, NULL if it is one.
     """
 
     tables: Mapping[str, DataFrame]
@@ -45,12 +45,12 @@ class TopicTables:
 def read_tables(
     spark: SparkSession, at: Refinement, read: Callable[[SparkSession], DataFrame]
 ) -> Iterator[TopicTables]:
-    """What is ``read`` of a source (the columns of ``Source.read``, bounded) as tables, for the time of the block, in a
-    session of their own with exact names. ``at`` is a refinement whose lake is empty.
+    """Yield the records that ``read`` returns (bounded, with the columns of ``Source.read``) as tables, in a session of
+    their own with exact names; persisted while the context is open. ``at`` is a refinement whose lake is empty.
 
-    Columns that the source's file hides are NULL, and then so are the records' texts. A value that was not sent is
-    NULL, and so is all that a change of a key leaves to its older records. What cannot be decoded is in ``records``
-    alone.
+    Columns that the source's file hides are NULL, and then so are the texts of the records. A value that was not sent
+    is NULL, and so is everything that a change of key leaves to its older records. What cannot be decoded is in
+    ``records`` only.
     """
     session = tuning.session_for(spark, 0, exact_names=True)
     with tuning.persist(bronze.rows(read(session), {})) as rows:
@@ -63,13 +63,13 @@ def read_tables(
 
 
 def _changes(share: TableShare, records: DataFrame) -> DataFrame:
-    """The changes of one table that can be decoded."""
+    """Return the changes of one table that can be decoded."""
     rows = share.changes_in(records)
     forms, _ = forms_of.from_groups(share.rows, rows, share.declaration, None)
     ordered = ordering.order_records(share, rows)
     layout = schema_change.plan_change(share, ordered, forms, None).plan.layout
-    told = decoding.decode_options(share, forms, layout)
-    needs = DecodeOptions(told.placeholder, keyless_deletes=told.keyless_deletes, places=True)
+    options = decoding.decode_options(share, forms, layout)
+    needs = DecodeOptions(options.placeholder, keyless_deletes=options.keyless_deletes, places=True)
     changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
     place = F.struct(*COORDINATES)
     of_kafka = ordered.select(place.alias("_place"), F.col("op").alias("_op"), F.col("timestamp").alias("_timestamp"))

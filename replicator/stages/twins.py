@@ -1,7 +1,7 @@
-"""Copies of silver tables in a second format: each follows its table's own commits, as publish follows gold's.
+"""Copies of silver tables in a second format: each follows its table's commits, as publish follows gold's.
 
-What a copy has reached stands in its own commits: the table's id and version. So whatever changed the table (a batch, a
-retry, a purge, columns that moved) is followed alike, and a crash between the two is repaired by the next run.
+A copy stores its progress in its own commits: the table's id and version. So every change of the table is followed in
+the same way (a batch, a retry, a purge, moved columns), and a crash between the two is repaired by the next run.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from replicator.transforms.columns.reshape import TRAILING_COLUMNS
 
 @dataclass(frozen=True)
 class TwinResult:
-    """What a copy took over: ``rows`` whose key had changed, and how many of them it wrote or removed; ``error`` says
-    why it did not go on. ``seconds`` is wall time.
+    """The result for one copy: ``rows`` whose key had changed, and how many of them were written or removed. ``error``
+    says why it stopped. ``seconds`` is wall time.
     """
 
     table: str
@@ -40,8 +40,8 @@ class TwinResult:
 
 
 def follow(spark: SparkSession, at: Refinement) -> Iterator[TwinResult]:
-    """Make every declared twin of the source equal to its table. One report per twin that was behind; one that stops
-    has its error there and the others go on.
+    """Make every declared twin of the source equal to its table. Yields one result per twin that was behind; a twin
+    that stops has its error in its result, and the others continue.
     """
     for declared in at.source.tables:
         for format_ in declared.twins:
@@ -95,7 +95,7 @@ def _twin_table(declared: Declaration, twin: Table, keys: tuple[str, ...], colum
 
 
 def _evolve(spark: SparkSession, at: Refinement, twin: Table, wanted: StructType) -> None:
-    """Give the twin the columns of its table, if that was not made anew without some of the twin's."""
+    """Give the twin the columns of its table, unless the table was rebuilt without some of the twin's."""
     if at.silver.version(spark, twin) is None:
         return
     layout, own = Layout(_types(wanted), twin.keys), _types(at.silver.read(spark, twin).schema)
@@ -105,11 +105,13 @@ def _evolve(spark: SparkSession, at: Refinement, twin: Table, wanted: StructType
 
 
 def _has_other_columns(spark: SparkSession, at: Refinement, twin: Table, wanted: StructType) -> bool:
-    """Whether the twin has columns, types or a key that its table has no more: that was replaced."""
+    """Return whether the twin has columns, types or a key that its table no longer has, because the table was
+    replaced.
+    """
     if at.silver.version(spark, twin) is None:
         return False
-    there = at.silver.read(spark, twin).schema
-    return _types(there) != _types(wanted) or set(key_of(there)) != set(twin.keys)
+    present = at.silver.read(spark, twin).schema
+    return _types(present) != _types(wanted) or set(key_of(present)) != set(twin.keys)
 
 
 def _types(schema: StructType) -> dict[str, str]:
@@ -117,20 +119,22 @@ def _types(schema: StructType) -> dict[str, str]:
 
 
 def _changed_rows(changed: DataFrame, rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-    """Changed keys with their row, and deletes of those that the table has no more."""
-    of_table = rows.withColumn("_op", F.lit("upsert"))
-    joined = changed.join(of_table, list(keys), how="left")
+    """Return the rows of changed keys, and deletes of the keys that the table no longer has."""
+    upserts = rows.withColumn("_op", F.lit("upsert"))
+    joined = changed.join(upserts, list(keys), how="left")
     operation = F.coalesce("_op", F.lit("delete")).alias("_op")
     return joined.select(*_columns(rows), operation)
 
 
 def _all_rows(spark: SparkSession, at: Refinement, twin: Table, rows: DataFrame) -> DataFrame:
-    """All rows, and deletes of keys that only the twin has: the table's commits do not tell what changed."""
-    every = rows.withColumn("_op", F.lit("upsert"))
+    """Return all rows, and deletes of the keys that only the twin has, for when the table's commits do not tell what
+    changed.
+    """
+    upserts = rows.withColumn("_op", F.lit("upsert"))
     if at.silver.version(spark, twin) is None:
-        return every
+        return upserts
     gone = at.silver.read(spark, twin).join(rows, list(twin.keys), how="left_anti")
-    return every.unionByName(gone.withColumn("_op", F.lit("delete")).select(*_columns(rows), "_op"))
+    return upserts.unionByName(gone.withColumn("_op", F.lit("delete")).select(*_columns(rows), "_op"))
 
 
 def _columns(rows: DataFrame) -> list[str]:
