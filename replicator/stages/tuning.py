@@ -16,7 +16,7 @@ SMALL_BYTES = 32 << 20
 """Up to this size on disk, work on rows of tables is small."""
 
 SMALL_MODEL_BYTES = 1 << 20
-"""From this size on disk of gold's inputs, compiling queries pays (decision 0050)."""
+"""Above this size on disk of gold's inputs, compiling queries pays (decision 0050)."""
 
 SMALL_RECORD_BYTES, LARGE_RECORD_BYTES = 8 << 20, 128 << 20
 """Up to these sizes, in bytes of bronze, work on records is small and medium, respectively: parsing costs more than
@@ -30,7 +30,7 @@ backlog of any length needs the memory and disk of one such piece (decision 0095
 """
 
 SMALL_TOPIC_BYTES = 2 << 20
-"""From this average size per topic, compiling queries on records pays (decision 0058)."""
+"""Above this average size per topic, compiling queries on records pays (decision 0058)."""
 
 MAX_BROADCAST_KEYS = 10_000
 """Up to this number of rows that changed their key, the keys are broadcast to find the table's rows under them."""

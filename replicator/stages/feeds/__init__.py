@@ -1,1 +1,1 @@
-"""What a feed tells others: of the commits of a table, or of all records of it."""
+"""The events of a feed: from the commits of a table, or from all records of it."""

@@ -1,7 +1,7 @@
-"""What the commits of a table of silver or gold tell others, one commit after the other.
+"""Events from the commits of a silver or gold table, one commit after the other.
 
-Commit by commit, since an event is what one commit did to one row: whoever sends a commit again sends the same events,
-however many commits the run before had taken together.
+An event is what one commit did to one row. So if a commit is sent again, the events are the same, however many commits
+the previous run had processed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MEND = (
 
 @dataclass(frozen=True)
 class EventBatch:
-    """Events as an ``Outlet`` takes them, and the types of what they tell: of the key, and of the row."""
+    """Events as an ``Outlet`` takes them, and the types of the key and of the row in them."""
 
     rows: DataFrame
     kinds: tuple[T.StructType, T.StructType]
@@ -40,7 +40,7 @@ class EventBatch:
 def read_initial(
     session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
 ) -> Iterator[EventBatch]:
-    """All rows of the version at which a feed begins, with the columns of the newest one."""
+    """Yield all rows of the version at which a feed begins, with the columns of the newest version."""
     stored = _in_newest_columns(session, kept, table, feed, (version, newest))
     images = events.images(stored, _keys(stored, table), feed)
     yield _batch(session, kept, table, feed, version, events.from_snapshot(images))
@@ -50,8 +50,10 @@ def read_initial(
 def read_commit(
     session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
 ) -> Iterator[EventBatch]:
-    """What a commit changed, with the columns of the newest one: what a feed that lags is told to send, that table has.
-    Raises ChangesLost where it, or the one before, is not kept any more, or it gave the table another key.
+    """Yield the changes of a commit, with the columns of the newest version: the feed's `select` and `where` refer to
+    those, also if the feed lags.
+
+    Raises ChangesLost if the version, or the one before, is not retained any more, or if it gave the table another key.
     """
     if not all(is_version_kept(session, kept, table, each) for each in (version - 1, version)):
         raise ChangesLost(
@@ -78,8 +80,8 @@ def read_commit(
 def _in_newest_columns(
     session: SparkSession, kept: TableFormat, table: Table, feed: Feed, versions: tuple[int, int]
 ) -> DataFrame:
-    """The rows of a version with the columns of the newest one, the second, unless that has another key. Raises
-    ChangesLost as :func:`_align_columns`.
+    """Return the rows of a version with the columns of the newest one, unless that has another key. ``versions`` are
+    both. Raises ChangesLost as :func:`_align_columns` does.
     """
     version, newest = versions
     rows = kept.read(session, table, version)
@@ -92,20 +94,20 @@ def _in_newest_columns(
 
 
 def _align_columns(rows: DataFrame, now: DataFrame, table: Table, feed: Feed, version: int) -> DataFrame:
-    """The rows of a version with the columns that there are now. Raises ChangesLost where one of silver's, of which the
-    feed tells, has another type since: what it had then cannot be told as such a value. A model's column is what its
-    SQL makes it, and its older values are cast.
+    """Return the rows of a version with the current columns. Raises ChangesLost if a silver column that the feed uses
+    has another type since: its old values cannot be represented in it. A model's column is defined by its SQL, so its
+    older values are cast.
     """
     lost = events.incompatible_types(rows, now) if "_deleted" in now.columns else []
     if lost and events.depends_on(feed, now, _keys(now, table), lost):
-        told = ", ".join(source_spelling(now.schema[column]) for column in lost)
-        what = f"{told} of {table.name} has another type since version {version}: what rows had then cannot be told"
+        columns = ", ".join(source_spelling(now.schema[column]) for column in lost)
+        what = f"{columns} of {table.name} has another type since version {version}: what rows had then cannot be told"
         raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
     return events.align_columns(rows, now)
 
 
 def is_version_kept(spark: SparkSession, kept: TableFormat, table: Table, version: int | None) -> bool:
-    """Whether a version can still be read."""
+    """Return whether a version can still be read."""
     try:
         return version is not None and kept.moment(spark, table, version).version == version
     except VersionMissing:
@@ -121,15 +123,15 @@ def _changes(
     before: DataFrame,
     after: DataFrame,
 ) -> EventBatch:
-    was, is_ = (events.images(side, table.keys, feed) for side in (before, after))
-    return _batch(session, kept, table, feed, version, events.from_images(was, is_))
+    images_before, images_after = (events.images(side, table.keys, feed) for side in (before, after))
+    return _batch(session, kept, table, feed, version, events.from_images(images_before, images_after))
 
 
 def _batch(
     session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, changes: DataFrame
 ) -> EventBatch:
-    """The events of a commit, which are what it did to a key: content does not tell them apart, since a row may become
-    what it was, and at the same place of its source where a rebuild did it.
+    """Return the events of a commit. Their ids are made of the commit and the key. Content would not distinguish them:
+    a row may return to an earlier state, and at the same place of its source if a rebuild did that.
     """
     place = F.coalesce("sequence", F.lit(f"{version:020d}"))
     identity = F.struct(F.lit(kept.identity(session, table)), F.lit(version))
@@ -139,7 +141,7 @@ def _batch(
 
 
 def event_types(changes: DataFrame) -> tuple[T.StructType, T.StructType]:
-    """The types of the key and of the row in changes."""
+    """Return the types of the key and of the row in changes."""
     key, row = changes.schema["key"].dataType, changes.schema["after"].dataType
     assert isinstance(key, T.StructType)  # noqa: S101 - for mypy
     assert isinstance(row, T.StructType)  # noqa: S101 - as above
@@ -147,5 +149,5 @@ def event_types(changes: DataFrame) -> tuple[T.StructType, T.StructType]:
 
 
 def _keys(stored: DataFrame, table: Table) -> tuple[str, ...]:
-    """The key as silver's own columns note it, or as the model says."""
+    """Return the key as recorded in silver's columns, or as the model declares it."""
     return own_key(stored.schema) or table.keys

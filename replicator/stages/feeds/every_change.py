@@ -1,4 +1,4 @@
-"""What the records of a source's table in bronze tell others: each change an event, whatever silver made of it."""
+"""Events from all records of a source's table in bronze: each change is an event, whatever silver made of it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ _TRUNCATED = "a truncate is no event: consumers keep the rows that it took"
 def read_changes(
     session: SparkSession, at: Refinement, feed: Feed, after: int | None, upto: int
 ) -> Iterator[EventBatch | None]:
-    """The events of the records that bronze got behind ``after`` (None: from the beginning), decoded as silver decodes
-    them; None where none of them is of the table. ``session`` has exact names; what ``at`` remembers is of this feed.
+    """Yield the events of the records that bronze got after the version ``after`` (None: from the beginning), decoded
+    as silver decodes them; None if none of them is of the table. ``session`` has exact names; the state in ``at`` is
+    that of this feed.
 
-    What cannot be decoded is no event: silver has it among its dead letters. Raises SchemaRefused as silver does.
+    Records that cannot be decoded are no events: silver has them as dead letters. Raises SchemaRefused as silver does.
     """
     bronze = at.lake.bronze(at.source.name)
     identity = at.bronze.identity(session, bronze) or ""
@@ -58,33 +59,35 @@ def read_changes(
             yield None
         else:
             with decoding.decode_share(share, shared.records, places=True) as decoded:
-                told = (_TRUNCATED,) if any(group["truncates"] for group in share.rows) else ()
-                yield replace(_batch(share, decoded, feed), warnings=told)
+                notes = (_TRUNCATED,) if any(group["truncates"] for group in share.rows) else ()
+                yield replace(_batch(share, decoded, feed), warnings=notes)
         at.reached.advance(upto, tick.surveyed[1], topics)
         at.reached.quiet(upto, came)
 
 
 def _topics(came: Iterable[str], routes: Routes, table: str) -> list[str]:
-    """Topics, of those that got records, that may have got some of the table: all but those that have carried others
-    alone. Silver, which learns the routes, need not have seen them yet.
+    """Return those of the topics with new records that may have records of the table: all but those known to have
+    carried only other tables. Silver, which learns the routes, need not have read them yet.
     """
     return sorted(topic for topic in came if table in routes.tables.get(topic, (table,)))
 
 
 def _batch(share: TableShare, decoded: Decoded, feed: Feed) -> EventBatch:
-    """Joined by the place of the record: a ``_seq`` is of one key, and repeats across partitions and topics."""
+    """Build the events, joined by the records' places: a ``_seq`` belongs to one key, and repeats across partitions and
+    topics.
+    """
     layout = decoded.schema.plan.layout
     good = decoded.changes.where(F.col("_reject").isNull())
     images = events.images(_as_stored(good, layout), layout.keys, feed)
     ops = decoded.ordered.select(F.struct(*ADDRESS).alias("at"), F.col("op").alias("letter"))
-    told = images.join(ops, "at")
+    records = images.join(ops, "at")
     before = _before_images(share, decoded, layout)
     if before is not None:
         was = events.images(before, layout.keys, feed).select("at", F.col("image").alias("was"))
-        told = told.join(was.withColumn("had", F.lit(True)), "at", how="left")
+        records = records.join(was.withColumn("had", F.lit(True)), "at", how="left")
     else:
-        told = told.withColumns({"was": F.lit(None).cast(images.schema["image"].dataType), "had": F.lit(False)})
-    changes = events.from_records(told)
+        records = records.withColumns({"was": F.lit(None).cast(images.schema["image"].dataType), "had": F.lit(False)})
+    changes = events.from_records(records)
     place = F.struct("at.topic", "at.partition", "at.offset")
     source = F.struct(
         F.lit(feed.table).alias("table"), "sequence", *[F.col(f"at.{n}") for n in ("topic", "partition", "offset")]
@@ -94,21 +97,23 @@ def _batch(share: TableShare, decoded: Decoded, feed: Feed) -> EventBatch:
 
 
 def _before_images(share: TableShare, decoded: Decoded, layout: Layout) -> DataFrame | None:
-    """The images before updates and deletes, of records that have them; None where none can, and behind a transform."""
+    """Return the images before updates and deletes, of records that have them; None if none can have them, or after a
+    transform.
+    """
     if share.declaration.transform is not None:
         return None
     noted = partial(schema_change.load_written, share)
     forms, _ = forms_of.from_groups(share.rows, decoded.ordered, share.declaration, decoded.stored, noted)
     if all(form.is_flat for form in forms):
         return None
-    held = share.at.placeholder if share.declaration.unavailable else None
+    placeholder = share.at.placeholder if share.declaration.unavailable else None
     records = decoded.ordered.where(F.col("op").isin("u", "d"))
-    images = decode.decode_before(records, forms, layout, share.name, DecodeOptions(held, places=True))
+    images = decode.decode_before(records, forms, layout, share.name, DecodeOptions(placeholder, places=True))
     return _as_stored(images.where(F.col("_reject").isNull()), layout)
 
 
 def _as_stored(changes: DataFrame, layout: Layout) -> DataFrame:
-    """Changes as silver would have the rows if each stood alone: what was not sent was never seen."""
+    """Return changes in the form of silver rows, as if each stood alone: values that were not sent are unknown."""
     unsent = decode.unavailable_columns()
     never = F.when(F.size(unsent) > 0, F.map_from_arrays(unsent, F.transform(unsent, lambda _: F.lit(""))))
     return with_column_metadata(changes.withColumn("_column_seq", never), layout, "_at")

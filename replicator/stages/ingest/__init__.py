@@ -1,1 +1,1 @@
-"""Into bronze: a stream's batches, what bronze holds of them, objects, what is masked, gaps that were passed over."""
+"""Ingestion into bronze: batches of streams, the state of bronze, objects, masking, and gaps that were skipped."""

@@ -1,7 +1,7 @@
-"""Batches of a stream into bronze: every record once (promise A).
+"""Write a stream's batches to bronze: every record once (promise A).
 
-Effects of one batch, in this order: 1. check that the batch continues what bronze holds, 2. append with the query's id
-and the batch's number as progress. A crash before 2 leaves nothing; after it, the repeated batch is recognised by its
+Effects of one batch, in this order: 1. check that the batch continues what bronze has, 2. append it with the query's id
+and the batch's number as progress. A crash before 2 leaves nothing; after it, the repeated batch is recognized by its
 progress.
 """
 
@@ -23,7 +23,7 @@ from replicator.stages.ingest.pace import Pace
 
 
 class BatchWriter:
-    """What happens to each micro-batch. Keeps, for one run, what the start-up checks found."""
+    """The function for each micro-batch. It keeps the results of the start-up checks for the run."""
 
     def __init__(self, ingestion: Ingestion, pace: Pace) -> None:
         self._ingestion, self._pace = ingestion, pace
@@ -35,20 +35,22 @@ class BatchWriter:
         self.cause: Exception | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """A batch as ``foreachBatch`` hands it over; what stops it is kept: ``failure``, or the ``cause`` of one."""
+        """Write a batch, called by ``foreachBatch``. The error that stops it is stored in ``failure``, or its cause in
+        ``cause``.
+        """
         started, before = time.monotonic(), self.written
         try:
             self._write(batch, number)
             took = time.monotonic() - started
             self.seconds += took
             self._pace.rest(self.written - before, took, self._ingestion.batch_records)
-        except ReplicatorError as error:  # Spark passes on its text only
+        except ReplicatorError as error:  # Spark only passes on the error's text
             self.failure = error
             raise
         except FAILURES as error:  # as above
             self.failure, self.cause = engine_errors.to_lake_error(error, self._ingestion.source), error
             raise
-        except failpoints.Killed as killed:  # the JVM waits for ever for a callback that raises no Exception
+        except failpoints.Killed as killed:  # the JVM waits forever for a callback that raises no Exception
             self.failure = killed
             raise RuntimeError(str(killed)) from killed
 
@@ -56,7 +58,7 @@ class BatchWriter:
         spark, at = batch.sparkSession, self._ingestion
         ids = {topic: identity for topic, identity in at.reader.topic_ids(spark).items() if identity is not None}
         records = rows(at.masked(batch), ids)
-        if not tuning.is_large(spark):  # Kafka's partitions are tasks, and each task writes a file per topic
+        if not tuning.is_large(spark):  # one task per Kafka partition, and each task writes a file per topic
             records = records.coalesce(spark.sparkContext.defaultParallelism)
         if self._application is None:
             self._application = self._start(spark)
@@ -67,13 +69,15 @@ class BatchWriter:
         failpoints.hit("bronze.batch_appended")
 
     def _start(self, spark: SparkSession) -> str:
-        """The app id of this checkpoint; the topics that its earlier batches had are known from now on (J5)."""
+        """Return the app id of this checkpoint, and remember the ids of the topics that bronze has (J5)."""
         at = self._ingestion
         self._known_ids = dict(BronzeTableState(spark, at).ids())
         return current_application_id(spark, at)
 
     def _refuse_repetition(self, records: DataFrame, number: int) -> None:
-        """A batch that bronze took for done must hold nothing that bronze lacks (F-C3)."""
+        """Raise CheckpointBehindTable if a batch that bronze counts as done contains records that bronze lacks
+        (F-C3).
+        """
         at = self._ingestion
         recorded = at.format.progress(records.sparkSession, at.table, self._application or "")
         if recorded is None or recorded.version < number:

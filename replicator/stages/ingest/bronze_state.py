@@ -1,7 +1,7 @@
-"""What bronze has of a stream, and whether the stream's checkpoint goes on from there (F-C2, F-C3).
+"""What bronze has of a stream, and whether the stream's checkpoint continues from there (F-C2, F-C3).
 
-Nothing but the checkpoint says where a stream goes on. One that stands before bronze has its records stored twice, or
-skipped by their batch's number; one that stands behind it leaves a gap.
+Only the checkpoint tells where a stream continues. If it is behind bronze, records are stored twice, or skipped because
+of their batch's number; if it is ahead of bronze, records are missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from replicator.stages.bronze import Ingestion
 _MEND = "Bring the newest checkpoint of this bronze back, or have one made of what bronze has: {}."
 _COMMAND = "`replicator rebuild --checkpoint {}`"
 _NO_ID = "A" * 22
-"""An id of zeros as Kafka writes it: rows that an earlier checkout took from brokers without ids have it (J5)."""
+"""An id of zeros as Kafka writes it: rows that earlier releases read from brokers without ids have it (J5)."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class BronzeTableState:
     at: Ingestion
 
     def has(self, batch: int) -> bool:
-        """By the progress of the stream that the checkpoint names."""
+        """Return whether bronze has a batch, by the progress of the checkpoint's stream."""
         recorded = newest_batch(self.spark, self.at)
         return recorded is not None and recorded >= batch
 
     def ends(self, topics: Sequence[str] | None = None) -> Mapping[tuple[str, int], int]:
-        """Of the rows: a folder per topic."""
+        """Return the end offset of each partition, from bronze's rows, which have a folder per topic."""
         if self.at.format.version(self.spark, self.at.table) is None:
             return {}
         rows = self.at.format.read(self.spark, self.at.table)
@@ -45,7 +45,7 @@ class BronzeTableState:
         return {(row["topic"], row["partition"]): row["end"] for row in ends}
 
     def ids(self) -> Mapping[str, str]:
-        """Of each topic's last row."""
+        """Return the topic id of each topic's last row."""
         if self.at.format.version(self.spark, self.at.table) is None:
             return {}
         known = self.at.format.read(self.spark, self.at.table).where(F.col("topic_id") != _NO_ID)
@@ -54,29 +54,33 @@ class BronzeTableState:
 
 
 def repair_hint(at: Ingestion) -> str:
-    """How a checkpoint is mended that did not write bronze as it is."""
+    """Return how to mend a checkpoint that does not belong to this state of bronze."""
     return _MEND.format(_COMMAND.format(at.source))
 
 
 def application_id(source: str, stream: str) -> str:
-    """By what the progress of a source's stream is known in bronze; ``stream`` is its id."""
+    """Return the app id under which the progress of a source's stream is stored in bronze; ``stream`` is the stream's
+    id.
+    """
     return f"bronze/{source}/{stream}"
 
 
 def current_application_id(spark: SparkSession, at: Ingestion) -> str:
-    """That of the checkpoint's stream; of none where there is no checkpoint yet. Raises CheckpointDamaged."""
+    """Return the app id of the checkpoint's stream; with an empty stream id if there is no checkpoint yet. Raises
+    CheckpointDamaged.
+    """
     return application_id(at.source, checkpoint.read_stream_id(spark, at.lake.checkpoint(at.source)) or "")
 
 
 def newest_batch(spark: SparkSession, at: Ingestion) -> int | None:
-    """The newest batch of the checkpoint's stream that bronze has."""
+    """Return the newest batch of the checkpoint's stream that bronze has."""
     recorded = at.format.progress(spark, at.table, current_application_id(spark, at))
     return None if recorded is None else recorded.version
 
 
 def refuse_mismatch(spark: SparkSession, at: Ingestion) -> None:
-    """Before a stream starts. Raises CheckpointBehindTable where its checkpoint is new, foreign or an older copy,
-    BronzeReplaced where bronze is, CheckpointDamaged.
+    """Check bronze and checkpoint before a stream starts. Raises CheckpointBehindTable if the checkpoint is new, of
+    another stream or an older copy, BronzeReplaced if bronze is an older copy, CheckpointDamaged.
     """
     recorded, planned = newest_batch(spark, at), checkpoint.read_newest_batch(spark, at.lake.checkpoint(at.source))
     done, number = (-1, -1) if planned is None else (planned.done, planned.number)
@@ -87,7 +91,7 @@ def refuse_mismatch(spark: SparkSession, at: Ingestion) -> None:
             where=at.table.location,
             mend=repair_hint(at),
         )
-    if recorded is not None and recorded > number:  # one that is planned and not done is in bronze by right (K-B3)
+    if recorded is not None and recorded > number:  # a batch that is planned and not done may be in bronze (K-B3)
         at_most = "no batch" if planned is None else f"no batch behind {number}"
         raise CheckpointBehindTable(
             f"bronze has batch {recorded}, the checkpoint knows of {at_most}: it is an older copy",
@@ -105,8 +109,8 @@ def refuse_mismatch(spark: SparkSession, at: Ingestion) -> None:
 
 
 def _are_without_records(spark: SparkSession, at: Ingestion, after: int, upto: int) -> bool:
-    """Whether each batch of (after, upto] ends where the one before it did, in topics that both have: one that
-    ``Source.resume`` wrote.
+    """Return whether each batch of (after, upto] ends where the one before it did, in the topics that both have: such
+    batches are written by ``Source.resume``.
     """
     if upto <= after:
         return True

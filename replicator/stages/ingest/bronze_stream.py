@@ -1,4 +1,4 @@
-"""Kafka -> bronze, as a stream: all that is there now, or for ever."""
+"""Kafka -> bronze as a stream: all that is there now, or continuously."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Stream:
 
     @property
     def seconds(self) -> float:
-        """What appending them took; that Spark plans and notes each batch besides is not in it."""
+        """The time spent appending them, without Spark's time for planning and recording each batch."""
         return self.writer.seconds
 
     def finish(self) -> None:
-        """Wait for the end; a failure comes out as one of our errors."""
+        """Wait for the end. Raises a failure as one of our errors."""
         try:
             self.query.awaitTermination()
         except StreamingQueryException as error:
             raise self._translated(error) from error
 
     def check(self) -> None:
-        """Raise what stopped the query, if something has."""
+        """Raise the error that stopped the query, if any."""
         error = self.query.exception()
         if error is not None:
             raise self._translated(error)
@@ -55,11 +55,13 @@ class Stream:
         if self.writer.failure is not None:
             return self.writer.failure
         found = translate(error, self.ingestion.source, self.writer.cause)
-        is_asked = isinstance(found, OffsetsLost) or _is_silent(error) or brokers.is_refusal(str(error))
-        return self._asked() or found if is_asked else found
+        may_know_more = isinstance(found, OffsetsLost) or _is_silent(error) or brokers.is_refusal(str(error))
+        return self._asked() or found if may_know_more else found
 
     def _asked(self) -> ReplicatorError | None:
-        """What of which topic is gone, or who does not answer at what address; None where the source cannot tell."""
+        """Return an error from the source that says what of which topic is lost, or which address does not answer; None
+        if the source cannot tell.
+        """
         at = self.ingestion
         try:
             at.reader.refuse_lost(self.held.spark, at.lake.checkpoint(at.source), self.held)
@@ -69,12 +71,12 @@ class Stream:
 
 
 def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace: Pace | None = None) -> Stream:
-    """Start the streaming query: all that is there now (``once``), or for ever, at a ``pace``.
+    """Start the streaming query: for all that is there now (``once``), or continuously, at a ``pace``.
 
-    A run that goes on is tuned for small batches: a backlog takes an eighth longer, each later batch a third less.
-    Raises Unreachable, and TopicsMissing where there is nothing to read once; a run that goes on waits for topics. What
-    a source's pattern takes may be another than in the last run: see ``Source.resume``. Raises what
-    :func:`refuse_mismatch` does, and TableStopped where Spark cannot start it.
+    A continuous run is tuned for small batches: a backlog takes an eighth longer, each later batch a third less. Raises
+    Unreachable, and TopicsMissing if there is nothing to read ``once``; a continuous run waits for topics. The topics
+    that match a source's pattern may differ from the last run: see ``Source.resume``. Raises what
+    :func:`refuse_mismatch` does, and TableStopped if Spark cannot start the query.
     """
     writer = BatchWriter(ingestion, pace or Pace())
     if once and not ingestion.reader.topic_ids(spark):
@@ -102,9 +104,9 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace
 
 
 def translate(error: StreamingQueryException, source: str, cause: Exception | None = None) -> ReplicatorError:
-    """A stopped stream as an error with what to do next; ``cause``: what a batch of ours met.
+    """Return a stopped stream's error with what to do next; ``cause`` is the error that one of our batches met.
 
-    Spark's Kafka source of this line has no error classes: class names and one sentence tell them apart.
+    Spark's Kafka source in this version has no error classes: class names and one sentence tell them apart.
     """
     text = str(error)
     if "data may have been lost" in text or "OffsetOutOfRangeException" in text:
@@ -118,12 +120,14 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
     shut = engine_errors.to_lake_error(error, source)
     if shut is not None:
         return shut
-    said = text if cause is None else causes.summarize(cause)  # of a batch Spark tells that Python raised something
-    first = next((line for line in said.splitlines() if line.strip()), "nobody knows why")
-    mend = engine_errors.repair_hint(said) or "`--debug` shows the trace."
+    message = (
+        text if cause is None else causes.summarize(cause)
+    )  # for a batch, Spark only says that Python raised an error
+    first = next((line for line in message.splitlines() if line.strip()), "nobody knows why")
+    mend = engine_errors.repair_hint(message) or "`--debug` shows the trace."
     return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend=mend)
 
 
 def _is_silent(error: StreamingQueryException) -> bool:
-    """Whether it is Kafka that did not answer, or has no time to."""
+    """Return whether Kafka did not answer, or is overloaded."""
     return "org.apache.kafka.common.errors.TimeoutException" in str(error) or brokers.is_busy(str(error))

@@ -1,8 +1,8 @@
 """Objects -> bronze: every line once (promise A).
 
-What is new is a difference: the objects that are there without those whose places bronze has. Nothing else remembers
-how far a run got, so a crash anywhere before an append leaves nothing, and after it the objects are known. The append
-has a number as its progress: of two drivers that saw the same objects, the second adds nothing.
+New objects are a difference: those in the listing whose places bronze does not have. Nothing else records how far a run
+got, so a crash before an append leaves nothing, and after it the objects are known. Each append has a number as its
+progress: if two drivers saw the same objects, the second one adds nothing.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from replicator.stages.ingest import masking
 from replicator.transforms import object_lines
 
 _UNFINISHED_GRACE_MS = 600_000
-"""An object whose last line is cut off is left alone for so long since it was last written."""
+"""The time since the last write during which an object with an incomplete last line is not read."""
 
 _MOST_BYTES = 64 << 20
-"""Of a batch, in the store."""
+"""The maximum size of a batch, in bytes in the store."""
 
 _LARGEST = 256 << 20
-"""An object is one row until its lines are told apart: a larger one would take the memory of all others."""
+"""The maximum size of an object. It is one row until it is split into lines, and a larger one would take all memory."""
 
 
 @dataclass
 class KnownObjects:
-    """Objects that bronze has, as far as this process knows: read from bronze (the table's id) once, and after a lost
-    race again. ``appends`` is the number of the last append that they are of.
+    """Objects that bronze has, as far as this process knows: read from bronze (the table's id) once, and again after
+    losing a race. ``appends`` is the number of the last append that they include.
     """
 
     bronze: str | None = None
@@ -48,8 +48,8 @@ class KnownObjects:
 
 @dataclass(frozen=True)
 class ObjectIngestion:
-    """Everything one source's bronze needs where its records lie in objects. ``most`` bounds a batch, in objects;
-    ``every_seconds`` is how often a continuous run looks; ``spec`` says what it may not keep.
+    """Everything that ingesting one source from objects needs. ``most`` is the maximum number of objects in a batch;
+    ``every_seconds`` is the polling interval of a continuous run; ``spec`` says what bronze must not store.
     """
 
     source: str
@@ -67,19 +67,19 @@ class ObjectIngestion:
         return self.lake.bronze(self.source)
 
     def masked(self, records: DataFrame) -> DataFrame:
-        """Records as they may be kept."""
+        """Return records with the values masked that must not be stored."""
         return records if self.spec is None else masking.mask_records(records, self.spec)
 
     @property
     def application(self) -> str:
-        """Whose progress the appends are."""
+        """The app id of the progress of appends."""
         return f"objects/{self.source}"
 
 
 @dataclass(frozen=True)
 class IngestResult:
-    """What one batch, or the look at a listing, came to: rows in bronze, and what somebody should know. ``long`` are
-    paths of objects with too many lines, ``unread`` of those that could not be read.
+    """The result of one batch, or of checking a listing: rows in bronze, and warnings for the user. ``long`` are paths
+    of objects with too many lines, ``unread`` of those that could not be read.
     """
 
     rows: int = 0
@@ -90,10 +90,10 @@ class IngestResult:
 
 
 def ingest(spark: SparkSession, at: ObjectIngestion, *, once: bool) -> Iterator[IngestResult]:
-    """All new objects into bronze, batch by batch. What is wrong with objects that are not new comes last.
+    """Ingest all new objects, batch by batch. Problems with objects that are not new are in the last result.
 
-    Raises Unreachable, BronzeReplaced where bronze has records from elsewhere, TopicsMissing where there is nothing to
-    read ``once``; a run that goes on waits for objects.
+    Raises Unreachable, BronzeReplaced if bronze has records from elsewhere, TopicsMissing if there is nothing to read
+    ``once``; a continuous run waits for objects.
     """
     listing = at.reader.listed(spark if once else tuning.session_for(spark, 0))
     load_known(spark, at)
@@ -117,17 +117,19 @@ def ingest(spark: SparkSession, at: ObjectIngestion, *, once: bool) -> Iterator[
 
 
 def count_waiting(spark: SparkSession, at: ObjectIngestion) -> int:
-    """How many objects bronze lacks. Raises Unreachable."""
+    """Return how many objects bronze lacks. Raises Unreachable."""
     load_known(spark, at)
     return len(landing_objects.plan(at.reader.listed(spark).objects, at.known.seen).new)
 
 
 def load_known(spark: SparkSession, at: ObjectIngestion) -> None:
-    """Know which objects bronze has. Raises BronzeReplaced where it has records that were in none."""
+    """Load which objects bronze has. Raises BronzeReplaced if it has records that came from no object."""
     known, identity = at.known, at.format.identity(spark, at.table)
     if known.bronze == identity:
         return
-    progress = at.format.progress(spark, at.table, at.application)  # before the rows: what comes between is found out
+    progress = at.format.progress(
+        spark, at.table, at.application
+    )  # before the rows, so that an append in between is noticed
     known.appends, known.seen = 0 if progress is None else progress.version, {}
     rows = [] if identity is None else object_lines.known_objects(at.format.read(spark, at.table)).collect()
     for topic, partition, offset, path, size, modified in rows:
@@ -142,25 +144,25 @@ def load_known(spark: SparkSession, at: ObjectIngestion) -> None:
 
 
 def _ingest_batch(at: ObjectIngestion, listing: Listing, batch: Sequence[LandingObject]) -> IngestResult:
-    """One batch: 1. read each object, once; 2. append the lines of those that are whole."""
+    """Ingest one batch: 1. read each object, once; 2. append the lines of those that are complete."""
     try:
         with tuning.persist(listing.read(batch)) as objects:
-            judged = objects.select("path", *_object_checks()).collect()
-            long, cut, blank = ([row["path"] for row in judged if row[reason]] for reason in ("long", "cut", "blank"))
-            fit = {row["path"] for row in judged}.difference(long, cut)
-            whole = objects.where(~F.col("path").isin(*long, *cut)) if long or cut else objects
-            rows = _append(at, whole, [each for each in batch if each.path in fit])
+            checked = objects.select("path", *_object_checks()).collect()
+            long, cut, blank = ([row["path"] for row in checked if row[reason]] for reason in ("long", "cut", "blank"))
+            fit = {row["path"] for row in checked}.difference(long, cut)
+            complete = objects.where(~F.col("path").isin(*long, *cut)) if long or cut else objects
+            rows = _append(at, complete, [each for each in batch if each.path in fit])
     except FAILURES as error:
         raise engine_errors.to_table_error(error, at.table.location) from error
-    told = {"are still being written: left for a later run": cut, "have no line that is not blank": blank}
-    warnings = tuple(_format_paths(paths, what) for what, paths in told.items() if paths)
-    unread = sorted({each.path for each in batch} - {row["path"] for row in judged})
+    notes = {"are still being written: left for a later run": cut, "have no line that is not blank": blank}
+    warnings = tuple(_format_paths(paths, what) for what, paths in notes.items() if paths)
+    unread = sorted({each.path for each in batch} - {row["path"] for row in checked})
     return IngestResult(rows, warnings, long=tuple(long), unread=tuple(unread))
 
 
 def _object_checks() -> tuple[Column, ...]:
-    """What keeps an object from being taken: ``long``, or ``cut`` off by a reading while somebody writes it; and
-    whether it is ``blank``, so that nothing of it is.
+    """Return the conditions that keep an object from being ingested: ``long`` (too many lines), or ``cut`` off because
+    it was read while being written; and whether it is ``blank``, so that it has no lines to ingest.
     """
     patient_since = F.lit(int(time.time() * 1000) - _UNFINISHED_GRACE_MS)
     is_young = F.col("modified") > patient_since
@@ -168,8 +170,10 @@ def _object_checks() -> tuple[Column, ...]:
     return object_lines.is_too_long().alias("long"), cut.alias("cut"), object_lines.is_blank().alias("blank")
 
 
-def _append(at: ObjectIngestion, objects: DataFrame, whole: Sequence[LandingObject]) -> int:
-    """The lines of whole objects into bronze; how many. None of them where another driver was there before."""
+def _append(at: ObjectIngestion, objects: DataFrame, complete: Sequence[LandingObject]) -> int:
+    """Append the lines of complete objects to bronze and return their number; nothing if another driver did so
+    first.
+    """
     known, spark = at.known, objects.sparkSession
     fresh = bronze.rows(at.masked(object_lines.records(objects)), {}).sortWithinPartitions(
         "topic", "partition", "offset"
@@ -182,7 +186,7 @@ def _append(at: ObjectIngestion, objects: DataFrame, whole: Sequence[LandingObje
             known.bronze = None
             return 0
         known.appends, known.bronze = known.appends + 1, at.format.identity(spark, at.table)
-    known.seen.update((each.place, KnownObject(each.path, each.size, each.modified)) for each in whole)
+    known.seen.update((each.place, KnownObject(each.path, each.size, each.modified)) for each in complete)
     failpoints.hit("landing.objects_appended")
     return rows
 
@@ -209,11 +213,11 @@ def _refusal(
         f"have more than {landing_objects.MAX_LINES} lines": long,
         "could not be read": unread,
     }
-    told = [_format_paths(paths, what) for what, paths in found.items() if paths]
-    if not told:
+    reasons = [_format_paths(paths, what) for what, paths in found.items() if paths]
+    if not reasons:
         return None
     return ObjectRefused(
-        "; ".join(told),
+        "; ".join(reasons),
         mend="All others were taken. Put back what was replaced, or write what is new under a name of its own; "
         "cut what is too large. What could not be read is tried again. Where a topic was made anew its offsets began "
         "again: read it from a folder of its own, into a lake with a new root.",

@@ -1,4 +1,4 @@
-"""Records whose personal data a policy keeps out of bronze (``mask_before_bronze``)."""
+"""Mask personal data that a policy keeps out of bronze (``mask_before_bronze``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT = "STRUCT<key: BINARY, value: BINARY, headers: ARRAY<STRUCT<key: STRING, v
 
 
 def mask_records(records: DataFrame, source: SourceSpec) -> DataFrame:
-    """Kafka records as they may be kept; as they are where no table of the source has a policy."""
+    """Return Kafka records as they may be stored; unchanged if no table of the source has a policy."""
     if not source.masks:
         return records
     masks = {mask.table: mask for mask in source.masks}
@@ -25,8 +25,8 @@ def mask_records(records: DataFrame, source: SourceSpec) -> DataFrame:
     redaction = Redaction(source.name, masks, digest, Placeholder(source.placeholder))
 
     def kept(topic: str, key: Any, value: Any, headers: Any) -> tuple[Any, Any, Any]:
-        told = [(name, _bytes(held)) for name, held in headers or ()]
-        new_key, new_value, new_headers = redaction.record(topic, _bytes(key), _bytes(value), told)
+        pairs = [(name, _bytes(content)) for name, content in headers or ()]
+        new_key, new_value, new_headers = redaction.record(topic, _bytes(key), _bytes(value), pairs)
         return new_key, new_value, None if headers is None else new_headers
 
     made = F.udf(kept, _KEPT, useArrow=False)(*[F.col(name) for name in ("topic", "key", "value", "headers")])
@@ -34,5 +34,5 @@ def mask_records(records: DataFrame, source: SourceSpec) -> DataFrame:
     return records.withColumn("_kept", made).select(*others, "_kept.key", "_kept.value", "_kept.headers")
 
 
-def _bytes(held: Any) -> bytes | None:
-    return None if held is None else bytes(held)
+def _bytes(content: Any) -> bytes | None:
+    return None if content is None else bytes(content)

@@ -1,4 +1,4 @@
-"""How bronze waits for what works behind it."""
+"""How bronze waits for the later stages."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from math import inf
 from threading import Condition
 
 _MAX_REST_SECONDS = 30.0
-"""A batch rests for so long at most."""
+"""The longest time that a batch waits."""
 
 _BETWEEN_SECONDS = 0.5
-"""What Spark needs, about, to note a batch that has rested, and to plan the next one."""
+"""About the time that Spark needs to record a batch after its wait, and to plan the next one."""
 
 _IDLE_SECONDS = 1.0
-"""Those behind bronze that have not begun with a batch after so long will not do so."""
+"""Later stages that have not started with a batch after this time will not do so."""
 
 
 class Pace:
-    """When those behind bronze have use for more of it. A batch costs about the same whether it holds ten records or
-    some thousand, and a pass takes what is there when it begins: so each pass has one moment, its turn, at which what
-    came since the last one becomes a batch, which is there when the pass ends and the next one begins.
+    """Coordinates bronze's batches with the passes of the later stages. A batch costs about the same whether it has ten
+    records or a few thousand, and a pass processes what is there when it begins. So each pass has one moment, its turn,
+    at which the records since the last turn become a batch, which is there when the pass ends and the next one begins.
 
-    How long before the end that is, the batches of the turn before say: the longest of them.
+    The turn precedes that end by the duration of the longest batch of the previous turn.
 
-    ``is_followed``: passes begin whenever a batch is there. Else batches wait for none.
+    ``is_followed``: passes begin whenever there is a batch. Otherwise batches do not wait.
     """
 
     def __init__(self, *, is_followed: bool = False) -> None:
@@ -36,7 +36,7 @@ class Pace:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """A pass. Its turn comes with its end at the latest."""
+        """Context of a pass. Its turn is at its end at the latest."""
         with self._changed:
             self._is_held = True
         try:
@@ -50,8 +50,8 @@ class Pace:
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """The last work of a pass: the turn is such that a batch is there with the end, if both take as long as they
-        last did.
+        """Context of the last step of a pass: sets the turn so that a batch is there at the end, if both take as long
+        as last time.
         """
         begun = time.monotonic()
         with self._changed:
@@ -63,15 +63,15 @@ class Pace:
             self._ending_seconds = time.monotonic() - begun
 
     def rest(self, rows: int, seconds: float, limit: int | None = None) -> None:
-        """After a batch of so many rows, of which one may have ``limit``, that took so long: until the next turn, or
-        until nobody is at work. One that is half full does not rest: the limit is shared out among partitions, and more
-        records are waiting in some.
+        """Wait after a batch of ``rows`` rows that took ``seconds``: until the next turn, or until no pass is running.
+        A batch that is half full (of the ``limit``) does not wait: the limit is divided among partitions, and some have
+        more records.
         """
         entered, is_half_full = time.monotonic(), limit is not None and rows >= limit // 2
         with self._changed:
             self._note(seconds, entered)
-            while not is_half_full and (left := self._until(entered) - time.monotonic()) > 0:
-                self._changed.wait(left)
+            while not is_half_full and (remaining := self._until(entered) - time.monotonic()) > 0:
+                self._changed.wait(remaining)
 
     def _note(self, seconds: float, now: float) -> None:
         turn = self._due if self._is_held and self._due <= now else self._last_turn
@@ -79,7 +79,7 @@ class Pace:
         self._noted_turn = turn
 
     def _until(self, entered: float) -> float:
-        """When what rests since then goes on, as far as can be told now."""
+        """Return when a batch that waits since ``entered`` continues, as far as is known now."""
         if self._last_turn > entered:
             return self._last_turn
         latest = entered + _MAX_REST_SECONDS

@@ -1,4 +1,4 @@
-"""The bronze streams of a run that goes on."""
+"""The bronze streams of a continuous run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replicator.stages.run_report import Report, ReportLine
 def run_streams(
     spark: SparkSession, ingestions: Sequence[Ingestion], pace: Pace, report: Report, *, others: bool
 ) -> Iterator[Streams]:
-    """The streams of these sources, for the time of the block. ``others``: something else has records, too."""
+    """Run the streams of these sources while the context is open. ``others``: something else has records, too."""
     streams = Streams(report, others)
     try:
         for ingestion in ingestions:
@@ -32,8 +32,8 @@ def run_streams(
 
 @dataclass
 class Streams:
-    """Those that run, and the rows and seconds of each that were told. A source that must not go on is told, once, and
-    the others go on; with the last of them its error is raised.
+    """The running streams, and the rows and seconds of each that were reported (``told``). If a source must stop, that
+    is reported once and the others continue; when the last one stops, its error is raised.
     """
 
     report: Report
@@ -43,14 +43,14 @@ class Streams:
     told: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def begin(self, spark: SparkSession, ingestion: Ingestion, pace: Pace) -> None:
-        """Start one more."""
+        """Start one more stream."""
         try:
             self.running.append(ingest_stream(spark, ingestion, once=False, pace=pace))
         except TableStopped as error:
             self.stopped.append((ingestion.source, error))
 
     def look(self) -> None:
-        """Report what came since the last look, and what stopped."""
+        """Report new rows since the last call, and streams that stopped."""
         for stream in list(self.running):
             try:
                 stream.check()

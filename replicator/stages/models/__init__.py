@@ -1,1 +1,1 @@
-"""A refresh of a gold model: what moved, which of its rows that touches, and which rules hold."""
+"""A refresh of a gold model: what changed, which of its rows that affects, and its checks."""

@@ -1,5 +1,5 @@
-"""The rows of a model that a change touched: as its inputs make them now, beside what its table has (gold.md, steps 4
-and 5).
+"""The affected rows of a model: computed from its inputs as they are now, and compared with those of its table
+(gold.md, steps 4 and 5).
 """
 
 from __future__ import annotations
@@ -23,43 +23,45 @@ from replicator.transforms.spans import Spans
 
 @contextmanager
 def compare(model: Model, task: Task, work: Work, touched: DataFrame) -> Iterator[transform.ModelDiff]:
-    """The model's rows under the keys of the ``touched`` rows (see :class:`Task`), beside those of its table, for the
-    time of the block.
+    """Yield the model's rows under the keys of the ``touched`` rows (see :class:`Task`) compared with those of its
+    table; persisted while the context is open.
     """
     keys = touched.select(*map(names.quote_spark, model.key)).distinct()
     if not set(touched.columns).issubset(model.key):
-        with _linked_rows(work, touched, _stored_rows(model, task, work, (touched, keys))) as (stored, lines, lie):
+        with _linked_rows(work, touched, _stored_rows(model, task, work, (touched, keys))) as (stored, lines, ranges):
             firm = work.probe.firm(model.lineage_columns)
-            yield transform.compare(stored, _fresh(model, task, work, (lines, keys), lie, firm), model.key)
+            yield transform.compare(stored, _fresh(model, task, work, (lines, keys), ranges, firm), model.key)
         return
-    rows = _fresh(model, task, work, (keys, keys), task.lie or {})  # rows of the table lead to no others
+    rows = _fresh(model, task, work, (keys, keys), task.lie or {})  # the stored rows lead to no other rows
     if model.checks or not _has_types(rows, keys):
         yield transform.compare(_stored_rows(model, task, work, (touched, keys)), rows, model.key)
-    else:  # whoever writes the rows reads what the table has there
+    else:  # the writer reads the stored rows under these keys
         yield transform.overwrite_keys(keys, rows, model.key)
 
 
-def _stored_rows(model: Model, task: Task, work: Work, of: tuple[DataFrame, DataFrame]) -> DataFrame:
-    """The rows of the table under the keys of the touched rows, ``of`` those and the keys."""
-    touched, keys = of
+def _stored_rows(model: Model, task: Task, work: Work, touched_and_keys: tuple[DataFrame, DataFrame]) -> DataFrame:
+    """Return the rows of the table under the keys of the touched rows."""
+    touched, keys = touched_and_keys
     if work.stored is None:
         return work.whole().limit(0)
-    lie = refresh_plan.find_spans(work, [(touched, model.key)])[0] if task.lie is None else task.lie
-    reached = work.stored.where(spans.may_match(work.stored, model.key, lie, model.key))
-    return affected.semi_join(reached, model.key, F.broadcast(keys) if task.is_near else keys, model.key)
+    ranges = refresh_plan.find_spans(work, [(touched, model.key)])[0] if task.lie is None else task.lie
+    candidates = work.stored.where(spans.may_match(work.stored, model.key, ranges, model.key))
+    return affected.semi_join(candidates, model.key, F.broadcast(keys) if task.is_near else keys, model.key)
 
 
 def _fresh(
     model: Model,
     task: Task,
     work: Work,
-    of: tuple[DataFrame, DataFrame],
-    lie: Spans,
+    lines_and_keys: tuple[DataFrame, DataFrame],
+    ranges: Spans,
     firm: Collection[str] = (),
 ) -> DataFrame:
-    """The rows of the model under touched keys, ``of`` the lines that lead to their inputs and the keys."""
-    lines, keys = of
-    rows = affected.recompute(work.query, task.uses, lines, keys, model.key, near=task.is_near, lie=lie, firm=firm)
+    """Return the rows of the model under touched keys, computed from the lines that lead to their inputs and the
+    keys.
+    """
+    lines, keys = lines_and_keys
+    rows = affected.recompute(work.query, task.uses, lines, keys, model.key, near=task.is_near, lie=ranges, firm=firm)
     if model.unknown_member is None:
         return rows
     member = transform.unknown_member(rows, model.unknown_member)
@@ -67,19 +69,19 @@ def _fresh(
 
 
 def _has_types(rows: DataFrame, keys: DataFrame) -> bool:
-    """Whether keys of an input are of the model's types: else rows of the table may have them in another form."""
+    """Return whether the keys of an input have the model's types; otherwise the table may have them in another form."""
     return all(rows.schema[field.name].dataType == field.dataType for field in keys.schema)
 
 
 @contextmanager
-def _linked_rows(work: Work, touched: DataFrame, had: DataFrame) -> Iterator[tuple[DataFrame, DataFrame, Spans]]:
-    """The rows that the table ``had`` under touched keys, kept; those and the ``touched`` ones with all that they lead
-    to, and where that is.
+def _linked_rows(work: Work, touched: DataFrame, present: DataFrame) -> Iterator[tuple[DataFrame, DataFrame, Spans]]:
+    """Yield the stored rows under touched keys, persisted; these together with the ``touched`` rows in the columns that
+    lead to inputs; and the value ranges of those columns.
     """
     columns = touched.columns
     with (
-        tuning.persist(had) as stored,
+        tuning.persist(present) as stored,
         tuning.persist_union(touched, stored.select(*map(names.quote_spark, columns))) as lines,
     ):
-        [lie] = refresh_plan.find_spans(work, [(lines, columns)])
-        yield stored, lines, lie
+        [ranges] = refresh_plan.find_spans(work, [(lines, columns)])
+        yield stored, lines, ranges

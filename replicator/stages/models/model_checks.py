@@ -1,9 +1,9 @@
-"""A gold model's checks: held with the build, or looked at over what is there.
+"""The checks of a gold model: enforced by builds, or run over the stored rows.
 
-A build looks at the rows that it is about to write, and at what these can break: other rows with the same values, the
-other balances of an account. Rows at rest were looked at when they were written; a check that is new or has changed,
-told by the digests of the newest control row, looks at all rows. A relationship is seen from both ends: the rows that
-are written must have their parent, and rows at rest that refer to one that left since the newest refresh have none.
+A build checks the rows that it is about to write, and what these can violate: other rows with the same values, the
+other balances of an account. Stored rows were checked when they were written; a check that is new or changed, according
+to the digests of the newest control row, runs over all rows. A relationship is checked from both ends: written rows
+must have their parent, and stored rows must not refer to a parent that was removed since the newest refresh.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a check: how many rows break it, the keys of a few of them, and in words what else was found."""
+    """The result of a check: how many rows violate it, the keys of a few of them, and another finding in words
+    (``found``).
+    """
 
     check: Check
     rows: int = 0
@@ -41,7 +43,7 @@ class Verdict:
 
     @property
     def is_kept(self) -> bool:
-        """Whether nothing breaks it."""
+        """Whether nothing violates the check."""
         return not (self.rows or self.found)
 
     def __str__(self) -> str:
@@ -53,7 +55,7 @@ class Verdict:
 
 
 def digests(model: Model) -> dict[str, str] | None:
-    """What a control row says of the checks that its refresh was held to; None without any."""
+    """Return the digests of the model's checks for the control row; None without checks."""
     return {check.name: check.digest for check in model.checks} or None
 
 
@@ -65,9 +67,11 @@ def check_difference(
     held: Mapping[str, str] | None,
     parents: Parents,
 ) -> tuple[str, ...]:
-    """What breaks checks that only warn. Raises ChecksFailed for the others, ConfigError for an expression that Spark
-    refuses. ``counts``: the rows of the ``difference`` by their ``_op``; ``held``: the digests of the checks that the
-    rows of ``stored`` were held to.
+    """Check a difference; return the violations of checks that only warn. Raises ChecksFailed for the others,
+    ConfigError for an expression that Spark refuses.
+
+    ``counts``: the rows of the ``difference`` by their ``_op``; ``held``: the digests of the checks that the rows of
+    ``stored`` have passed.
     """
     if not model.checks:
         return ()
@@ -85,7 +89,7 @@ def check_difference(
 def check_full(
     model: Model, stored: DataFrame | None, rows: DataFrame, count: int, parents: Parents
 ) -> tuple[str, ...]:
-    """As :func:`check_difference`, of ``rows``, so many, that shall take the place of all that is ``stored``."""
+    """Check ``rows``, ``count`` many, that are to replace all that is ``stored``, like :func:`check_difference`."""
     bounds = [check for check in model.checks if isinstance(check.rule, RowCountChange)]
     before = stored.count() if bounds and stored is not None else 0
     found = [Verdict(check, found=_describe_excess(check.rule, before, count)) for check in bounds]  # type: ignore[arg-type]
@@ -105,7 +109,9 @@ def _raise_failed(model: Model, found: Iterable[Verdict]) -> tuple[str, ...]:
 
 
 def check_stored(model: Model, rows: DataFrame, parents: Parents) -> list[Verdict]:
-    """A verdict for each of a model's checks over all its rows; a change of their number is not to be seen there."""
+    """Return a verdict for each of a model's checks over all its stored rows; a change in their number cannot be
+    checked there.
+    """
     return list(_verdicts(model, model.checks, BuildRows.at_rest(rows), replace(parents, moved=frozenset())))
 
 
@@ -118,25 +124,25 @@ def _row_count_verdicts(
 
 
 def _verdicts(model: Model, held: Iterable[Check], rows: BuildRows, parents: Parents) -> Iterator[Verdict]:
-    alone = [check for check in held if isinstance(check.rule, get_args(RowRule))]
-    others = [check for check in held if check not in alone and not isinstance(check.rule, RowCountChange)]
-    yield from _row_rule_verdicts(model, alone, rows)
+    row_checks = [check for check in held if isinstance(check.rule, get_args(RowRule))]
+    others = [check for check in held if check not in row_checks and not isinstance(check.rule, RowCountChange)]
+    yield from _row_rule_verdicts(model, row_checks, rows)
     for check in others:
         yield _verdict(model, check, _broken(model, check, rows, parents))
 
 
-def _row_rule_verdicts(model: Model, alone: Sequence[Check], rows: BuildRows) -> Iterator[Verdict]:
-    """Rules that each row keeps by itself, in one pass over the rows."""
-    if not alone:
+def _row_rule_verdicts(model: Model, row_checks: Sequence[Check], rows: BuildRows) -> Iterator[Verdict]:
+    """Check rules on single rows, in one pass over the rows."""
+    if not row_checks:
         return
     conditions = []
-    for check in alone:
+    for check in row_checks:
         with _translate_errors(model, check):
             broken = checks.is_violation(check.rule, rows.written)  # type: ignore[arg-type]  # chosen by its type
             rows.written.where(broken)
             conditions.append(F.count(F.when(broken, 1)))
     [counts] = rows.written.agg(*[each.alias(f"c{number}") for number, each in enumerate(conditions)]).collect()
-    for check, count in zip(alone, counts, strict=True):
+    for check, count in zip(row_checks, counts, strict=True):
         yield _verdict(model, check, checks.violations(check.rule, rows)) if count else Verdict(check)  # type: ignore[arg-type]
 
 
@@ -161,13 +167,15 @@ def _orphans(model: Model, rule: Relationship, rows: BuildRows, parents: Parents
 
 
 def _left(rule: Relationship, rows: BuildRows) -> DataFrame:
-    """Values of the rule's field that rows of the model itself had and those in their place have not."""
+    """Return the values of the rule's field that rows of the model itself had and that the rows replacing them do not
+    have.
+    """
     field = names.quote_spark(rule.field)
     return rows.gone.select(field).join(rows.written.select(field), [rule.field], how="left_anti")
 
 
 def _none_if_empty(rows: DataFrame) -> DataFrame | None:
-    """None where there are none: nobody has to look for them."""
+    """Return None for an empty frame, so that nothing is searched for."""
     return None if rows.isEmpty() else rows
 
 
@@ -186,7 +194,9 @@ def _format_key(key: Row) -> str:
 def _changed_too_much(
     rule: RowCountChange, key: Sequence[str], stored: DataFrame, written: DataFrame, counts: Mapping[str, int]
 ) -> str:
-    """Which bound is passed; the keys of the table are read only where as many rows as are written could pass it."""
+    """Return which bound is exceeded, or ''. The keys of the table are read only if the number of written rows could
+    exceed it.
+    """
     before, deleted, added = stored.count(), counts.get("delete", 0), counts.get("upsert", 0)
     if not before:
         return ""
@@ -198,7 +208,7 @@ def _changed_too_much(
 
 
 def _describe_excess(rule: RowCountChange, before: int, after: int) -> str:
-    """Which bound is passed, in words."""
+    """Return which bound is exceeded, in words, or ''."""
     if not before:
         return ""
     drop, growth = (before - after) / before, (after - before) / before

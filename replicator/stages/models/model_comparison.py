@@ -1,4 +1,4 @@
-"""A gold table beside what its model gives over the versions of its inputs that it was made from."""
+"""Compare a gold table with what its model computes from the versions of its inputs that the table was made from."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from replicator.transforms.model import with_unknown_member
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """A gold table at its newest ``version``, ``stored``, beside all rows that its model gives, ``fresh``. ``behind``:
-    so many commits of the inputs came later.
+    """A gold table at its newest ``version`` (``stored``), and all rows that its model computes (``fresh``). ``behind``
+    is the number of later commits of the inputs.
     """
 
     stored: DataFrame
@@ -30,25 +30,28 @@ class ModelComparison:
 
 
 def compare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> ModelComparison:
-    """A gold table and what it should hold; ``keys`` are those of the models that it may read. Raises TableMissing;
-    TableStopped where nothing tells what it was made from, or something else lies there now.
+    """Return a gold table and the rows that it should have; ``keys`` are those of the models that it may read. Raises
+    TableMissing; TableStopped if it is not known what the table was made from, or if the model or an input was replaced
+    since.
     """
     table = at.lake.gold(model.name, model.key)
-    kept, version = _load_newest(spark, model, table, at)
+    control, version = _load_newest(spark, model, table, at)
     inputs = model_inputs.find(spark, model, at, keys)
     now = refresh_plan.control_row(spark, model, inputs)
-    kept = kept and sql_settings.with_settings(kept, spark)
-    if kept is None or any(kept.get(part) != now[part] for part in ("sql", "settings", "key", "unknown_member")):
-        what = "nothing tells what it was made from" if kept is None else "the model was another one when it was made"
+    control = control and sql_settings.with_settings(control, spark)
+    if control is None or any(control.get(part) != now[part] for part in ("sql", "settings", "key", "unknown_member")):
+        what = (
+            "nothing tells what it was made from" if control is None else "the model was another one when it was made"
+        )
         raise TableStopped(what, where=table.location, mend="Run gold first.")
-    of_then = {name: kept["inputs"].get(name) or [None, 0] for name in inputs}
-    replaced = [name for name, each in inputs.items() if of_then[name][0] != each.identity]
+    recorded = {name: control["inputs"].get(name) or [None, 0] for name in inputs}
+    replaced = [name for name, each in inputs.items() if recorded[name][0] != each.identity]
     if replaced:
         what = f"its input {replaced[0]} is another table now"
         raise TableStopped(what, where=table.location, mend="Run gold first.")
-    then = {name: replace(each, version=of_then[name][1]) for name, each in inputs.items()}
-    views = {name: model_inputs.view(spark, each).rows for name, each in then.items()}
-    behind = sum(each.version - then[name].version for name, each in inputs.items())
+    past_inputs = {name: replace(each, version=recorded[name][1]) for name, each in inputs.items()}
+    views = {name: model_inputs.view(spark, each).rows for name, each in past_inputs.items()}
+    behind = sum(each.version - past_inputs[name].version for name, each in inputs.items())
     fresh = with_unknown_member(rows_of(spark, model, views), model.unknown_member)
     return ModelComparison(at.gold.read(spark, table, version), fresh, version, behind)
 
@@ -56,13 +59,13 @@ def compare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Mod
 def _load_newest(
     spark: SparkSession, model: Model, table: Table, at: Warehouse
 ) -> tuple[Mapping[str, Any] | None, int]:
-    """The control row of a table's newest refresh, None if it has none, and the table's version, of one commit: a
-    refresh that ends in between takes the row before its own away.
+    """Return the control row of a table's newest refresh (None if it has none) and the table's version, both of one
+    commit: a refresh that ends in between removes the previous control row.
     """
     while True:
         done, version = at.gold.progress(spark, table, model.name), at.gold.version(spark, table)
         if done is None or version is None:
             raise TableMissing(f"gold table {model.name} does not exist yet", where=table.location, mend="Run gold.")
-        kept = at.control.get(at.lake.inputs(model.name, done.version))
+        row = at.control.get(at.lake.inputs(model.name, done.version))
         if at.gold.progress(spark, table, model.name) == done:
-            return kept, version
+            return row, version

@@ -1,4 +1,4 @@
-"""An input of a gold model at the version that a refresh reads: its live rows, its key, and which keys changed.
+"""An input of a gold model at the version that a refresh reads: its live rows, its key, and the keys that changed.
 
 The key of a history is that of its table: all states of a row belong together, and change together.
 """
@@ -25,13 +25,13 @@ from replicator.transforms.columns.layout import own_key
 from replicator.transforms.live import select_live, source_spelling
 
 SOURCE_TIMESTAMP = "_source_ts_ms"
-"""The one column of ours that models see of silver."""
+"""The only system column of silver that models see."""
 
 
 @dataclass(frozen=True)
 class ModelInput:
-    """One input, silver, a history or another model, at one version. ``table.keys`` is its key where that is known
-    without reading it: of a model.
+    """One input at one version: a silver table, a history or another model. ``table.keys`` is its key if that is known
+    without reading it, as it is for a model.
     """
 
     given: str
@@ -43,14 +43,14 @@ class ModelInput:
 
     @property
     def place(self) -> VersionRef:
-        """As the control row of a refresh has it."""
+        """The reference that the control row of a refresh stores."""
         return VersionRef(self.identity, self.version, self.commit)
 
 
 @dataclass(frozen=True)
 class View:
-    """What a model sees of an input: ``rows`` under the source's column names, and the key as the table has it
-    (``stored``) and as ``rows`` do (``keys``); no key where the table has none.
+    """A model's view of an input: ``rows`` with the source's column names, and the key by the names in the table
+    (``stored``) and in ``rows`` (``keys``); both are empty if the table has no key.
     """
 
     rows: DataFrame
@@ -66,15 +66,15 @@ class View:
 def find(
     spark: SparkSession, model: Model, at: Warehouse, keys: Mapping[str, tuple[str, ...]]
 ) -> dict[str, ModelInput]:
-    """A model's inputs by placeholder, as they are now, several of one table at one version; ``keys`` are those of the
-    models. Raises TableMissing.
+    """Return a model's inputs by placeholder, at their current versions; inputs from the same table have the same
+    version. ``keys`` are those of the models. Raises TableMissing.
     """
     found = {given: _find_input(spark, given, at, keys) for given in dict.fromkeys(model.inputs.values())}
     return {name: found[given] for name, given in model.inputs.items()}
 
 
 def view(spark: SparkSession, given: ModelInput) -> View:
-    """The live rows of an input."""
+    """Return the live rows of an input."""
     rows = given.format.read(spark, given.table, given.version)
     stored = given.table.keys or own_key(rows.schema)
     keys = given.table.keys or tuple(source_spelling(rows.schema[column]) for column in stored)
@@ -82,7 +82,9 @@ def view(spark: SparkSession, given: ModelInput) -> View:
 
 
 def changed_keys(spark: SparkSession, given: ModelInput, seen: View, then: VersionRef) -> DataFrame | None:
-    """Distinct keys of rows that differ from those of ``then``, named as in ``seen.rows``; None where nobody knows."""
+    """Return the distinct keys of rows that differ from those of ``then``, named as in ``seen.rows``; None if
+    unknown.
+    """
     table = replace(given.table, keys=seen.stored)
     found = table_versions.changed_keys(spark, given.format, table, then, given.place)
     if found is None:
@@ -92,8 +94,8 @@ def changed_keys(spark: SparkSession, given: ModelInput, seen: View, then: Versi
 
 
 def changed_rows(spark: SparkSession, given: ModelInput, seen: View, then: VersionRef) -> DataFrame | None:
-    """Those of ``seen.rows`` whose keys differ from those of ``then``; None where they are to be looked for there, as
-    those of a history: of a key it has other states than those that changed.
+    """Return the rows of ``seen.rows`` whose keys differ from those of ``then``. None if they must be looked up in
+    ``seen.rows`` by key, as for a history, where a key has other states than those that changed.
     """
     if given.given.endswith(HISTORY):
         return None
@@ -103,7 +105,7 @@ def changed_rows(spark: SparkSession, given: ModelInput, seen: View, then: Versi
 
 
 def _live_rows(given: ModelInput, rows: DataFrame) -> DataFrame:
-    """The live ones, under the source's names; of a model all of them."""
+    """Return the live rows with the source's column names; for a model all of them."""
     return select_live(rows) if given.table.keys else select_live(rows, SOURCE_TIMESTAMP)
 
 
@@ -121,7 +123,7 @@ def _find_input(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[st
 
 
 def _suggest(spark: SparkSession, source: str, name: str, at: Warehouse) -> str:
-    """The table of the source that a misspelled one may mean; of a history, the history."""
+    """Return a hint at the table of the source that a misspelled name may mean; for a history, a history."""
     table = name.removesuffix(HISTORY)
     is_history = table != name
     root = at.lake.history_root(source) if is_history else at.lake.silver_root(source)

@@ -1,7 +1,8 @@
-"""The models that a model's relationships lead to, and what of them has left since its newest refresh.
+"""The models that a model's relationships refer to, and the keys that were removed from them since the model's newest
+refresh.
 
-Its control row tells of every such parent where it was (``table_versions.py``): the build of a child looks at the keys
-that left since then, and at no others.
+Its control row has the version of each such parent (``table_versions.py``): the build of a child checks only the keys
+that were removed since then.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ def _unknown(_: Relationship) -> None:
 
 @dataclass(frozen=True)
 class Parents:
-    """``rows`` of a model by its name; the names of those that have ``moved``; and of such a one the values of a rule's
-    field that ``left`` it (one column), None where nobody can say which.
+    """``rows`` returns a model's rows by its name; ``moved`` are the names of models that changed; for a rule that
+    refers to one of these, ``left`` returns the values of the rule's field that were removed (one column), or None if
+    they are unknown.
     """
 
     rows: Callable[[str], DataFrame]
@@ -35,12 +37,12 @@ class Parents:
     moved: frozenset[str] = frozenset()
 
     def has_moved(self, rule: Rule) -> bool:
-        """Whether the rule leads to a model that has."""
+        """Return whether the rule refers to a model that changed."""
         return isinstance(rule, Relationship) and rule.to in self.moved
 
 
 def current_versions(spark: SparkSession, model: Model, at: Warehouse) -> dict[str, VersionRef] | None:
-    """Where the model's parents are now, by name, as its control row says it; None without any."""
+    """Return the current versions of the model's parents by name, for its control row; None if it has no parents."""
     wanted = {check.rule.to for check in model.checks if isinstance(check.rule, Relationship)} - {model.name}
     return {name: table_versions.current(spark, at.gold, at.lake.gold(name)) for name in sorted(wanted)} or None
 
@@ -52,16 +54,18 @@ def load(
     then: Mapping[str, VersionRef] | None,
     now: Mapping[str, VersionRef] | None,
 ) -> Parents:
-    """Parents that are ``now`` at other places than ``then``; ``keys`` are those of the models."""
+    """Load the parents, of which those whose version ``now`` differs from ``then`` count as moved; ``keys`` are those
+    of the models.
+    """
     before, after = then or {}, now or {}
     moved = frozenset(name for name, place in after.items() if before.get(name) != place)
 
     def left(rule: Relationship) -> DataFrame | None:
-        was, key = before.get(rule.to), keys.get(rule.to, ())
-        if was is None or key != (rule.field,):
+        version_before, key = before.get(rule.to), keys.get(rule.to, ())
+        if version_before is None or key != (rule.field,):
             return None
         table = at.lake.gold(rule.to, key)
-        changed = table_versions.changed_keys(spark, at.gold, table, was, after[rule.to])
+        changed = table_versions.changed_keys(spark, at.gold, table, version_before, after[rule.to])
         present = at.gold.read(spark, table).select(names.quote_spark(rule.field))
         return None if changed is None else changed.join(present, list(key), how="left_anti")
 

@@ -1,4 +1,4 @@
-"""The rows of a gold model's SQL, and what is said of SQL that gives none, or not those that its file says."""
+"""Run a gold model's SQL, and report SQL that fails or does not return the columns that the model's file declares."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from replicator.transforms.columns.unsupported_types import has_interval_type, h
 from replicator.transforms.model import RESERVED
 
 _UNFIT = frozenset(" ,;{}()\n\t=")
-"""What Delta has in no column's name where it maps none (architecture section 4)."""
+"""Characters that Delta does not allow in column names without column mapping (architecture section 4)."""
 
 _WORDS = "no blanks, brackets, commas, semicolons or ="
 
 
 def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """The model's SQL over these rows of its inputs. Raises ConfigError."""
+    """Return the rows of the model's SQL over these inputs. Raises ConfigError."""
     sql = model.sql if inputs else model.sql.format()
     try:
         rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
@@ -37,7 +37,7 @@ def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) 
 
 
 def _wrong_columns(model: Model, given: T.StructType) -> Iterator[tuple[str, str]]:
-    """What no table of the model could have, and how it is mended."""
+    """Yield the problems with columns that no table of the model could have, each with its remedy."""
     place = f"{model.name}.sql"
     for name, count in Counter(name.casefold() for name in given.names).items():
         if count > 1:
@@ -68,7 +68,7 @@ def _wrong_column(field: T.StructField, place: str) -> Iterator[tuple[str, str]]
 
 
 def _unfit(field: T.StructField) -> Iterator[str]:
-    """Names in a column, its own first, that Delta refuses."""
+    """Return the names in a column, first its own, that Delta refuses."""
     structs = [each for each in nested_types(field.dataType) if isinstance(each, T.StructType)]
     names = [field.name, *(name for each in structs for name in each.names)]
     return (name for name in names if not _UNFIT.isdisjoint(name))

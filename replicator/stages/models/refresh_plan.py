@@ -1,7 +1,7 @@
-"""What one refresh of a gold model has to do, and why: nothing, its affected rows, or all of it (gold.md).
+"""Plan one refresh of a gold model, and why: nothing, its affected rows, or all of it (gold.md).
 
-The control row of the newest refresh tells what gold was made of. It holds whatever decides the result: the SQL's hash,
-the settings by which it is understood (``sql_settings.py``), the key, the lineage, and of every input its place
+The control row of the newest refresh says what gold was made from. It has everything that decides the result: the SQL's
+hash, the settings that affect its meaning (``sql_settings.py``), the key, the lineage, and for each input its version
 (``table_versions.py``) and a digest of its columns.
 """
 
@@ -42,18 +42,22 @@ from replicator.transforms.spans import Keys as Asked
 from replicator.transforms.spans import Spans
 
 NOTHING, FIRST_BUILD = "nothing", "first build"
-"""What is to be done, beside INCREMENTAL and FULL."""
+"""Actions besides INCREMENTAL and FULL."""
 
 NEAR_ROWS = 500_000
-"""So many keys are sent to every task, rather than sorted together with what they are looked for in."""
+"""Up to this number, keys are broadcast to every task instead of being sorted together with the rows in which they are
+looked up.
+"""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What computing a model takes: a session of the right size, its SQL as a function of its inputs, their ``views``
-    by placeholder, the rows that its table has (``stored``; None: there is no table), and the control row of this
-    refresh with its number; ``before`` is that of the newest refresh (-1: there was none). ``rekeyed``: the table may
-    have another key. ``parents`` are what its checks look up. ``size`` is the bytes of all inputs.
+    """The inputs of a model's computation: a session tuned for its size, its SQL as a function of its inputs
+    (``query``), their ``views`` by placeholder, the rows of its table (``stored``; None: there is no table), and the
+    control row of this refresh with its number.
+
+    ``before`` is the number of the newest refresh (-1: there was none). ``rekeyed``: the table may have another key.
+    ``parents`` are what its checks look up. ``size`` is the bytes of all inputs.
     """
 
     spark: SparkSession
@@ -69,22 +73,22 @@ class Work:
 
     @cached_property
     def probe(self) -> JoinAnalysis:
-        """What the plan of its SQL tells."""
+        """The analysis of the plan of its SQL."""
         return JoinAnalysis(self.query, {name: each.rows for name, each in self.views.items()})
 
     def whole(self) -> DataFrame:
-        """All rows of the model as they are to be."""
+        """Return all rows of the model, as they are to be."""
         return self.query({name: each.rows for name, each in self.views.items()})
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be done with one model. ``work`` is None where that is nothing.
+    """The plan for one model. ``work`` is None if there is nothing to do.
 
-    ``changed`` counts the changed keys by placeholder, where somebody had to count; ``rows`` are those that the table
-    has, ``affected`` those whose key a change touches, and ``broken`` such keys with a NULL in them. ``uses`` and
-    ``touched`` (``transforms/incremental/affected.py``) are there where only affected rows are to be computed; ``lie``
-    tells where the keys of those are, where nobody has to ask (None: not yet known).
+    ``changed`` has the number of changed keys by placeholder, if they were counted; ``rows`` is the number of the
+    table's rows, ``affected`` that of the rows whose key a change touches, and ``broken`` that of such keys with a NULL
+    in them. ``uses`` and ``touched`` (``transforms/incremental/affected.py``) are set if only affected rows are to be
+    computed; ``lie`` has the value ranges of the touched keys, if known without a query (None: not yet known).
     """
 
     action: str
@@ -100,7 +104,7 @@ class Task:
 
     @property
     def is_near(self) -> bool:
-        """Whether the affected keys are few enough to be sent to every task."""
+        """Whether the affected keys are few enough to be broadcast to every task."""
         return (self.affected or 0) <= NEAR_ROWS
 
 
@@ -110,14 +114,14 @@ Keys = Mapping[str, tuple[str, ...]]
 
 @contextmanager
 def prepare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Iterator[Task]:
-    """A model's task; what it holds is computed once and kept for the time of the block. Nothing is written.
+    """Yield a model's task; what it holds is computed once and persisted while the context is open. Nothing is written.
 
-    ``keys`` are those of the models that it may read. Raises TableMissing for an input that is not there, ConfigError
+    ``keys`` are those of the models that it may read. Raises TableMissing for an input that does not exist, ConfigError
     for SQL or lineage that Spark or the inputs refuse.
     """
     known = _load_inputs(spark, model, at, keys)
     inputs, last = known.inputs, known.last
-    unlike = {part for part, told in known.control.items() if last is None or last.get(part) != told}
+    unlike = {part for part, value in known.control.items() if last is None or last.get(part) != value}
     if not unlike:
         yield Task(NOTHING, refresh_reasons.UNMOVED)
         return
@@ -138,8 +142,9 @@ def prepare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
 
 
 def fall_back_to_full(task: Task, error: Exception) -> Task:
-    """The same of all rows, where the engine failed at the affected ones: joined with a part of an input the model's
-    SQL may divide by what that part does not have. Raises the error where the store does not answer, or refuses.
+    """Return the task for all rows after the engine failed to compute the affected ones: joined with a part of an
+    input, the model's SQL may divide by something that this part does not have. Raises the error if the store does not
+    answer, or denies access.
     """
     if causes.is_infrastructure(error):
         raise error
@@ -147,22 +152,22 @@ def fall_back_to_full(task: Task, error: Exception) -> Task:
 
 
 def load_work(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Work:
-    """What computing all of a model takes, whether or not an input moved. Raises as :func:`prepare`."""
+    """Return the work for computing all of a model, whether or not an input changed. Raises as :func:`prepare`."""
     return _build_work(spark, model, at, _load_inputs(spark, model, at, keys))
 
 
 def find_spans(work: Work, keys: Asked) -> Sequence[Spans]:
-    """Where the values of some columns of each frame are, to look for them there alone; not told of work that reads all
-    of its tables sooner.
+    """Return the value ranges of some columns of each frame, to restrict searches to them; empty for work that reads
+    whole tables faster.
     """
     return key_spans.find_if_large(keys, work.size)
 
 
 @dataclass(frozen=True)
 class _RefreshInputs:
-    """The inputs as they are now with their bytes, the control row of the newest refresh (``last``) with its number
-    (``before``; -1: there was none), the parts of the next one's that are known before an input is read, and the keys
-    of all models.
+    """The current inputs with their bytes, the control row of the newest refresh (``last``) with its number
+    (``before``; -1: there was none), the parts of the next control row that are known before an input is read, and the
+    keys of all models.
     """
 
     inputs: Mapping[str, ModelInput]
@@ -191,16 +196,16 @@ def _build_work(spark: SparkSession, model: Model, at: Warehouse, known: _Refres
     control = known.control | {"columns": {name: each.columns for name, each in views.items()}}
     version = at.gold.version(spark, table)
     stored = None if version is None else at.gold.read(spark, table)
-    # as its commit: a RESTORE takes the newest number back, and what had the next one is there to be restored, too
+    # like its commit: a RESTORE takes back the newest number, but commits with later numbers can still be restored
     number = 1 + max(known.before, -1 if version is None else version)
     rekeyed = known.last is None or known.last.get("key") != control["key"]
     parents = model_parents.load(spark, at, known.keys, (known.last or {}).get("parents"), control["parents"])
     rows = partial(rows_of, spark, model)
-    made = Work(spark, rows, views, stored, control, number, known.before, rekeyed, parents, known.size)
-    misfit = refresh_reasons.lineage_misfit(model, views, made.whole())
+    work = Work(spark, rows, views, stored, control, number, known.before, rekeyed, parents, known.size)
+    misfit = refresh_reasons.lineage_misfit(model, views, work.whole())
     if misfit is not None:
         refresh_reasons.refuse_new_lineage(model, known.last, control, misfit)
-    return made
+    return work
 
 
 def _plan_by_changes(
@@ -211,26 +216,26 @@ def _plan_by_changes(
     at: Warehouse,
     kept: ExitStack,
 ) -> Task:
-    """The affected rows, or all of them where those would be too many: first by a count of the changed keys alone."""
+    """Plan the affected rows, or all rows if those are too many: first by the number of changed keys alone."""
     found: dict[str, DataFrame] = {}
     counts: dict[str, int] = {}
     for each in {each.given: (name, each) for name, each in inputs.items()}.values():
         name, given = each
-        then = last["inputs"][name]
-        if then != given.place:
-            keys = model_inputs.changed_keys(work.spark, given, work.views[name], then)
+        seen = last["inputs"][name]
+        if seen != given.place:
+            keys = model_inputs.changed_keys(work.spark, given, work.views[name], seen)
             if keys is None:
-                return Task(FULL, refresh_reasons.no_history(given.given, then.version), work)
-            found[given.given], told = kept.enter_context(tuning.persist_and_count(keys, {"all": F.lit(True)}))
-            counts[given.given] = told["all"]
+                return Task(FULL, refresh_reasons.no_history(given.given, seen.version), work)
+            found[given.given], tally = kept.enter_context(tuning.persist_and_count(keys, {"all": F.lit(True)}))
+            counts[given.given] = tally["all"]
     changes = {n: counts.get(each.given, 0) for n, each in inputs.items()}
     rows = 0 if work.stored is None else at.gold.count(work.spark, at.table(model))
     task = Task(INCREMENTAL, refresh_reasons.moved(model, changes), work, changes, rows)
-    most = at.full_share * rows
+    max_rows = at.full_share * rows
     if not any(counts.values()):
         reason = refresh_reasons.CHECKS_CHANGED if last.get("checks") != work.control["checks"] else task.reason
         return replace(task, affected=0, reason=reason)
-    if max(counts.values()) > most:
+    if max(counts.values()) > max_rows:
         return replace(task, action=FULL, reason=refresh_reasons.many(max(counts.values()), task.rows, "changed keys"))
     uses = {n: _use(model, n, work.views[n], found.get(each.given), task.changed[n]) for n, each in inputs.items()}
 
@@ -242,7 +247,7 @@ def _plan_by_changes(
         task = _plan_by_grain(model, task, written) or _with_touched_rows(model, _with_spans(task, work), kept)
     except FAILURES as error:
         return fall_back_to_full(task, error)
-    if (task.affected or 0) > most:
+    if (task.affected or 0) > max_rows:
         return replace(task, action=FULL, reason=refresh_reasons.many(task.affected, task.rows, "affected rows"))
     return task
 
@@ -253,7 +258,9 @@ def _use(model: Model, name: str, view: View, changed: DataFrame | None, count: 
 
 
 def _plan_by_grain(model: Model, task: Task, written: Callable[[str], DataFrame | None]) -> Task | None:
-    """Where the grain alone changed, and its changed rows are ``written`` apart: nobody has to ask where they lie."""
+    """Plan the case that only the grain input changed and its changed rows (``written``) can be read separately: no
+    value ranges are needed. None in other cases.
+    """
     own = affected.affected_by_key(task.uses, model.key)
     if own is None:
         return None
@@ -266,21 +273,21 @@ def _plan_by_grain(model: Model, task: Task, written: Callable[[str], DataFrame 
 
 
 def _with_spans(task: Task, work: Work) -> Task:
-    """The same, told where the changed keys lie."""
+    """Add the value ranges of the changed keys."""
     moved = {name: (use.changed, use.keys) for name, use in task.uses.items() if use.changed is not None}
-    lie = dict(zip(moved, find_spans(work, list(moved.values())), strict=True))
-    return replace(task, uses={name: replace(use, lie=lie.get(name, {})) for name, use in task.uses.items()})
+    ranges = dict(zip(moved, find_spans(work, list(moved.values())), strict=True))
+    return replace(task, uses={name: replace(use, lie=ranges.get(name, {})) for name, use in task.uses.items()})
 
 
 def _with_touched_rows(model: Model, task: Task, kept: ExitStack) -> Task:
-    """With the rows that are to be computed."""
+    """Add the rows that are to be computed."""
     work = task.work
     if work is None or work.stored is None:
         return task
     own = affected.affected_by_key(task.uses, model.key)
     if own is not None:
-        keys, lie = own
-        return replace(task, affected=max(task.changed.values()), touched=keys, lie=lie)
+        keys, ranges = own
+        return replace(task, affected=max(task.changed.values()), touched=keys, lie=ranges)
     touched = kept.enter_context(tuning.persist(affected.affected_rows(work.query, work.stored, task.uses, model.key)))
     key = [names.quote_spark(column) for column in model.key]
     incomplete = F.lit(False)
@@ -292,7 +299,9 @@ def _with_touched_rows(model: Model, task: Task, kept: ExitStack) -> Task:
 
 
 def control_row(spark: SparkSession, model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:
-    """What a refresh read, as far as it is known without reading: the model, and where every input is."""
+    """Return the parts of a refresh's control row that are known without reading rows: the model, and the versions of
+    its inputs.
+    """
     return {
         "settings": sql_settings.current(spark),
         "sql": hashlib.sha256(model.sql.encode()).hexdigest(),

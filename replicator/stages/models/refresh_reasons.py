@@ -1,6 +1,4 @@
-"""Why a gold model is computed in full, or that it need not be. Each reason has a name that stays the same, and a
-sentence.
-"""
+"""Why a gold model is computed in full, or need not be. Each reason has a stable name and a sentence."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from replicator.transforms.incremental.eligibility import JoinAnalysis
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a model is computed as it is."""
+    """The reason for how a model is computed."""
 
     name: str
     sentence: str
@@ -44,9 +42,9 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class RefreshFacts:
-    """What there is to look at: a model's inputs and their views by placeholder, the control row of its newest refresh
-    and of this one, its rows as they are to be and as its table has them, and, for who asks, what the plan of its SQL
-    tells. ``is_small``: to find out what changed costs more than to compute everything.
+    """What the reasons are derived from: a model's inputs and their views by placeholder, the control rows of its
+    newest refresh and of this one, its rows as they are to be and as stored, and a function that returns the analysis
+    of its SQL's plan. ``is_small``: finding out what changed costs more than computing everything.
     """
 
     inputs: Mapping[str, ModelInput]
@@ -60,14 +58,14 @@ class RefreshFacts:
 
 
 def reason_for_full(model: Model, found: RefreshFacts) -> Reason | None:
-    """Why changed keys cannot tell which rows to compute, or need not; None where they do."""
+    """Return why changed keys cannot tell which rows to compute, or need not; None if they can."""
     return next(_find_reasons(model, found), None)
 
 
 def sql_obstacle(
     model: Model, whole: DataFrame, keys: Mapping[str, Sequence[str]], probe: Callable[[], JoinAnalysis]
 ) -> Reason | None:
-    """Why the SQL, with these rows and this plan, is none that changed keys hold for; None where it is one. ``keys``
+    """Return why the SQL, with these rows and this plan, cannot be computed by changed keys; None if it can. ``keys``
     are those of its inputs.
     """
     obstacle = eligibility.obstacle(whole)
@@ -85,40 +83,46 @@ def sql_obstacle(
 
 
 def _untraced(model: Model, keys: Mapping[str, Sequence[str]], probe: JoinAnalysis) -> Reason | None:
-    """Changes of an input are found by its key in the lineage: so it has to be there wherever a row is used."""
+    """Return a reason if the key of an input is not in the lineage wherever its rows are used: changes of an input are
+    found by its key there.
+    """
     untraced = probe.untraced(model.lineage, keys)
     if untraced is None:
         return None
     name, column = untraced
-    told = ", ".join(keys[name])
-    return Reason("untraced lineage", f"its SQL does not show that {column} is the key ({told}) of {{{name}}}")
+    key = ", ".join(keys[name])
+    return Reason("untraced lineage", f"its SQL does not show that {column} is the key ({key}) of {{{name}}}")
 
 
 def parents_moved(parents: Iterable[str]) -> Reason:
-    """Nothing is computed: rows at rest are held to what its checks look up elsewhere."""
+    """Return the reason for a refresh that computes nothing: stored rows are checked against what changed in other
+    models.
+    """
     return Reason("parents moved", f"only what its checks look up changed: {', '.join(sorted(parents))}")
 
 
 def no_history(given: str, after: int) -> Reason:
-    """An input cannot tell any more what changed."""
+    """Return the reason that an input no longer has its change history."""
     return Reason("no history", f"{given} no longer tells what changed since its version {after}")
 
 
 def many(count: int | None, rows: int | None, what: str) -> Reason:
-    """Too many rows for it to be worth while."""
+    """Return the reason that too many rows are affected."""
     return Reason("many rows", f"{count or 0:,} {what} for {rows or 0:,} rows")
 
 
 def parts_failed(error: Exception) -> Reason:
-    """Where a part of an input has no match, an expression is asked for what it never is over the whole."""
+    """Return the reason that affected rows cannot be computed separately: without a match in a part of an input, an
+    expression gets values that it never gets over all rows.
+    """
     return Reason("parts failed", f"its affected rows cannot be computed apart: {causes.summarize(error)}")
 
 
 def moved(model: Model, changed: Mapping[str, int]) -> Reason:
-    """The ordinary case: so many keys of each input changed."""
-    told = {model.inputs[name]: count for name, count in changed.items() if count}
-    what = ", ".join(f"{count:,} of {given}" for given, count in told.items())
-    return Reason("changed keys", f"changed keys: {what}" if told else "no key of its inputs changed")
+    """Return the reason of an ordinary refresh: the numbers of changed keys of each input."""
+    counts = {model.inputs[name]: count for name, count in changed.items() if count}
+    what = ", ".join(f"{count:,} of {given}" for given, count in counts.items())
+    return Reason("changed keys", f"changed keys: {what}" if counts else "no key of its inputs changed")
 
 
 def _find_reasons(model: Model, found: RefreshFacts) -> Iterator[Reason]:
@@ -157,8 +161,8 @@ def _of_inputs(found: RefreshFacts) -> Iterator[Reason]:
 
 
 def lineage_misfit(model: Model, views: Mapping[str, View], whole: DataFrame) -> Reason | None:
-    """Why the lineage cannot hold any key of its inputs: of each key column it takes the same type, or a wider one;
-    None where it can. Of a model that is always computed in full nobody asks it.
+    """Return why the lineage cannot hold the key of an input: it needs a column of the same or a wider type for each
+    key column. None if it can. Not checked for a model that is always computed in full.
     """
     lineage = model.lineage if model.refresh != FULL else {}
     given = dict(whole.dtypes)
@@ -181,8 +185,8 @@ def _misfit(given: Mapping[str, str], columns: Sequence[str], key: Mapping[str, 
 
 
 def refuse_new_lineage(model: Model, last: Mapping[str, Any] | None, control: Mapping[str, Any], why: Reason) -> None:
-    """Raise ConfigError where the model says a lineage, or gives its columns, otherwise than in its last refresh. One
-    that held until its inputs changed is computed in full: nobody has made a mistake.
+    """Raise ConfigError if the model's SQL or declared lineage changed since the last refresh, or if there was none. A
+    lineage that was valid until an input changed is no mistake of the model: it is computed in full.
     """
     if last is None or any(last.get(part) != control[part] for part in ("sql", "lineage")):
         mend = f"Mend `lineage` of model {model.name}, or say `refresh: full`."

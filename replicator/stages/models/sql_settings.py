@@ -1,6 +1,7 @@
-"""The settings of Spark by which a model's SQL is understood: another zone makes other dates of the same moments.
+"""The Spark settings that affect the meaning of a model's SQL: another time zone makes other dates of the same
+instants.
 
-Ours are in ``jvm/sparkconf.py``; a configuration, or ``spark-submit``, may say others.
+Our values are in ``jvm/sparkconf.py``; a configuration, or ``spark-submit``, may override them.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ _SETTINGS = (
 
 
 def current(spark: SparkSession) -> dict[str, str | None]:
-    """Those settings as the session has them, as a control row keeps them; None: Spark has no value for it."""
+    """Return the settings of the session, for a control row; None: Spark has no value."""
     return {name: spark.conf.get(name, None) for name in _SETTINGS}
 
 
 def with_settings(row: Mapping[str, Any], spark: SparkSession) -> dict[str, Any]:
-    """A control row with its settings. Where it says none, as rows of earlier checkouts, those of now are taken."""
+    """Return a control row with its settings. For rows without settings, from earlier releases, the current ones are
+    assumed.
+    """
     return {"settings": current(spark), **row}

@@ -1,7 +1,7 @@
-"""Where a table was when something was made of it: which table, at which version, and by which commit.
+"""The version of a table that something was made from: which table, which version, and which commit.
 
-A table that is copied back keeps its id and goes on with numbers that it had: the two alone would take other rows for
-those that were read (reliability.md F-C5).
+A table that was copied back keeps its id and reuses version numbers: with those two alone, other rows would be taken
+for those that were read (reliability.md F-C5).
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from replicator.spec import Table
 
 
 class VersionRef(NamedTuple):
-    """A table's identity, its version and ``TableFormat.commit_id`` of that; all None where it is not there yet."""
+    """A table's identity, its version, and the ``TableFormat.commit_id`` of that version; all None if it does not
+    exist.
+    """
 
     identity: str | None
     version: int | None
@@ -24,7 +26,7 @@ class VersionRef(NamedTuple):
 
 
 def current(spark: SparkSession, format_: TableFormat, table: Table) -> VersionRef:
-    """Where a table is."""
+    """Return the current version of a table."""
     identity, version = format_.identity(spark, table), format_.version(spark, table)
     return VersionRef(identity, version, None if version is None else format_.commit_id(spark, table, version))
 
@@ -32,8 +34,8 @@ def current(spark: SparkSession, format_: TableFormat, table: Table) -> VersionR
 def parse(
     row: Mapping[str, Sequence[Any]] | None, here: Mapping[str, VersionRef] | None
 ) -> dict[str, VersionRef] | None:
-    """The places of a control row. Where one says no commit, as in rows of earlier checkouts, that of ``here`` is taken
-    for it.
+    """Parse the versions of a control row. If one has no commit, as in rows of earlier releases, that of ``here`` is
+    assumed for the same version.
     """
     if row is None:
         return None
@@ -44,8 +46,8 @@ def parse(
 def changed_keys(
     spark: SparkSession, format_: TableFormat, table: Table, then: VersionRef, since: VersionRef
 ) -> DataFrame | None:
-    """What ``TableFormat.changed_keys`` tells from ``then`` to ``since``; None also where the table did not come from
-    there: it is another one, or its version of then was made by another commit.
+    """Return ``TableFormat.changed_keys`` from ``then`` to ``since``; None also if the table does not descend from
+    ``then``: it is another table, or that version was made by another commit.
     """
     between = _between(spark, format_, table, then, since)
     return None if between is None else format_.changed_keys(spark, table, *between)
@@ -54,7 +56,7 @@ def changed_keys(
 def changed_rows(
     spark: SparkSession, format_: TableFormat, table: Table, then: VersionRef, since: VersionRef
 ) -> DataFrame | None:
-    """What ``TableFormat.changed_rows`` tells, in the same manner."""
+    """Return ``TableFormat.changed_rows`` in the same way."""
     between = _between(spark, format_, table, then, since)
     return None if between is None else format_.changed_rows(spark, table, *between)
 

@@ -1,4 +1,4 @@
-"""What the stage gold works on."""
+"""The context of the gold stage."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from replicator.protocols import Control, TableFormat
 from replicator.spec import Model, Table
 
 FULL_SHARE = 0.2
-"""Beyond this share of a model's rows it is quicker to compute all of them (decision 0020)."""
+"""Above this share of a model's rows it is faster to compute all of them (decision 0020)."""
 
 FULL_BYTES = 512 << 10
-"""So does a model whose inputs are no larger, whatever changed: finding out what did costs more (decision 0020)."""
+"""Models with inputs up to this size are computed in full, whatever changed: finding the changes costs more (decision
+0020).
+"""
 
 
 @dataclass(frozen=True)
 class Warehouse:
-    """Everything that gold needs: where the inputs are, where the models go, where the control rows are; and when a
-    model is computed in full: beyond which share of affected rows, and up to how many bytes of inputs.
+    """The context of gold: where the inputs, the models and the control rows are; and when a model is computed in full:
+    above which share of affected rows (``full_share``), and up to how many bytes of inputs (``full_bytes``).
     """
 
     silver: TableFormat
@@ -29,5 +31,5 @@ class Warehouse:
     full_bytes: int = FULL_BYTES
 
     def table(self, model: Model) -> Table:
-        """Where a model's rows are."""
+        """Return the table of a model."""
         return replace(self.lake.gold(model.name, model.key), deletion_vectors=model.deletion_vectors)
