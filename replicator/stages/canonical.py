@@ -158,8 +158,8 @@ def _translate_errors(feed: Feed) -> Iterator[None]:
         )
         if not is_refused:
             raise engine_errors.to_table_error(error, f"feed {feed.name}") from error
-        what = f"feed {feed.name}: {first_line(error)}"
-        raise ConfigError(what, mend="Mend `select` or `where` of its file.") from error
+        message = f"feed {feed.name}: {first_line(error)}"
+        raise ConfigError(message, mend="Mend `select` or `where` of its file.") from error
 
 
 def _send_commits(spark: SparkSession, offer: FeedContext, feed: Feed) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -203,14 +203,14 @@ def _rules(feed: Feed, table: Table) -> dict[str, Any]:
 def _refuse_incompatible(feed: Feed, progress: FeedProgress, now: FeedProgress, table: Table) -> None:
     """Raise ChangesLost or SchemaRefused if further events would not fit those that were sent."""
     before, rules = progress.rules or now.rules or {}, now.rules or {}
-    lost, again = _reason_lost(progress, now, before, rules), commit_events.MEND.format(feed.name)
-    if lost is not None:
-        raise ChangesLost(lost, where=table.name, mend=again)
+    reason, advice = _reason_lost(progress, now, before, rules), commit_events.MEND.format(feed.name)
+    if reason is not None:
+        raise ChangesLost(reason, where=table.name, mend=advice)
     if before["version"] == rules["version"] and before["select"] != rules["select"]:
         raise SchemaRefused(
             f"`select` is not that of the events of version {feed.version} that were sent",
             where=f"feed {feed.name}",
-            mend=f"Raise `version` in its file, or set it back; where the columns stay as they are, {again}",
+            mend=f"Raise `version` in its file, or set it back; where the columns stay as they are, {advice}",
         )
 
 
@@ -247,13 +247,13 @@ def _missing(spark: SparkSession, offer: FeedContext, feed: Feed) -> TableMissin
     """Return the error of a feed whose table does not exist; for a source's table with the most similar existing
     name.
     """
-    table, near = _input(offer, feed)[1], ""
+    table, suggestion = _input(offer, feed)[1], ""
     mend = "`replicator run` makes it." if feed.source else "`replicator run` builds it, or says what stops its model."
     if feed.source is not None and not feed.every_change:
         mend = f"`replicator run` makes it of its first records; else mend `table` in the file of feed {feed.name}."
         known = offer.at.silver.tables(spark, offer.at.lake.silver_root(feed.source))
-        near = did_you_mean(feed.table, [f"{feed.source}/{names.decode_table(each)}" for each in known])
-    return TableMissing(f"table {table.name} does not exist yet{near}", where=table.location, mend=mend)
+        suggestion = did_you_mean(feed.table, [f"{feed.source}/{names.decode_table(each)}" for each in known])
+    return TableMissing(f"table {table.name} does not exist yet{suggestion}", where=table.location, mend=mend)
 
 
 def _batches(
@@ -301,8 +301,8 @@ def _check_topic_id(offer: FeedContext, feed: Feed, into: str | None) -> str | N
     """Return the id of the feed's topic. Raises ChangesLost if it is not the topic that has the earlier events."""
     now = offer.outlets[feed.name].identity(feed.topic)
     if None not in (into, now) and now != into:
-        what = f"the topic {feed.topic} is not the one that events were sent to, and has none of these rows"
-        raise ChangesLost(what, where=f"feed {feed.name}", mend=commit_events.MEND.format(feed.name))
+        message = f"the topic {feed.topic} is not the one that events were sent to, and has none of these rows"
+        raise ChangesLost(message, where=f"feed {feed.name}", mend=commit_events.MEND.format(feed.name))
     return now
 
 

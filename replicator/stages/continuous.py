@@ -49,19 +49,19 @@ def run_continuously(
     ends the run. So does the error of a failed bronze stream, after the others were stopped.
     """
     report = report_waiting_once(throttle_unreachable(report))
-    looks = [_ObjectPoller(intake) for intake in pipeline.intakes if "bronze" in stages]
+    pollers = [_ObjectPoller(intake) for intake in pipeline.intakes if "bronze" in stages]
     ingestions = pipeline.ingestions if "bronze" in stages else ()
     pace = Pace(is_followed="silver" in stages)
     with (
-        run_streams(spark, ingestions, pace, report, others=bool(looks)) as streams,
+        run_streams(spark, ingestions, pace, report, others=bool(pollers)) as streams,
         BackgroundTask[list[ReportLine]]("publish") as aside,
     ):
         passes = _StageLoop(spark, pipeline, stages, report, aside, pace, stop)
         with passes.finished():
             while not stop.is_set():
                 streams.look()
-                for look in looks:
-                    look.poll_if_due(spark, report)
+                for poller in pollers:
+                    poller.poll_if_due(spark, report)
                 passes.look()
                 between()
                 stop.wait(_PAUSE_SECONDS)
@@ -84,10 +84,10 @@ class _ObjectPoller:
         except NO_LAKE as error:
             line = ReportLine("bronze", self.intake.source, error=error)
         self.due = time.monotonic() + self.intake.every_seconds
-        words = frozenset(line.warnings) | ({str(line.error)} if line.error is not None else set())
-        if line.rows_in or words != self.said:
-            report(replace(line, warnings=tuple(word for word in line.warnings if word not in self.said)))
-        self.said = words
+        messages = frozenset(line.warnings) | ({str(line.error)} if line.error is not None else set())
+        if line.rows_in or messages != self.said:
+            report(replace(line, warnings=tuple(warning for warning in line.warnings if warning not in self.said)))
+        self.said = messages
 
 
 def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[Any]:
@@ -217,17 +217,17 @@ class _StageLoop:
         """Record what these stages report as unreachable or back. Return False as :meth:`_pass` does."""
         if any(map(_is_mended_elsewhere, lines)):
             self.again = time.monotonic() + _AGAIN_SECONDS
-        lost = {(line.stage, line.table): _BACK for line in lines if isinstance(line.error, SHUT)}
-        if ("run", "") not in lost:
-            silent = {stage for stage, _ in lost}
+        unreachable = {(line.stage, line.table): _BACK for line in lines if isinstance(line.error, SHUT)}
+        if ("run", "") not in unreachable:
+            silent = {stage for stage, _ in unreachable}
             known = {place for place, how in self.away.items() if how == _BACK or place[0] not in silent}
             reported = {(line.stage, line.table) for line in lines}
             self._report_recovered({place for place in known if place[0] in stages}, reported)
-        self.away |= lost
+        self.away |= unreachable
         self.away |= {(line.stage, line.table): _GOES_ON for line in lines if _is_mended_elsewhere(line)}
-        if lost:
+        if unreachable:
             time.sleep(1)
-        return not lost and not any(line.error is not None and line.error.retry for line in lines)
+        return not unreachable and not any(line.error is not None and line.error.retry for line in lines)
 
     def _report_recovered(self, known: Collection[tuple[str, str]], reported: Collection[tuple[str, str]]) -> None:
         """Report the recovery of what had stopped and is not in the current report; of a stopped source, its tables do

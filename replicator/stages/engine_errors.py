@@ -48,16 +48,16 @@ def _to_value_error(error: Exception, table: str) -> ValueRefused | None:
     quoted; otherwise only the condition and SQLSTATE are, because Spark's message contains the value.
     """
     if is_raised_by_sql(error):
-        what = f"an expression raises an error for some row: {causes.summarize(error)}"
-        return ValueRefused(what, where=table, mend="Mend the row, or what the SQL asks of it.")
+        message = f"an expression raises an error for some row: {causes.summarize(error)}"
+        return ValueRefused(message, where=table, mend="Mend the row, or what the SQL asks of it.")
     condition = error_condition(error)
     if condition is None or _OF_ROWS.fullmatch(condition[1]) is None:
         return None
-    what = f"an expression cannot be computed for some row ({condition[0]}, SQLSTATE {condition[1]})"
+    message = f"an expression cannot be computed for some row ({condition[0]}, SQLSTATE {condition[1]})"
     mend = (
         "Mend its SQL (`try_cast`, `try_element_at`, `nullif` and the like), or the row; `--debug` shows Spark's words."
     )
-    return ValueRefused(what, where=table, mend=mend)
+    return ValueRefused(message, where=table, mend=mend)
 
 
 def repair_hint(told: str) -> str | None:

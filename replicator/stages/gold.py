@@ -102,11 +102,11 @@ def _timed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Refr
 
 
 def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> RefreshResult | None:
-    shown = load_source_cuts(model, at)
+    cuts = load_source_cuts(model, at)
     with refresh_plan.prepare(spark, model, at, keys) as task:
         if task.action == NOTHING or task.work is None:
             return None
-        _refuse_moved(model, at, shown)
+        _refuse_moved(model, at, cuts)
         if task.action == INCREMENTAL:
             return _refresh_affected(model, at, task, task.work)
         return _with_action(_refresh_full(model, at, task.work), task)
@@ -125,9 +125,9 @@ def load_source_cuts(model: Model, at: Warehouse) -> dict[str, CutState | None]:
 
 
 def _refuse_moved(model: Model, at: Warehouse, expected: Mapping[str, CutState | None]) -> None:
-    """Refuse inputs whose versions were read one after the other while silver changed: they are not of one moment."""
+    """Raise AtWork if silver changed while the versions of the inputs were read: they would not be consistent."""
     now = load_source_cuts(model, at)
-    moved = next((source for source, stood in now.items() if stood != expected[source]), None)
+    moved = next((source for source, state in now.items() if state != expected[source]), None)
     if moved is not None:
         raise transaction_cut.at_work_error(moved, "it went on while its tables were looked at")
 
@@ -146,10 +146,10 @@ def _refresh_affected(model: Model, at: Warehouse, task: Task, work: Work) -> Re
         nothing = work.whole().limit(0).withColumn("_op", F.lit("upsert"))
         return _with_action(replace(_commit(model, at, work, work.stored, Difference(nothing)), affected=0), task)
     _refuse_broken_keys(model, task.broken)
-    with ExitStack() as kept:
+    with ExitStack() as stack:
         try:
-            diff = kept.enter_context(affected_rows.compare(model, task, work, task.touched))
-            difference = kept.enter_context(_count_difference(model, diff))
+            diff = stack.enter_context(affected_rows.compare(model, task, work, task.touched))
+            difference = stack.enter_context(_count_difference(model, diff))
         except FAILURES as error:
             fallback = refresh_plan.fall_back_to_full(task, error)
         else:
@@ -202,9 +202,9 @@ def compute_full(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -
 
     Raises TableMissing, ConfigError, ChecksFailed; TableStopped and AtWork while silver holds partial transactions.
     """
-    shown = load_source_cuts(model, at)
+    cuts = load_source_cuts(model, at)
     work = refresh_plan.load_work(spark, model, at, keys)
-    _refuse_moved(model, at, shown)
+    _refuse_moved(model, at, cuts)
     with tuning.persist(transform.with_unknown_member(work.whole(), model.unknown_member)) as fresh:
         count, warnings = check_full(model, fresh, work.stored, work.parents)
         yield ComputedModel(model, at.table(model), fresh, count, work, warnings)
@@ -275,10 +275,10 @@ def _refuse_broken_keys(model: Model, broken: int) -> None:
 def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Evolution:
     """The evolution that gives the table the model's columns. Raises SchemaRefused if it cannot follow them."""
     before, now = dict(stored.dtypes), dict(fresh.dtypes)
-    lost = transform.incompatible_columns(before, now)
-    if lost:
+    incompatible = transform.incompatible_columns(before, now)
+    if incompatible:
         raise SchemaRefused(
-            f"the model's table cannot follow its columns: {', '.join(lost)}",
+            f"the model's table cannot follow its columns: {', '.join(incompatible)}",
             where=model.name,
             mend=f"`replicator rebuild {model.name}` builds it anew.",
         )

@@ -76,9 +76,9 @@ def publish(
     pending: dict[str, _Pending] = {}
     errors: dict[str, ReplicatorError] = {}
     applied: dict[str, Applied] = {}
-    with ExitStack() as kept:
+    with ExitStack() as stack:
         for model in wanted:
-            found = _find_pending(spark, model, (gold, lake.gold(model.name, model.key)), sink, kept)
+            found = _find_pending(spark, model, (gold, lake.gold(model.name, model.key)), sink, stack)
             if isinstance(found, ReplicatorError):
                 errors[model.name] = found
             elif found is not None:
@@ -111,10 +111,10 @@ def _to_result(
 
 
 def _find_pending(
-    spark: SparkSession, model: Model, place: tuple[TableFormat, Table], sink: Sink, kept: ExitStack
+    spark: SparkSession, model: Model, place: tuple[TableFormat, Table], sink: Sink, stack: ExitStack
 ) -> _Pending | ReplicatorError | None:
     try:
-        return _pending(spark, model, place, sink, kept)
+        return _pending(spark, model, place, sink, stack)
     except LoginRefused:
         raise
     except (ConfigError, TableMissing, StaleWriter, TargetRefused) as error:
@@ -124,15 +124,15 @@ def _find_pending(
 
 
 def _pending(
-    spark: SparkSession, model: Model, place: tuple[TableFormat, Table], sink: Sink, kept: ExitStack
+    spark: SparkSession, model: Model, place: tuple[TableFormat, Table], sink: Sink, stack: ExitStack
 ) -> _Pending | None:
     """The difference that the target lacks; None if it is up to date."""
     gold, table = place
-    here = table_versions.current(spark, gold, table)
-    identity, upto, commit = here
+    version_now = table_versions.current(spark, gold, table)
+    identity, upto, commit = version_now
     if identity is None or upto is None:
-        what, mend = f"gold table {model.name} does not exist yet.", "Run gold first."
-        raise TableMissing(what, where=table.location, mend=mend)
+        message, mend = f"gold table {model.name} does not exist yet.", "Run gold first."
+        raise TableMissing(message, where=table.location, mend=mend)
     size = gold.size(spark, table)
     spark = tuning.session_for(spark, size)
     recorded = sink.progress(model)
@@ -146,15 +146,15 @@ def _pending(
     if recorded.input != identity:
         return replace(_full_difference(model, rows, progress, size), warnings=(_OTHER_TABLE,))
     if recorded.version > upto:
-        what = (
+        message = (
             f"the ledger has version {recorded.version} of gold table {model.name}, which is at {upto}: it went back."
         )
-        raise StaleWriter(what, where=table.location, mend=_SEND_ALL)
-    then = VersionRef(recorded.input, recorded.version, recorded.commit)
-    keys = table_versions.changed_keys(spark, gold, table, then, here)
+        raise StaleWriter(message, where=table.location, mend=_SEND_ALL)
+    version_before = VersionRef(recorded.input, recorded.version, recorded.commit)
+    keys = table_versions.changed_keys(spark, gold, table, version_before, version_now)
     if keys is None:
         return _full_difference(model, rows, progress, size)
-    difference, count = _keyed_difference(model, rows, keys, size, kept)
+    difference, count = _keyed_difference(model, rows, keys, size, stack)
     return _Pending(Difference(model, difference, progress, since=recorded), count)
 
 
@@ -164,11 +164,11 @@ def _full_difference(model: Model, rows: DataFrame, progress: Progress, size: in
 
 
 def _keyed_difference(
-    model: Model, rows: DataFrame, keys: DataFrame, size: int, kept: ExitStack
+    model: Model, rows: DataFrame, keys: DataFrame, size: int, stack: ExitStack
 ) -> tuple[DataFrame, int]:
     """Changed keys with their rows: an upsert if gold has the row, else a delete. One row per key, and their count."""
     key = [names.quote_spark(name) for name in model.key]
-    changed, tally = kept.enter_context(tuning.persist_and_count(keys.select(*key), {"all": F.lit(True)}))
+    changed, tally = stack.enter_context(tuning.persist_and_count(keys.select(*key), {"all": F.lit(True)}))
     count = tally["all"]
     present = rows.select(*_columns(model), F.lit("upsert").alias("_op"))
     joined = changed.join(present.join(changed, list(model.key), "left_semi"), list(model.key), "left")
@@ -193,5 +193,5 @@ def _columns(model: Model) -> list[Column]:
 def _refuse_missing_columns(model: Model, rows: DataFrame) -> None:
     missing = [column.name for column in model.columns if column.name not in rows.columns]
     if missing:
-        what = f"model {model.name} declares columns that its gold table lacks: {', '.join(missing)}."
-        raise TargetRefused(what, where=model.name, mend="Run gold again, or mend the model's columns.")
+        message = f"model {model.name} declares columns that its gold table lacks: {', '.join(missing)}."
+        raise TargetRefused(message, where=model.name, mend="Run gold again, or mend the model's columns.")

@@ -32,17 +32,17 @@ def report_waiting_once(report: Report) -> Report:
 
 def throttle_unreachable(report: Report) -> Report:
     """Targets that are unreachable are retried with each pass: repeat the same message only after a while."""
-    said: dict[tuple[str, str], tuple[str, float]] = {}
+    last_reports: dict[tuple[str, str], tuple[str, float]] = {}
 
     def told(line: ReportLine) -> None:
-        place, words, now = (line.stage, line.table), str(line.error), time.monotonic()
+        place, message, now = (line.stage, line.table), str(line.error), time.monotonic()
         if not isinstance(line.error, SHUT):
-            said.pop(place, None)
+            last_reports.pop(place, None)
         else:
-            last, since = said.get(place, ("", -inf))
-            if words == last and now - since < _SILENT_SECONDS:
+            last, since = last_reports.get(place, ("", -inf))
+            if message == last and now - since < _SILENT_SECONDS:
                 return
-            said[place] = words, now
+            last_reports[place] = message, now
         report(line)
 
     return told

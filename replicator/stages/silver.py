@@ -99,8 +99,8 @@ def _unreadable_tables(spark: SparkSession, at: Refinement, before: BacklogProgr
     bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
     folders = at.silver.tables(spark, at.lake.silver_root(at.source.name))
     tables = set(map(names.decode_table, folders)).difference(before.stopped)
-    looks = (_check_readable(spark, at, bronze, name) for name in sorted(tables))
-    return [account for account in looks if account is not None]
+    results = (_check_readable(spark, at, bronze, name) for name in sorted(tables))
+    return [account for account in results if account is not None]
 
 
 def _check_readable(spark: SparkSession, at: Refinement, bronze: str, name: str) -> Account | None:
@@ -201,8 +201,8 @@ def _apply_tick(tick: Tick) -> list[Account]:
         unwritten = {share.name for share in shared.shares if not done[share.name].applied and _is_missing(share)}
         bookkeeping.mark_caught_up(watch, shared.routes, orders.keys() - unwritten, failed, unwritten - failed)
         for table in done.keys() - {*tick.existing}:
-            words = misspelled_tables.find_warnings(table, shared.routes, at.source)
-            done[table] = replace(done[table], warnings=(*done[table].warnings, *words))
+            warnings = misspelled_tables.find_warnings(table, shared.routes, at.source)
+            done[table] = replace(done[table], warnings=(*done[table].warnings, *warnings))
     return [
         *strays,
         *(_with_order_warning(at, account, orders.get(table) == BY_TIME) for table, account in done.items()),

@@ -196,11 +196,11 @@ def persist_union(kept_rows: DataFrame, others: DataFrame) -> Iterator[DataFrame
     """Yield the union of persisted rows and others, for several readers. Spark flattens a union of unions, and forgets
     that one of them was cached.
     """
-    both = kept_rows.unionByName(others)
-    if not _is_cached(both.sparkSession, whole=False):
-        yield both
+    union = kept_rows.unionByName(others)
+    if not _is_cached(union.sparkSession, whole=False):
+        yield union
         return
-    with persist(both) as kept_both:
+    with persist(union) as kept_both:
         yield kept_both
 
 

@@ -77,11 +77,11 @@ def _copy_changes(spark: SparkSession, at: Refinement, declared: Declaration, tw
     if changed is None and _has_other_columns(spark, at, twin, rows.schema):
         applied = silver.replace(rows, twin, Progress(identity, upto))
         return TwinResult(twin.name, applied.inserted, applied.written)
-    with ExitStack() as kept:
+    with ExitStack() as stack:
         if changed is None:
-            difference = kept.enter_context(tuning.persist(_all_rows(spark, at, twin, rows)))
+            difference = stack.enter_context(tuning.persist(_all_rows(spark, at, twin, rows)))
         else:
-            difference = kept.enter_context(tuning.persist(_changed_rows(changed, rows, keys)))
+            difference = stack.enter_context(tuning.persist(_changed_rows(changed, rows, keys)))
         count = difference.count()
         failpoints.hit("twins.compared")
         applied = silver.put(difference, twin, Progress(identity, upto))

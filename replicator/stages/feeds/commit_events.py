@@ -65,8 +65,8 @@ def read_commit(
     table = replace(table, keys=_keys(after, table))
     stored = kept.read(session, table, version - 1)
     if (own_key(stored.schema) or table.keys) != table.keys:
-        what = f"version {version} of {table.name} has another key than the one before: no row is the same"
-        raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
+        message = f"version {version} of {table.name} has another key than the one before: no row is the same"
+        raise ChangesLost(message, where=table.location, mend=MEND.format(feed.name))
     before = _align_columns(stored, after, table, feed, version - 1)
     changed = kept.changed_keys(session, table, version - 1, version)
     if changed is None:
@@ -85,11 +85,11 @@ def _in_newest_columns(
     """
     version, newest = versions
     rows = kept.read(session, table, version)
-    now = rows if version == newest else kept.read(session, table, newest)
+    newest_rows = rows if version == newest else kept.read(session, table, newest)
     return (
         rows
-        if now is rows or _keys(rows, table) != _keys(now, table)
-        else _align_columns(rows, now, table, feed, version)
+        if newest_rows is rows or _keys(rows, table) != _keys(newest_rows, table)
+        else _align_columns(rows, newest_rows, table, feed, version)
     )
 
 
@@ -98,11 +98,13 @@ def _align_columns(rows: DataFrame, now: DataFrame, table: Table, feed: Feed, ve
     has another type since: its old values cannot be represented in it. A model's column is defined by its SQL, so its
     older values are cast.
     """
-    lost = events.incompatible_types(rows, now) if "_deleted" in now.columns else []
-    if lost and events.depends_on(feed, now, _keys(now, table), lost):
-        columns = ", ".join(source_spelling(now.schema[column]) for column in lost)
-        what = f"{columns} of {table.name} has another type since version {version}: what rows had then cannot be told"
-        raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
+    incompatible = events.incompatible_types(rows, now) if "_deleted" in now.columns else []
+    if incompatible and events.depends_on(feed, now, _keys(now, table), incompatible):
+        columns = ", ".join(source_spelling(now.schema[column]) for column in incompatible)
+        message = (
+            f"{columns} of {table.name} has another type since version {version}: what rows had then cannot be told"
+        )
+        raise ChangesLost(message, where=table.location, mend=MEND.format(feed.name))
     return events.align_columns(rows, now)
 
 
@@ -136,8 +138,8 @@ def _batch(
     place = F.coalesce("sequence", F.lit(f"{version:020d}"))
     identity = F.struct(F.lit(kept.identity(session, table)), F.lit(version))
     source = F.struct(F.lit(feed.table).alias("table"), place.alias("sequence"), F.lit(version).alias("commit"))
-    made = events.to_messages(changes, feed, identity, place, source)
-    return EventBatch(made, event_types(changes))
+    messages = events.to_messages(changes, feed, identity, place, source)
+    return EventBatch(messages, event_types(changes))
 
 
 def event_types(changes: DataFrame) -> tuple[T.StructType, T.StructType]:

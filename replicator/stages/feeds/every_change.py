@@ -43,11 +43,11 @@ def read_changes(
     identity = at.bronze.identity(session, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     low = BEGINNING if after is None else after
-    came = {arrival.partition[0] for arrival in arrivals.list_arrivals(session, at.bronze, bronze, low, upto)}
-    topics = _topics(came, routes, feed.source_table)
+    with_records = {arrival.partition[0] for arrival in arrivals.list_arrivals(session, at.bronze, bronze, low, upto)}
+    topics = _topics(with_records, routes, feed.source_table)
     if not topics:
         yield None
-        at.reached.quiet(upto, came)
+        at.reached.quiet(upto, with_records)
         return
     news = NewRecords(upto, dict.fromkeys(topics, low))
     watch = TickContext(session, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
@@ -62,14 +62,14 @@ def read_changes(
                 notes = (_TRUNCATED,) if any(group["truncates"] for group in share.rows) else ()
                 yield replace(_batch(share, decoded, feed), warnings=notes)
         at.reached.advance(upto, tick.surveyed[1], topics)
-        at.reached.quiet(upto, came)
+        at.reached.quiet(upto, with_records)
 
 
-def _topics(came: Iterable[str], routes: Routes, table: str) -> list[str]:
+def _topics(candidates: Iterable[str], routes: Routes, table: str) -> list[str]:
     """Return those of the topics with new records that may have records of the table: all but those known to have
     carried only other tables. Silver, which learns the routes, need not have read them yet.
     """
-    return sorted(topic for topic in came if table in routes.tables.get(topic, (table,)))
+    return sorted(topic for topic in candidates if table in routes.tables.get(topic, (table,)))
 
 
 def _batch(share: TableShare, decoded: Decoded, feed: Feed) -> EventBatch:
@@ -92,8 +92,8 @@ def _batch(share: TableShare, decoded: Decoded, feed: Feed) -> EventBatch:
     source = F.struct(
         F.lit(feed.table).alias("table"), "sequence", *[F.col(f"at.{n}") for n in ("topic", "partition", "offset")]
     )
-    made = events.to_messages(changes, feed, F.struct(F.col("at.topic_id"), place), F.col("sequence"), source)
-    return EventBatch(made, event_types(changes))
+    messages = events.to_messages(changes, feed, F.struct(F.col("at.topic_id"), place), F.col("sequence"), source)
+    return EventBatch(messages, event_types(changes))
 
 
 def _before_images(share: TableShare, decoded: Decoded, layout: Layout) -> DataFrame | None:

@@ -121,7 +121,7 @@ def _are_without_records(spark: SparkSession, at: Ingestion, after: int, upto: i
     ]
     return all(
         before is not None
-        and behind is not None
-        and all(behind[topic] == before[topic] for topic in before.keys() & behind.keys())
-        for before, behind in pairwise(each)
+        and after_it is not None
+        and all(after_it[topic] == before[topic] for topic in before.keys() & after_it.keys())
+        for before, after_it in pairwise(each)
     )

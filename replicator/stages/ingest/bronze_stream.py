@@ -86,11 +86,11 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace
             mend="Check `name` and `topics` in conf/sources, and that the connector is RUNNING.",
         )
     checkpoint = ingestion.lake.checkpoint(ingestion.source)
-    held = BronzeTableState(spark, ingestion)
+    state = BronzeTableState(spark, ingestion)
     trigger = {"availableNow": True} if once else {"processingTime": f"{ingestion.trigger_seconds} seconds"}
     try:
         refuse_mismatch(spark, ingestion)
-        ingestion.reader.resume(spark, checkpoint, held)
+        ingestion.reader.resume(spark, checkpoint, state)
         session = spark if once else tuning.session_for(spark, 0)
         query = (
             ingestion.reader.read(session)
@@ -98,7 +98,7 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace
             .option("checkpointLocation", checkpoint)
             .foreachBatch(writer)
         )
-        return Stream(ingestion, query.trigger(**trigger).start(), writer, held)
+        return Stream(ingestion, query.trigger(**trigger).start(), writer, state)
     except FAILURES as error:
         raise engine_errors.to_table_error(error, ingestion.source) from error
 

@@ -39,12 +39,12 @@ class Gap:
 
     def with_(self, others: Iterable[Gap]) -> Gap:
         """Return the union of this gap and those that overlap or adjoin it."""
-        met = [
+        adjoining = [
             each
             for each in others
             if each.place == self.place and each.first <= self.last + 1 and each.last >= self.first - 1
         ]
-        first, last = min(each.first for each in (self, *met)), max(each.last for each in (self, *met))
+        first, last = min(each.first for each in (self, *adjoining)), max(each.last for each in (self, *adjoining))
         return Gap(*self.place, first, last, self.since, self.by)
 
     def value(self) -> dict[str, Any]:
@@ -73,8 +73,10 @@ def update(known: Sequence[Gap], starts: Mapping[TopicPartition, int], new: Sequ
     """
     ends = [min(gap.last, starts.get(gap.place, gap.last + 1) - 1) for gap in known]
     remaining = [replace(gap, last=last) for gap, last in zip(known, ends, strict=True) if gap.first <= last]
-    made = [gap.with_(remaining) for gap in new]
-    return tuple(sorted([*(gap for gap in remaining if not any(each.covers(gap) for each in made)), *made], key=_order))
+    merged = [gap.with_(remaining) for gap in new]
+    return tuple(
+        sorted([*(gap for gap in remaining if not any(each.covers(gap) for each in merged)), *merged], key=_order)
+    )
 
 
 def list_open(facts: ControlReader, lake: Lake, source: str) -> list[Gap]:
@@ -92,7 +94,7 @@ def _is_closed(gap: Gap, snapshots: Sequence[Mapping[str, Any] | None]) -> bool:
     rows.
     """
     partition = str(gap.partition)
-    begun = [0 if whole is None else whole["begun"].get(gap.topic, {}).get(partition, 0) for whole in snapshots]
+    begun = [0 if row is None else row["begun"].get(gap.topic, {}).get(partition, 0) for row in snapshots]
     return bool(begun) and min(begun) > gap.last
 
 

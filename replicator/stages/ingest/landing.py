@@ -149,13 +149,13 @@ def _ingest_batch(at: ObjectIngestion, listing: Listing, batch: Sequence[Landing
         with tuning.persist(listing.read(batch)) as objects:
             checked = objects.select("path", *_object_checks()).collect()
             long, cut, blank = ([row["path"] for row in checked if row[reason]] for reason in ("long", "cut", "blank"))
-            fit = {row["path"] for row in checked}.difference(long, cut)
+            complete_paths = {row["path"] for row in checked}.difference(long, cut)
             complete = objects.where(~F.col("path").isin(*long, *cut)) if long or cut else objects
-            rows = _append(at, complete, [each for each in batch if each.path in fit])
+            rows = _append(at, complete, [each for each in batch if each.path in complete_paths])
     except FAILURES as error:
         raise engine_errors.to_table_error(error, at.table.location) from error
     notes = {"are still being written: left for a later run": cut, "have no line that is not blank": blank}
-    warnings = tuple(_format_paths(paths, what) for what, paths in notes.items() if paths)
+    warnings = tuple(_format_paths(paths, note) for note, paths in notes.items() if paths)
     unread = sorted({each.path for each in batch} - {row["path"] for row in checked})
     return IngestResult(rows, warnings, long=tuple(long), unread=tuple(unread))
 
@@ -198,7 +198,7 @@ def _warnings(plan: Plan, listing: Listing) -> tuple[str, ...]:
         "have the place of another object, of which they may be copies: left out": _paths(plan.twins),
         "are empty": _paths(plan.empty),
     }
-    return tuple(_format_paths(paths, what) for what, paths in found.items() if paths)
+    return tuple(_format_paths(paths, note) for note, paths in found.items() if paths)
 
 
 def _refusal(
@@ -213,7 +213,7 @@ def _refusal(
         f"have more than {landing_objects.MAX_LINES} lines": long,
         "could not be read": unread,
     }
-    reasons = [_format_paths(paths, what) for what, paths in found.items() if paths]
+    reasons = [_format_paths(paths, note) for note, paths in found.items() if paths]
     if not reasons:
         return None
     return ObjectRefused(
@@ -228,5 +228,5 @@ def _paths(objects: Sequence[LandingObject]) -> list[str]:
     return [each.path for each in objects]
 
 
-def _format_paths(paths: Sequence[str], what: str) -> str:
-    return f"{len(paths)} objects {what}, such as {min(paths)}"
+def _format_paths(paths: Sequence[str], note: str) -> str:
+    return f"{len(paths)} objects {note}, such as {min(paths)}"

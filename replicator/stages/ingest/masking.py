@@ -29,9 +29,9 @@ def mask_records(records: DataFrame, source: SourceSpec) -> DataFrame:
         new_key, new_value, new_headers = redaction.record(topic, _bytes(key), _bytes(value), pairs)
         return new_key, new_value, None if headers is None else new_headers
 
-    made = F.udf(kept, _KEPT, useArrow=False)(*[F.col(name) for name in ("topic", "key", "value", "headers")])
+    masked = F.udf(kept, _KEPT, useArrow=False)(*[F.col(name) for name in ("topic", "key", "value", "headers")])
     others = [name for name in records.columns if name not in ("key", "value", "headers")]
-    return records.withColumn("_kept", made).select(*others, "_kept.key", "_kept.value", "_kept.headers")
+    return records.withColumn("_kept", masked).select(*others, "_kept.key", "_kept.value", "_kept.headers")
 
 
 def _bytes(content: Any) -> bytes | None:

@@ -123,9 +123,9 @@ def _row_count_verdicts(
             yield Verdict(check, found=_changed_too_much(check.rule, model.key, stored, rows.written, counts))
 
 
-def _verdicts(model: Model, held: Iterable[Check], rows: BuildRows, parents: Parents) -> Iterator[Verdict]:
-    row_checks = [check for check in held if isinstance(check.rule, get_args(RowRule))]
-    others = [check for check in held if check not in row_checks and not isinstance(check.rule, RowCountChange)]
+def _verdicts(model: Model, to_check: Iterable[Check], rows: BuildRows, parents: Parents) -> Iterator[Verdict]:
+    row_checks = [check for check in to_check if isinstance(check.rule, get_args(RowRule))]
+    others = [check for check in to_check if check not in row_checks and not isinstance(check.rule, RowCountChange)]
     yield from _row_rule_verdicts(model, row_checks, rows)
     for check in others:
         yield _verdict(model, check, _broken(model, check, rows, parents))
@@ -160,10 +160,10 @@ def _orphans(model: Model, rule: Relationship, rows: BuildRows, parents: Parents
     known = parents.rows(rule.to)
     if not parents.has_moved(rule):
         return checks.orphans(rule, rows, known)
-    left = parents.left(rule)
-    if left is None:
+    removed = parents.left(rule)
+    if removed is None:
         return checks.orphans(rule, BuildRows.at_rest(rows.whole), known)
-    return checks.orphans(rule, rows, known, _none_if_empty(left))
+    return checks.orphans(rule, rows, known, _none_if_empty(removed))
 
 
 def _left(rule: Relationship, rows: BuildRows) -> DataFrame:
@@ -226,5 +226,5 @@ def _translate_errors(model: Model, check: Check) -> Iterator[None]:
     except AnalysisException as error:
         if engine_errors.repair_hint(str(error)) is not None:
             raise
-        what = f"the check {check.name} is refused: {first_line(error)}"
-        raise ConfigError(what, mend=f"Mend {model.name}.yaml.") from error
+        message = f"the check {check.name} is refused: {first_line(error)}"
+        raise ConfigError(message, mend=f"Mend {model.name}.yaml.") from error

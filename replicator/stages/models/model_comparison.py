@@ -40,15 +40,15 @@ def compare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Mod
     now = refresh_plan.control_row(spark, model, inputs)
     control = control and sql_settings.with_settings(control, spark)
     if control is None or any(control.get(part) != now[part] for part in ("sql", "settings", "key", "unknown_member")):
-        what = (
+        message = (
             "nothing tells what it was made from" if control is None else "the model was another one when it was made"
         )
-        raise TableStopped(what, where=table.location, mend="Run gold first.")
+        raise TableStopped(message, where=table.location, mend="Run gold first.")
     recorded = {name: control["inputs"].get(name) or [None, 0] for name in inputs}
     replaced = [name for name, each in inputs.items() if recorded[name][0] != each.identity]
     if replaced:
-        what = f"its input {replaced[0]} is another table now"
-        raise TableStopped(what, where=table.location, mend="Run gold first.")
+        message = f"its input {replaced[0]} is another table now"
+        raise TableStopped(message, where=table.location, mend="Run gold first.")
     past_inputs = {name: replace(each, version=recorded[name][1]) for name, each in inputs.items()}
     views = {name: model_inputs.view(spark, each).rows for name, each in past_inputs.items()}
     behind = sum(each.version - past_inputs[name].version for name, each in inputs.items())

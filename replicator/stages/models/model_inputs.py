@@ -116,9 +116,9 @@ def _find_input(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[st
     kind = at.silver if is_silver else at.gold
     identity, version, commit = table_versions.current(spark, kind, table)
     if identity is None or version is None:
-        near = _suggest(spark, source, name, at) if is_silver else ""
+        suggestion = _suggest(spark, source, name, at) if is_silver else ""
         mend = "Run silver for its source first." if is_silver else f"Run gold, and mend what stopped model {given}."
-        raise TableMissing(f"input {given} does not exist yet{near}", where=table.location, mend=mend)
+        raise TableMissing(f"input {given} does not exist yet{suggestion}", where=table.location, mend=mend)
     return ModelInput(given, kind, table, identity, version, commit)
 
 

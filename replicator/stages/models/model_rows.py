@@ -27,12 +27,12 @@ def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) 
     try:
         rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
     except AnalysisException as error:
-        what = f"the SQL of model {model.name} is refused: {first_line(error)}"
-        raise ConfigError(what, mend=f"Mend {model.name}.sql.") from error
+        message = f"the SQL of model {model.name} is refused: {first_line(error)}"
+        raise ConfigError(message, mend=f"Mend {model.name}.sql.") from error
     wrong = next(_wrong_columns(model, rows.schema), None)
     if wrong is not None:
-        what, mend = wrong
-        raise ConfigError(f"the SQL of model {model.name} {what}", mend=mend)
+        message, mend = wrong
+        raise ConfigError(f"the SQL of model {model.name} {message}", mend=mend)
     return rows
 
 
@@ -47,8 +47,8 @@ def _wrong_columns(model: Model, given: T.StructType) -> Iterator[tuple[str, str
     wanted = dict.fromkeys([*(column.name for column in model.columns), *model.lineage_columns])
     missing = [name for name in wanted if name not in given.names]
     if missing:
-        what = f"does not give its columns {', '.join(missing)}; it gives {', '.join(given.names)}"
-        yield what, f"Mend {place}, or {model.name}.yaml."
+        message = f"does not give its columns {', '.join(missing)}; it gives {', '.join(given.names)}"
+        yield message, f"Mend {place}, or {model.name}.yaml."
 
 
 def _wrong_column(field: T.StructField, place: str) -> Iterator[tuple[str, str]]:
@@ -56,15 +56,15 @@ def _wrong_column(field: T.StructField, place: str) -> Iterator[tuple[str, str]]
     if name.casefold() in RESERVED:
         yield f"gives a column {name}, which is a name of ours", f"Call it something else in {place}."
     if name.casefold() in DELTA_CDF_COLUMNS:
-        what = f"gives a column {name}, which Delta's change feed has of its own"
-        yield what, f"Name it otherwise with AS in {place}."
+        message = f"gives a column {name}, which Delta's change feed has of its own"
+        yield message, f"Name it otherwise with AS in {place}."
     for unfit in _unfit(field):
         yield f"gives a column {unfit}, a name that no table can have", f"Name it with AS in {place}: {_WORDS}."
     if has_null_type(kind):
         yield f"gives a column {name} without a type", f"Cast it in {place}: CAST(NULL AS STRING)."
     if has_interval_type(kind):
-        what = f"gives a column {name} of {kind.simpleString()}, and no table can have an interval"
-        yield what, f"Cast it in {place} to a number or a text."
+        message = f"gives a column {name} of {kind.simpleString()}, and no table can have an interval"
+        yield message, f"Cast it in {place} to a number or a text."
 
 
 def _unfit(field: T.StructField) -> Iterator[str]:

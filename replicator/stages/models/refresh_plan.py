@@ -121,15 +121,15 @@ def prepare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
     """
     known = _load_inputs(spark, model, at, keys)
     inputs, last = known.inputs, known.last
-    unlike = {part for part, value in known.control.items() if last is None or last.get(part) != value}
-    if not unlike:
+    changed_parts = {part for part, value in known.control.items() if last is None or last.get(part) != value}
+    if not changed_parts:
         yield Task(NOTHING, refresh_reasons.UNMOVED)
         return
     work = _build_work(spark, model, at, known)
     if work.stored is None:
         yield Task(FIRST_BUILD, refresh_reasons.NO_TABLE, work)
         return
-    if unlike == {"parents"}:
+    if changed_parts == {"parents"}:
         yield Task(INCREMENTAL, refresh_reasons.parents_moved(work.parents.moved), work, affected=0)
         return
     is_small = known.size <= at.full_bytes
@@ -137,8 +137,8 @@ def prepare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
         inputs, work.views, last, work.control, work.whole(), work.stored, lambda: work.probe, is_small=is_small
     )
     reason = refresh_reasons.reason_for_full(model, found)
-    with ExitStack() as kept:
-        yield Task(FULL, reason, work) if reason else _plan_by_changes(model, inputs, last or {}, work, at, kept)
+    with ExitStack() as stack:
+        yield Task(FULL, reason, work) if reason else _plan_by_changes(model, inputs, last or {}, work, at, stack)
 
 
 def fall_back_to_full(task: Task, error: Exception) -> Task:
@@ -214,7 +214,7 @@ def _plan_by_changes(
     last: Mapping[str, Any],
     work: Work,
     at: Warehouse,
-    kept: ExitStack,
+    stack: ExitStack,
 ) -> Task:
     """Plan the affected rows, or all rows if those are too many: first by the number of changed keys alone."""
     found: dict[str, DataFrame] = {}
@@ -226,7 +226,7 @@ def _plan_by_changes(
             keys = model_inputs.changed_keys(work.spark, given, work.views[name], seen)
             if keys is None:
                 return Task(FULL, refresh_reasons.no_history(given.given, seen.version), work)
-            found[given.given], tally = kept.enter_context(tuning.persist_and_count(keys, {"all": F.lit(True)}))
+            found[given.given], tally = stack.enter_context(tuning.persist_and_count(keys, {"all": F.lit(True)}))
             counts[given.given] = tally["all"]
     changes = {n: counts.get(each.given, 0) for n, each in inputs.items()}
     rows = 0 if work.stored is None else at.gold.count(work.spark, at.table(model))
@@ -244,7 +244,7 @@ def _plan_by_changes(
 
     task = replace(task, uses=uses)
     try:
-        task = _plan_by_grain(model, task, written) or _with_touched_rows(model, _with_spans(task, work), kept)
+        task = _plan_by_grain(model, task, written) or _with_touched_rows(model, _with_spans(task, work), stack)
     except FAILURES as error:
         return fall_back_to_full(task, error)
     if (task.affected or 0) > max_rows:
@@ -279,7 +279,7 @@ def _with_spans(task: Task, work: Work) -> Task:
     return replace(task, uses={name: replace(use, lie=ranges.get(name, {})) for name, use in task.uses.items()})
 
 
-def _with_touched_rows(model: Model, task: Task, kept: ExitStack) -> Task:
+def _with_touched_rows(model: Model, task: Task, stack: ExitStack) -> Task:
     """Add the rows that are to be computed."""
     work = task.work
     if work is None or work.stored is None:
@@ -288,7 +288,7 @@ def _with_touched_rows(model: Model, task: Task, kept: ExitStack) -> Task:
     if own is not None:
         keys, ranges = own
         return replace(task, affected=max(task.changed.values()), touched=keys, lie=ranges)
-    touched = kept.enter_context(tuning.persist(affected.affected_rows(work.query, work.stored, task.uses, model.key)))
+    touched = stack.enter_context(tuning.persist(affected.affected_rows(work.query, work.stored, task.uses, model.key)))
     key = [names.quote_spark(column) for column in model.key]
     incomplete = F.lit(False)
     for column in key:

@@ -121,8 +121,8 @@ def parts_failed(error: Exception) -> Reason:
 def moved(model: Model, changed: Mapping[str, int]) -> Reason:
     """Return the reason of an ordinary refresh: the numbers of changed keys of each input."""
     counts = {model.inputs[name]: count for name, count in changed.items() if count}
-    what = ", ".join(f"{count:,} of {given}" for given, count in counts.items())
-    return Reason("changed keys", f"changed keys: {what}" if counts else "no key of its inputs changed")
+    texts = ", ".join(f"{count:,} of {given}" for given, count in counts.items())
+    return Reason("changed keys", f"changed keys: {texts}" if counts else "no key of its inputs changed")
 
 
 def _find_reasons(model: Model, found: RefreshFacts) -> Iterator[Reason]:

@@ -47,8 +47,8 @@ def read_all(share: TableShare, wanted: frozenset[str]) -> Iterator[tuple[TableS
     bronze = arrivals.read_as_of(spark, at.bronze, table, topics, read)
     if bronze is None:  # then the tick applies all of them once more
         bronze = at.bronze.read(spark, table, share.upto).where(F.col("topic").isin(*topics))
-    stood = transaction_cut.load_or_create(at, share.routes.bronze)
-    bronze = bronze if stood is None else transaction_cut.exclude_waiting(bronze, stood.cut)
+    cut_state = transaction_cut.load_or_create(at, share.routes.bronze)
+    bronze = bronze if cut_state is None else transaction_cut.exclude_waiting(bronze, cut_state.cut)
     routes = _save_routes(share)
     with share.described(bronze) as described:
         records = skip_rules.apply_declared(share.routed(described), at.source).where(F.col("table") == share.name)

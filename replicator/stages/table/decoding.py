@@ -111,7 +111,7 @@ def decode_share(
     )  # a TRUNCATE alone has no columns, but those of an existing table are known
     transform = transforming.prepare(share, schema, stored, typed) if is_made else BatchTransform(schema)
     truncated = cache(lambda: truncates.read(share, ordered))
-    with ExitStack() as kept:
+    with ExitStack() as stack:
         quick, newest = None, None
         if not every and _can_skip_replaced(share, forms, layout, needs):
             keys = sum(group["keys"] for group in share.rows)
@@ -123,28 +123,28 @@ def decode_share(
             change_counts.moved(_may_lack(needs, transform)) if needs.key_changes else change_counts.by_outcome()
         )
         conditions |= change_counts.departed() if needs.departures else {}
-        made, told = _compute(lambda: transform.made(typed()), quick, conditions, kept)
-        replaced = 0 if newest is None else share.count - told["good"] - told["rejected"]
+        made, tally = _compute(lambda: transform.made(typed()), quick, conditions, stack)
+        replaced = 0 if newest is None else share.count - tally["good"] - tally["rejected"]
         swaps, departed = 0, None
         reading = _Reading(ordered, forms, layout, known, transform)
         if needs.departures:
-            if told["departed"]:
+            if tally["departed"]:
                 past_rows = _former_key_inputs(share, reading, needs, is_new=stored is None)
-                departed = kept.enter_context(former_keys.build_deletes(made, past_rows))
+                departed = stack.enter_context(former_keys.build_deletes(made, past_rows))
             made = made.drop(CAME_FROM)
         if needs.key_changes:
-            past = _past(share, reading, truncated, kept, is_new=stored is None)
-            done = kept.enter_context(key_moves.resolve(made, told, share.name, past))
-            made, told, swaps = done.changes, done.told, done.swaps
+            past = _past(share, reading, truncated, stack, is_new=stored is None)
+            done = stack.enter_context(key_moves.resolve(made, tally, share.name, past))
+            made, tally, swaps = done.changes, done.told, done.swaps
         passed = execution.apply_filter(made)
-        counts = told if passed is made else None
+        counts = tally if passed is made else None
         other = overridden_columns(forms, share.declaration) if stored is None else frozenset[str]()
         named = frozenset(guessed), other
         yield Decoded(ordered, passed, transform.schema, stored, *named, swaps, truncated, counts, replaced, departed)
 
 
 def _compute(
-    changed: Callable[[], DataFrame], quick: DataFrame | None, conditions: Mapping[str, Column], kept: ExitStack
+    changed: Callable[[], DataFrame], quick: DataFrame | None, conditions: Mapping[str, Column], stack: ExitStack
 ) -> tuple[DataFrame, Mapping[str, int]]:
     """Compute the changes and count those that meet each condition. If one of the ``quick`` changes would be rejected,
     which were decoded without reasons, all are decoded again with reasons, and no record counts as replaced.
@@ -153,9 +153,9 @@ def _compute(
         with ExitStack() as tried:
             made, counts = tried.enter_context(tuning.persist_and_count(tuning.in_one_task(quick), conditions))
             if not counts["rejected"]:
-                kept.enter_context(tried.pop_all())
+                stack.enter_context(tried.pop_all())
                 return made, counts
-    return kept.enter_context(tuning.persist_and_count(tuning.in_one_task(changed()), conditions))
+    return stack.enter_context(tuning.persist_and_count(tuning.in_one_task(changed()), conditions))
 
 
 def _with_declared(share: TableShare, forms: Sequence[Form]) -> Sequence[Form]:
@@ -204,7 +204,7 @@ def decode_options(share: TableShare, forms: Sequence[Form], layout: Layout) -> 
 
 
 def _past(
-    share: TableShare, reading: _Reading, truncated: Callable[[], TruncateState], kept: ExitStack, *, is_new: bool
+    share: TableShare, reading: _Reading, truncated: Callable[[], TruncateState], stack: ExitStack, *, is_new: bool
 ) -> key_moves.Past:
     """Return what rows that changed their key may have to be compared with, or inherit from; silver is given in the
     columns that it will have.
@@ -222,7 +222,7 @@ def _past(
     ) -> tuple[DataFrame, Mapping[str, int]]:
         is_plain = transform.making is None and not any(map(layout.misfit, forms))
         quick = decoded(reasons=False) if is_plain else None
-        return _compute(lambda: transform.made(decoded(reasons=True)), quick, conditions, kept)
+        return _compute(lambda: transform.made(decoded(reasons=True)), quick, conditions, stack)
 
     def images(ordered: DataFrame, forms: Sequence[Form]) -> DataFrame:
         deletes = ordered.where(F.col("op") == "d")
@@ -233,7 +233,7 @@ def _past(
         at = share.at
         bronze = at.bronze.read(share.spark, at.lake.bronze(at.source.name), share.upto)
         of_table = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
-        read = kept.enter_context(share.described(_records_with_keys(of_table, keys, reading)))
+        read = stack.enter_context(share.described(_records_with_keys(of_table, keys, reading)))
         found = share.routed(read)
         groups = tuple(changes.survey(found).collect())
         then = replace(share, groups=groups)

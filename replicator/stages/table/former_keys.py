@@ -39,5 +39,5 @@ def build_deletes(changes: DataFrame, past: FormerKeyInputs) -> Iterator[DataFra
         unoccupied = departures.unoccupied_departures(
             made.where(F.col("_reject").isNull()), images, changes, past.stored, keys
         )
-        with tuning.persist(unoccupied) as kept:
-            yield kept
+        with tuning.persist(unoccupied) as persisted:
+            yield persisted

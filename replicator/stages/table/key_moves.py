@@ -72,57 +72,57 @@ def resolve(changes: DataFrame, told: Counts, table: str, past: Past) -> Iterato
     """Resolve key changes in persisted changes with MOVE_COLUMNS: undo swaps and fill moved rows with the values they
     inherit; persisted while the context is open. ``told`` are the counts of the changes, with all columns.
     """
-    with ExitStack() as kept:
-        past = replace(past, stored=_stored_under_moved_keys(changes, told, past, kept))
+    with ExitStack() as stack:
+        past = replace(past, stored=_stored_under_moved_keys(changes, told, past, stack))
         gone = changes.where(~F.col("_stays")) if told["stays"] else changes
-        judged, now, swaps = _drop_swaps(gone, told, table, past, kept)
+        judged, counts, swaps = _drop_swaps(gone, told, table, past, stack)
         departed = key_changes.departures(changes, past.keys)
-        done, now = _inherit_values(judged, now, departed, past, kept)
-        yield ResolvedMoves(key_changes.drop_move_columns(done), now, told["stays"] + swaps)
+        done, counts = _inherit_values(judged, counts, departed, past, stack)
+        yield ResolvedMoves(key_changes.drop_move_columns(done), counts, told["stays"] + swaps)
 
 
-def _stored_under_moved_keys(changes: DataFrame, told: Counts, past: Past, kept: ExitStack) -> DataFrame | None:
+def _stored_under_moved_keys(changes: DataFrame, counts: Counts, past: Past, stack: ExitStack) -> DataFrame | None:
     """Return silver; if few rows moved, only what it has under their keys."""
-    if past.stored is None or told["moved"] > tuning.MAX_BROADCAST_KEYS:
+    if past.stored is None or counts["moved"] > tuning.MAX_BROADCAST_KEYS:
         return past.stored
     keys = F.broadcast(key_changes.affected_keys(changes, past.keys))
     found = past.stored.join(keys, list(past.keys), how="left_semi")
-    return kept.enter_context(tuning.persist(found)) if change_counts.missing_by_column(told) else found
+    return stack.enter_context(tuning.persist(found)) if change_counts.missing_by_column(counts) else found
 
 
 def _drop_swaps(
-    changes: DataFrame, told: Counts, table: str, past: Past, kept: ExitStack
+    changes: DataFrame, counts: Counts, table: str, past: Past, stack: ExitStack
 ) -> tuple[DataFrame, Counts, int]:
     """Return the changes without the deletes that must not be applied, their counts, and the number of those
     deletes.
     """
-    known = _find_contested(changes, past, kept) if told["took"] else None
+    known = _find_contested(changes, past, stack) if counts["took"] else None
     if known is None:
-        return changes, told, 0
-    verdicts = kept.enter_context(tuning.persist(_judge_contested(*known, past)))
+        return changes, counts, 0
+    verdicts = stack.enter_context(tuning.persist(_judge_contested(*known, past)))
     marked = _mark_verdicts(changes, verdicts, table, past.keys)
     counted = tuning.persist_and_count(
-        marked, change_counts.moved(change_counts.missing_by_column(told)), ~F.col("_stays")
+        marked, change_counts.moved(change_counts.missing_by_column(counts)), ~F.col("_stays")
     )
-    judged, now = kept.enter_context(counted)
-    return judged, now, now["stays"]
+    judged, new_counts = stack.enter_context(counted)
+    return judged, new_counts, new_counts["stays"]
 
 
-def _find_contested(changes: DataFrame, past: Past, kept: ExitStack) -> tuple[DataFrame, History | None] | None:
+def _find_contested(changes: DataFrame, past: Past, stack: ExitStack) -> tuple[DataFrame, History | None] | None:
     """Return all known changes of contested keys, and what bronze returned if it was queried; None if no key is
     contested.
     """
     known, is_unclear = changes.where(F.col("_reject").isNull()), F.col("_old_text").isNotNull()
     conditions = {"contested": ~is_unclear, "unclear": is_unclear}
-    asked, counts = kept.enter_context(tuning.persist_and_count(_keys_to_look_up(known, past), conditions))
-    keys, past_changes = asked.where(~is_unclear).select(*map(names.quote_spark, past.keys)), None
+    to_look_up, counts = stack.enter_context(tuning.persist_and_count(_keys_to_look_up(known, past), conditions))
+    keys, past_changes = to_look_up.where(~is_unclear).select(*map(names.quote_spark, past.keys)), None
     if counts["unclear"]:
         nowhere = F.lit(None).cast(changes.schema["_old"].dataType).alias("_old")
-        past_changes = past.history(asked.where(is_unclear).select("_old_text", nowhere), ())
+        past_changes = past.history(to_look_up.where(is_unclear).select("_old_text", nowhere), ())
     if past_changes is not None:
         known = known.unionByName(past_changes.changes).where(~F.col("_stays"))
         contested = key_changes.contested_keys(known, past.keys)
-        keys, counts = kept.enter_context(tuning.persist_and_count(contested, {"contested": F.lit(True)}))
+        keys, counts = stack.enter_context(tuning.persist_and_count(contested, {"contested": F.lit(True)}))
     if not counts["contested"]:
         return None
     return known.join(keys, list(past.keys)), past_changes
@@ -161,17 +161,17 @@ def _judge_contested(known: DataFrame, earlier: History | None, past: Past) -> D
     return key_changes.suppressed_deletes(known, images, stored, past.keys)
 
 
-def _drop_redelivered(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
-    """Drop redelivered changes: those that are older than the key's row in silver. Changes at the same place as the row
-    are redeliveries up to the last one with the row's content; later ones may be other changes of a transaction whose
-    changes all have one place.
+def _drop_redelivered(changes: DataFrame, stored: DataFrame, past: Past) -> DataFrame:
+    """Drop redelivered changes: those at or below the position of the key's row in silver. Changes at the same place as
+    the row are redeliveries up to the last one with the row's content; later ones may be other changes of a transaction
+    whose changes all have one place.
     """
     columns, keys = key_changes.registers(changes, past.keys), list(past.keys)
     is_gone = F.when(F.col("_deleted"), "")
     then = is_gone.otherwise(key_changes.stored_image(columns)).alias("_before")
-    there = held.select(*map(names.quote_spark, keys), F.col("_seq").alias("_there"), then)
+    stored_images = stored.select(*map(names.quote_spark, keys), F.col("_seq").alias("_there"), then)
     with_image = changes.withColumn("_image", is_gone.otherwise(key_changes.change_image(columns)))
-    joined = with_image.join(there, keys, how="left")
+    joined = with_image.join(stored_images, keys, how="left")
     own, same_place = (
         position.transaction_lsn(F.col("_seq"), F.col("_tx")),
         position.is_duplicate(F.col("_seq"), F.col("_there")),
@@ -202,51 +202,53 @@ def _unclear(changes: DataFrame, stored: DataFrame, keys: Sequence[str]) -> Data
     since; or silver has no row where a condition (`where`, `apply_as_deletes`) may have excluded the row that held the
     key at the source.
     """
-    left = changes.where("_left").select(key_changes.key_struct(keys), F.col("_seq").alias("_q"), "_old_text")
+    departed = changes.where("_left").select(key_changes.key_struct(keys), F.col("_seq").alias("_q"), "_old_text")
     current = stored.select(key_changes.key_struct(keys), "_seq", F.col("_deleted").alias("_gone"))
-    same = ~position.is_by_offset(F.col("_q")) & (position.major(F.col("_seq")) == position.major(F.col("_q")))
+    same_transaction = ~position.is_by_offset(F.col("_q")) & (
+        position.major(F.col("_seq")) == position.major(F.col("_q"))
+    )
     gone = F.coalesce("_gone", F.lit(True))
     older = F.coalesce(F.col("_seq") < F.col("_q"), F.lit(True))
     may_be_hidden = gone if PASSES in changes.columns else F.lit(False)
-    is_uncertain = may_be_hidden | (same & (~gone | position.is_duplicate(F.col("_seq"), F.col("_q"))))
-    return left.join(current, "_key", "left").where(older & is_uncertain).select("_old_text").distinct()
+    is_uncertain = may_be_hidden | (same_transaction & (~gone | position.is_duplicate(F.col("_seq"), F.col("_q"))))
+    return departed.join(current, "_key", "left").where(older & is_uncertain).select("_old_text").distinct()
 
 
 def _inherit_values(
-    changes: DataFrame, told: Counts, left: DataFrame, past: Past, kept: ExitStack
+    changes: DataFrame, counts: Counts, left: DataFrame, past: Past, stack: ExitStack
 ) -> tuple[DataFrame, Counts]:
     """Fill inherited values from the batch and from silver, and what is still missing then from bronze. ``left`` are
     all departures of the batch.
     """
     truncates = past.truncated().places
-    batch, told = _propagate(KeyHistory(changes, left, truncates, past.stored), told, past.keys, kept)
-    wanted = change_counts.missing_by_column(told)
-    history = _whole_history(batch.changes, wanted, past, kept) if wanted else None
+    batch, counts = _propagate(KeyHistory(changes, left, truncates, past.stored), counts, past.keys, stack)
+    wanted = change_counts.missing_by_column(counts)
+    history = _whole_history(batch.changes, wanted, past, stack) if wanted else None
     if history is None:
-        return batch.changes, told
-    return _fill(batch.changes, history, wanted, past.keys, kept)
+        return batch.changes, counts
+    return _fill(batch.changes, history, wanted, past.keys, stack)
 
 
-def _propagate(known: KeyHistory, told: Counts, keys: Sequence[str], kept: ExitStack) -> tuple[KeyHistory, Counts]:
+def _propagate(known: KeyHistory, counts: Counts, keys: Sequence[str], stack: ExitStack) -> tuple[KeyHistory, Counts]:
     """Pass values on from row to row until nothing more is found; returns the final counts, too."""
-    while wanted := change_counts.missing_by_column(told):
-        filled, now = _fill(known.changes, known, wanted, keys, kept)
-        if change_counts.missing_by_column(now) == wanted:
+    while wanted := change_counts.missing_by_column(counts):
+        filled, new_counts = _fill(known.changes, known, wanted, keys, stack)
+        if change_counts.missing_by_column(new_counts) == wanted:
             break
-        known, told = replace(known, changes=filled), now
-    return known, told
+        known, counts = replace(known, changes=filled), new_counts
+    return known, counts
 
 
 def _fill(
-    changes: DataFrame, known: KeyHistory, wanted: Collection[str], keys: Sequence[str], kept: ExitStack
+    changes: DataFrame, known: KeyHistory, wanted: Collection[str], keys: Sequence[str], stack: ExitStack
 ) -> tuple[DataFrame, Counts]:
     """Fill the wanted columns of changes with known values; returns the new counts, too."""
     found = key_changes.inherited_values(changes, known, keys, wanted)
     adopted = key_changes.fill_inherited(changes, found, keys, wanted)
-    return kept.enter_context(tuning.persist_and_count(adopted, change_counts.moved(wanted)))
+    return stack.enter_context(tuning.persist_and_count(adopted, change_counts.moved(wanted)))
 
 
-def _whole_history(changes: DataFrame, wanted: Collection[str], past: Past, kept: ExitStack) -> KeyHistory | None:
+def _whole_history(changes: DataFrame, wanted: Collection[str], past: Past, stack: ExitStack) -> KeyHistory | None:
     """Return every change in bronze of the keys that rows with missing values came from, and of the keys before
     those.
     """
@@ -263,7 +265,7 @@ def _whole_history(changes: DataFrame, wanted: Collection[str], past: Past, kept
     if found is None:
         return None
     departed = key_changes.departures(found.changes, past.keys)
-    return _propagate(KeyHistory(found.changes, departed, past.truncated().places), found.told, past.keys, kept)[0]
+    return _propagate(KeyHistory(found.changes, departed, past.truncated().places), found.told, past.keys, stack)[0]
 
 
 def _origins(changes: DataFrame, past: Past) -> DataFrame:

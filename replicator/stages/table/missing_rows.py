@@ -65,8 +65,8 @@ def remove_all(spark: SparkSession, at: Refinement, again: Collection[str] = ())
     paused = pauses.load(at.control, at.lake, at.source.name) if known else {}
     due = [
         name
-        for name, whole in sorted(known.items())
-        if name in again or (name not in paused and at.reached.removed.get(name) != whole.number)
+        for name, snapshot in sorted(known.items())
+        if name in again or (name not in paused and at.reached.removed.get(name) != snapshot.number)
     ]
     accounts = []
     for name in due:
@@ -167,8 +167,8 @@ def _try_remove(
     if count is None:
         return None
     at.reached.removed[name] = snapshot.number
-    word = f"{count:,} rows were removed: the source does not have them any more, the snapshot taken again says"
-    return replace(account, warnings=(word,) if count else (), seconds=time.monotonic() - started)
+    warning = f"{count:,} rows were removed: the source does not have them any more, the snapshot taken again says"
+    return replace(account, warnings=(warning,) if count else (), seconds=time.monotonic() - started)
 
 
 def _write_deletes(spark: SparkSession, target: _Table) -> int | None:

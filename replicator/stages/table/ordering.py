@@ -38,9 +38,9 @@ def _passed_positions(share: TableShare, rows: DataFrame) -> DataFrame:
     and reading bronze from its beginning for each would take ever longer.
     """
     topics, news = share.routes.topics(share.name), share.news
-    is_otherwise = share.again is not None or share.at.source.objects
+    is_not_remembered = share.again is not None or share.at.source.objects
     after = {topic: news.after[topic] for topic in news.continued if topic in topics}
-    known = None if is_otherwise else share.at.reached.passed(after)
+    known = None if is_not_remembered else share.at.reached.passed(after)
     if known is None:
         return read_below(share, rows)
     rows_passed = [(each.topic, each.partition, each.epoch, "", each.position, each.holds) for each in known]

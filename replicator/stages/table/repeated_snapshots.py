@@ -37,15 +37,15 @@ def find_warnings(share: TableShare) -> list[str]:
     ways = ["`replicator verify` tells"]
     if missing_rows.find_obstacle(source, share.name) is None:
         ways.append(f"`replicator connect snapshot {source.name} {share.name} --remove-missing` takes them out")
-    word = "snapshot_again: the connector began to read the whole table once more; unless that was asked of it"
-    return [f"{word} (`--blocking`), rows that the source deleted before may still be here: {', '.join(ways)}"]
+    warning = "snapshot_again: the connector began to read the whole table once more; unless that was asked of it"
+    return [f"{warning} (`--blocking`), rows that the source deleted before may still be here: {', '.join(ways)}"]
 
 
 def _may_lack_deletes(share: TableShare) -> bool:
     declared, tables = share.declaration, share.routes.tables
     keeps_all = declared.append_only or declared.shards or declared.outbox
-    alone = all(len(tables.get(topic, ())) < 2 for topic in share.routes.topics(share.name))
-    return share.again is None and share.any("has_snapshot") and alone and not keeps_all
+    are_exclusive = all(len(tables.get(topic, ())) < 2 for topic in share.routes.topics(share.name))
+    return share.again is None and share.any("has_snapshot") and are_exclusive and not keeps_all
 
 
 def _raw_records(share: TableShare) -> DataFrame:

@@ -91,12 +91,12 @@ def _apply(share: TableShare, records: DataFrame, account: Account) -> Account:
     if not share.rows:
         return _without_rows(share, records, account)
     purged = purge_horizons.load(share.spark, share.at, share.name, share.table)
-    with ExitStack() as kept:
-        read = kept.enter_context(
+    with ExitStack() as stack:
+        read = stack.enter_context(
             decode_share(share, records, places=purged is not None or share.tied, every=purged is not None)
         )
         truncated = read.truncated()
-        made = kept.enter_context(purge_horizons.mark_purged(share, read, purged, truncated.watermark))
+        made = stack.enter_context(purge_horizons.mark_purged(share, read, purged, truncated.watermark))
         texts = batches.warnings(share, read, made, truncated)
         batch = batches.build(read, made, truncated, purged)
         account = _add_dead_letters(account.with_ignored("key_swap", read.swaps).warning(*texts), batch)
@@ -128,9 +128,9 @@ def _must_add_up(share: TableShare, account: Account, changes: int) -> None:
     """Raise Residue unless every record that the survey counted is a change, a dead letter, or ignored by a rule (R1).
     Checked before anything is written, so that a table that stops is unchanged.
     """
-    lost = account.residue - changes
-    if lost:
-        raise Residue(f"{lost} of {account.read} records are not accounted for", where=share.table.name)
+    unaccounted = account.residue - changes
+    if unaccounted:
+        raise Residue(f"{unaccounted} of {account.read} records are not accounted for", where=share.table.name)
 
 
 def _write_dead_letters(share: TableShare, letters: DataFrame, account: Account) -> None:

@@ -77,10 +77,12 @@ def add(control: Control, path: str, taken: Mapping[str, FullSnapshot]) -> None:
     control.put(path, {"tables": {table: snapshot.value() for table, snapshot in sorted(every.items())}})
 
 
-def _before(ends: Mapping[TopicPartition, int], of: str = "") -> Column:
+def _before(ends: Mapping[TopicPartition, int], prefix: str = "") -> Column:
     """Return the condition that a record of one of these partitions is before its offset."""
     own = [
-        (F.col(f"{of}topic") == topic) & (F.col(f"{of}partition") == partition) & (F.col(f"{of}offset") < offset)
+        (F.col(f"{prefix}topic") == topic)
+        & (F.col(f"{prefix}partition") == partition)
+        & (F.col(f"{prefix}offset") < offset)
         for (topic, partition), offset in sorted(ends.items())
     ]
     return expressions.any_of(own)

@@ -101,9 +101,11 @@ def _extend_plan(share: TableShare, plan: Plan, stored: StructType) -> Plan:
     """Return the plan for an existing table: it gets new and wider columns, as the source does."""
     own = {each.name: each.dataType.simpleString() for each in stored if each.name not in SYSTEM_COLUMNS}
     wanted = plan.layout.types
-    unlike = next((c for c, kind in wanted.items() if c in own and type_family(own[c]) != type_family(kind)), None)
-    if plan.evolution.moved or unlike is not None:
-        column = unlike if unlike is not None else plan.evolution.moved[0][0]
+    changed_column = next(
+        (c for c, kind in wanted.items() if c in own and type_family(own[c]) != type_family(kind)), None
+    )
+    if plan.evolution.moved or changed_column is not None:
+        column = changed_column if changed_column is not None else plan.evolution.moved[0][0]
         raise SchemaRefused(
             f"column {names.decode(column)} was {own.get(column)} and is {wanted.get(column)} behind the transform",
             where=share.table.name,

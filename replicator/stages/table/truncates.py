@@ -65,8 +65,8 @@ def overtaken_warnings(share: TableShare, ordered: DataFrame, known: TruncateSta
         return []
     below = ordered.where(F.col("is_snapshot") & (F.col("_seq") <= known.watermark)).count()
     way_out = f"`replicator epoch bump {share.at.source.name} --reason TEXT`, and then take it once more"
-    word = f"snapshot_below_truncate: {below:,} rows of a snapshot stand below an earlier TRUNCATE, and are left out"
-    return [f"{word}; if it was taken behind that one, {way_out}"] if below else []
+    warning = f"snapshot_below_truncate: {below:,} rows of a snapshot stand below an earlier TRUNCATE, and are left out"
+    return [f"{warning}; if it was taken behind that one, {way_out}"] if below else []
 
 
 def save(share: TableShare, known: TruncateState) -> None:

@@ -69,19 +69,19 @@ def calculate_initial(watch: TickContext, stood: CutState, routes: Routes) -> Cu
     return replace(stood, version=watch.news.upto, cut=cut)
 
 
-def _calculate_cut(changes: DataFrame, ends: DataFrame, stood: Cut) -> tuple[Cut, bool]:
-    """Calculate the cut from tagged changes and transaction ends that are new or waited at ``stood``. Also return
-    whether something waits for a transaction of which only the end has arrived.
+def _calculate_cut(changes: DataFrame, ends: DataFrame, previous: Cut) -> tuple[Cut, bool]:
+    """Calculate the cut from tagged changes and transaction ends that are new or waited at the ``previous`` cut. Also
+    return whether something waits for a transaction of which only the end has arrived.
     """
-    new, ends = _exclude_released(changes, ends, stood)
+    new, ends = _exclude_released(changes, ends, previous)
     with tuning.persist(transactions.states(new, ends)) as states:
         bound = transactions.incomplete_bound(states).collect()[0]
         waits = transactions.select_waiting(states, bound["place"], bound["ended"])
         first = transactions.first_waiting(new, ends, waits).collect()
         passed = new.join(waits, "_tx", "left_anti").agg(F.max("place").alias("place")).collect()[0]["place"]
     offsets = {(row["topic"], row["partition"]): row["offset"] for row in first}
-    place = max(filter(None, (passed, stood.place)), default=None)
-    return Cut(offsets, place, stood.excused), bound["ended"] is not None
+    place = max(filter(None, (passed, previous.place)), default=None)
+    return Cut(offsets, place, previous.excused), bound["ended"] is not None
 
 
 @contextmanager
@@ -97,23 +97,23 @@ def waiting_transactions(watch: TickContext, records: DataFrame, stood: Cut, rou
             yield found
 
 
-def _exclude_released(changes: DataFrame, ends: DataFrame, stood: Cut) -> tuple[DataFrame, DataFrame]:
+def _exclude_released(changes: DataFrame, ends: DataFrame, previous: Cut) -> tuple[DataFrame, DataFrame]:
     """Drop the changes and ends that need not wait in any case."""
-    new = changes if stood.place is None else changes.where(F.col("place") > stood.place)
-    return new.where(~F.col("_tx").isin(*stood.excused)), ends.where(~F.col("_tx").isin(*stood.excused))
+    new = changes if previous.place is None else changes.where(F.col("place") > previous.place)
+    return new.where(~F.col("_tx").isin(*previous.excused)), ends.where(~F.col("_tx").isin(*previous.excused))
 
 
-def _earlier_ends(watch: TickContext, stood: CutState) -> DataFrame | None:
+def _earlier_ends(watch: TickContext, state: CutState) -> DataFrame | None:
     """Return the records of the transaction topic that were released before in the newest epoch, as far back as a
     connector may repeat them; None if nothing was released yet. (A tick that continues after a crash has them among its
     new records.) Older epochs are left out because a source that starts over may reuse transaction ids.
     """
-    if stood.version == BEGINNING:
+    if state.version == BEGINNING:
         return None
     topic, bronze = transactions.topic(watch.at.source.name), watch.at.lake.bronze(watch.at.source.name)
-    rows = arrivals.read_as_of(watch.spark, watch.at.bronze, bronze, [topic], stood.version)
-    rows = _bronze(watch, stood.version).where(F.col("topic") == topic) if rows is None else rows
-    rows = exclude_waiting(rows, stood.cut)
+    rows = arrivals.read_as_of(watch.spark, watch.at.bronze, bronze, [topic], state.version)
+    rows = _bronze(watch, state.version).where(F.col("topic") == topic) if rows is None else rows
+    rows = exclude_waiting(rows, state.cut)
     ends = rows.groupBy("partition").agg(F.max("offset").alias("last")).collect()
     # a literal condition lets older files be skipped, which a join would read
     recent = [(F.col("partition") == each["partition"]) & (F.col("offset") > each["last"] - _REPEATED) for each in ends]

@@ -16,10 +16,12 @@ def find_warnings(table: str, routes: Routes, source: SourceSpec) -> tuple[str, 
     """Return the warnings about a new table, ``<database or schema>.<table>``: one sentence or none."""
     if table in source.named:
         return ()
-    near = closest_match(
+    similar = closest_match(
         table, source.missing(each for found in routes.tables.values() for each in found), _MIN_SIMILARITY
     )
-    if near is None:
+    if similar is None:
         return ()
-    what = f"the source's file speaks of {near}, and no topic has carried it: if this table is meant, mend the name"
-    return (f"{what}; until then what is said of it is not done",)
+    warning = (
+        f"the source's file speaks of {similar}, and no topic has carried it: if this table is meant, mend the name"
+    )
+    return (f"{warning}; until then what is said of it is not done",)

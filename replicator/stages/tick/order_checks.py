@@ -251,13 +251,13 @@ def _find_several_domains(watch: TickContext, found: Iterable[Row], routes: Rout
     for row in found:
         seen.setdefault(row["topic"], set()).add((row["mark"]["place"][:4], row["stream"]))
     stopped: dict[str, TableStopped] = {}
-    for topic, now in seen.items():
+    for topic, streams_now in seen.items():
         level = watch.at.reached.levels.get(topic)
         before = {} if level is None else level.marks
-        streams = now | {(mark.epoch, stream) for (_, stream), mark in before.items()}
+        streams = streams_now | {(mark.epoch, stream) for (_, stream), mark in before.items()}
         newest = max(epoch for epoch, _ in streams)
-        told = {stream.rpartition(position.DOMAIN_PREFIX) for epoch, stream in streams if epoch == newest}
-        domains = sorted(domain for _, mark, domain in told if mark)
+        stream_parts = {stream.rpartition(position.DOMAIN_PREFIX) for epoch, stream in streams if epoch == newest}
+        domains = sorted(domain for _, mark, domain in stream_parts if mark)
         if len(domains) > 1:
             for table in routes.tables.get(topic, ()):
                 stopped[table] = _several_domains_error(watch.at, table, topic, domains)

@@ -64,8 +64,8 @@ def record_results(
             at.reached.stopped[table] = StoppedTable(tried, _unblocking_state(spark, at, table))
 
 
-def _bytes_to_read(came: Iterable[Arrival], topics: Collection[str], commits: int) -> int:
-    return sum(arrival.size for arrival in came if arrival.partition[0] in topics) + commits * _OF_A_COMMIT
+def _bytes_to_read(arrived: Iterable[Arrival], topics: Collection[str], commits: int) -> int:
+    return sum(arrival.size for arrival in arrived if arrival.partition[0] in topics) + commits * _OF_A_COMMIT
 
 
 def _is_due(spark: SparkSession, at: Refinement, table: str, stopped: StoppedTable) -> bool:

@@ -110,8 +110,8 @@ class CaughtUp:
         """Return the version up to which a topic has nothing for its tables; None if their own progress must be used,
         as for a table that was taken back to an older version.
         """
-        there = [table for table in tables if table in progress or table not in self.unwritten]
-        is_whole = all(progress.get(table, -1) >= self.applied.get(table, 0) for table in there)
+        existing = [table for table in tables if table in progress or table not in self.unwritten]
+        is_whole = all(progress.get(table, -1) >= self.applied.get(table, 0) for table in existing)
         return self.version if is_whole and topic not in self.behind else None
 
 
@@ -195,7 +195,7 @@ class SourceState:
             for (partition, _), mark in level.marks.items():
                 place = (topic, partition, mark.epoch)
                 found[place] = max(found.get(place, ("", -1)), (mark.position, mark.offset))
-        return [PassedPosition(*place, *held) for place, held in found.items() if held[0]]
+        return [PassedPosition(*place, *greatest) for place, greatest in found.items() if greatest[0]]
 
     def missing(self, after: Mapping[str, int], beginning: int) -> dict[str, int]:
         """Return the topics whose watermarks at the version in ``after`` are not known, each with the version from

@@ -34,14 +34,14 @@ def describe(at: Refinement, records: DataFrame, topics: Collection[str]) -> Ite
         return
     is_unmatched = F.col(template_matching.TEMPLATE).isNull()
     matched = template_matching.match_records(records, templates, reading.binlog)
-    with tuning.persist_and_count(matched, {"unlike": is_unmatched}, whole=True) as (kept, counts):
+    with tuning.persist_and_count(matched, {"unlike": is_unmatched}, whole=True) as (persisted, counts):
         if not counts["unlike"]:
-            yield template_matching.describe(kept, templates)
+            yield template_matching.describe(persisted, templates)
             return
         with tuning.persist(
-            envelope.describe(kept.where(is_unmatched).select(*records.columns), reading), whole=True
+            envelope.describe(persisted.where(is_unmatched).select(*records.columns), reading), whole=True
         ) as others:
-            yield template_matching.describe(kept.where(~is_unmatched), templates).unionByName(others)
+            yield template_matching.describe(persisted.where(~is_unmatched), templates).unionByName(others)
 
 
 def _usable_templates(at: Refinement, topics: Collection[str]) -> list[KnownTemplate]:
@@ -87,8 +87,8 @@ def learn_from_first(at: Refinement, records: DataFrame, topics: Collection[str]
     spark = records.sparkSession
     if not unknown or not tuning.is_worth_parallel(size):
         return
-    beside = tuning.session_for_records(spark, 0, len(unknown))
-    samples = [gateway.to_session(records, beside).where(F.col("topic") == topic).limit(_RECORDS) for topic in unknown]
+    session = tuning.session_for_records(spark, 0, len(unknown))
+    samples = [gateway.to_session(records, session).where(F.col("topic") == topic).limit(_RECORDS) for topic in unknown]
     few = reduce(DataFrame.unionByName, samples).coalesce(1)
     with tuning.persist(envelope.describe(few, at.source.reading)) as described:
         learn(at, changes.survey(described).collect())

@@ -107,31 +107,31 @@ def _find_new_input(spark: SparkSession, at: Refinement, before: BacklogProgress
     paused = pauses.load(at.control, at.lake, at.source.name)
     moved = resharding.find_moved(routes, at.source, paused)
     routes = resharding.reset_topics(routes, moved)
-    stood = transaction_cut.load_or_create(at, identity)
-    backlog.refuse_older_bronze(spark, at, upto, [] if stood is None else [stood.version])
-    is_first = stood is not None and stood.version == routing.BEGINNING
-    came = None if is_first or moved else backlog.arrivals_since_idle(spark, at, identity, upto)
+    cut_state = transaction_cut.load_or_create(at, identity)
+    backlog.refuse_older_bronze(spark, at, upto, [] if cut_state is None else [cut_state.version])
+    is_first = cut_state is not None and cut_state.version == routing.BEGINNING
+    arrived = None if is_first or moved else backlog.arrivals_since_idle(spark, at, identity, upto)
     commits = 0 if at.reached.settled is None else upto - at.reached.settled.version
     stopped = before.stopped if before else frozenset[str]()
-    skipped = {*paused, *retry_backoff.tables_to_skip(spark, at, routes, came, commits, paused), *stopped}
+    skipped = {*paused, *retry_backoff.tables_to_skip(spark, at, routes, arrived, commits, paused), *stopped}
     # the cut also counts the records of paused tables that arrived since it was last calculated
-    seen = dict.fromkeys(skipped, upto if stood is None else stood.version)
-    progress, news = backlog.find_new(spark, at, routes, upto, seen, came, stopped)
-    if not news.after and (stood is None or transaction_cut.is_up_to_date(at, stood, skipped)):
+    seen = dict.fromkeys(skipped, upto if cut_state is None else cut_state.version)
+    progress, news = backlog.find_new(spark, at, routes, upto, seen, arrived, stopped)
+    if not news.after and (cut_state is None or transaction_cut.is_up_to_date(at, cut_state, skipped)):
         at.reached.settle(identity, upto, topics_of(routes, skipped), progress)
         return None
-    if before is not None and stood is None and not moved:
+    if before is not None and cut_state is None and not moved:
         news = backlog.limit_size(spark, at, news, max((before.upto, *progress.values())))
-    return _NewInput(upto, news, routes, moved, stood, progress)
+    return _NewInput(upto, news, routes, moved, cut_state, progress)
 
 
 def _read(spark: SparkSession, at: Refinement, fresh: _NewInput) -> tuple[TickContext, DataFrame]:
     """Read the new records and the waiting ones, with their epochs, in a session that fits their size."""
-    news, stood = fresh.news, fresh.stood
+    news, cut_state = fresh.news, fresh.stood
     spark = tuning.session_for_records(spark, news.size, len(news.after))
-    news = news if stood is None else transaction_cut.add_waiting_topics(news, stood)
+    news = news if cut_state is None else transaction_cut.add_waiting_topics(news, cut_state)
     records = news.records(spark, at.bronze, at.lake.bronze(at.source.name))
-    if stood is not None and (waiting := transaction_cut.read_waiting(spark, at, stood, news)) is not None:
+    if cut_state is not None and (waiting := transaction_cut.read_waiting(spark, at, cut_state, news)) is not None:
         records = records.unionByName(waiting)
     template_reading.learn_from_first(at, records, news.after, news.size)
     records = tuning.repartition_records(records, news.size)
@@ -139,11 +139,11 @@ def _read(spark: SparkSession, at: Refinement, fresh: _NewInput) -> tuple[TickCo
     return watch, watch.in_epochs(records, news.after)
 
 
-def _calculate_cut(watch: TickContext, records: DataFrame, fresh: _NewInput, stood: CutState) -> CutState:
+def _calculate_cut(watch: TickContext, records: DataFrame, fresh: _NewInput, cut_state: CutState) -> CutState:
     """Return the state of the cut after these records."""
-    if stood.version == routing.BEGINNING and fresh.progress:
-        return cut_calculation.calculate_initial(watch, stood, fresh.routes)
-    return cut_calculation.calculate(watch, records, stood, fresh.routes)
+    if cut_state.version == routing.BEGINNING and fresh.progress:
+        return cut_calculation.calculate_initial(watch, cut_state, fresh.routes)
+    return cut_calculation.calculate(watch, records, cut_state, fresh.routes)
 
 
 def _drop_paused(watch: TickContext, records: DataFrame, routes: Routes) -> tuple[TickContext, DataFrame]:

@@ -87,9 +87,9 @@ def load(control: Control, lake: Lake, source: str) -> CutState | None:
 
 def load_or_create(at: Refinement, bronze: str) -> CutState | None:
     """Return the state of the cut for this bronze; None if transactions need not be complete and never had to be."""
-    stood = load(at.control, at.lake, at.source.name)
-    if stood is not None and stood.bronze == bronze:
-        return stood
+    state = load(at.control, at.lake, at.source.name)
+    if state is not None and state.bronze == bronze:
+        return state
     return CutState(bronze) if at.source.whole_transactions else None
 
 
@@ -151,8 +151,8 @@ def finalize(at: Refinement, stood: CutState, now: CutState, failed: Collection[
     missed = {place: offset for place, offset in stood.cut.offsets.items() if place[0] in topics}
     if at.source.whole_transactions or failed:
         own = now.cut.offsets if missed else None
-        both = replace(now.cut, offsets={**now.cut.offsets, **missed})
-        _save(at, replace(now, cut=both, behind=tuple(sorted(failed)), waits=own))
+        combined = replace(now.cut, offsets={**now.cut.offsets, **missed})
+        _save(at, replace(now, cut=combined, behind=tuple(sorted(failed)), waits=own))
     else:
         at.control.remove(at.lake.cut(at.source.name))
     failpoints.hit("cut.settled")
@@ -165,13 +165,13 @@ def load_consistent(control: Control, lake: Lake, source: str) -> CutState | Non
     Raises TableStopped if some table stopped before it applied what the others show, AtWork while tables are being
     applied.
     """
-    stood = load(control, lake, source)
-    if stood is None or stood.behind == ():
-        return stood
-    if stood.behind is None:
+    state = load(control, lake, source)
+    if state is None or state.behind == ():
+        return state
+    if state.behind is None:
         raise at_work_error(source, "silver is at work on it, or was killed")
     raise TableStopped(
-        f"transactions of {source} are not whole in silver: {', '.join(stood.behind)} stopped, or is paused",
+        f"transactions of {source} are not whole in silver: {', '.join(state.behind)} stopped, or is paused",
         where=source,
         mend="Run silver, and mend what stops it, or have a paused table go on (`replicator tables resume`); gold goes "
         "on with the next run.",
@@ -187,8 +187,8 @@ def at_work_error(source: str, why: str) -> AtWork:
     )
 
 
-def _save(at: Refinement, now: CutState) -> None:
-    at.control.put(at.lake.cut(at.source.name), now.value())
+def _save(at: Refinement, state: CutState) -> None:
+    at.control.put(at.lake.cut(at.source.name), state.value())
 
 
 def at_or_after(offsets: Mapping[TopicPartition, int]) -> Column:
