@@ -75,8 +75,8 @@ def flag_unknown(share: TableShare, layout: Layout) -> None:
 
 
 def _save_routes(share: TableShare) -> Routes:
-    """Record in the routes that the table has unknown columns, keeping changes that other tables of the tick make to
-    the row.
+    """Record in the routes that the table has unknown columns, and return them; changes that other tables of the tick
+    made to the row are kept.
     """
     at, path = share.at, share.at.lake.routes(share.at.source.name)
     with at.turn:

@@ -51,9 +51,9 @@ def merge_changes(share: TableShare, changes: DataFrame, layout: Layout, marks: 
 
 
 def with_existing_histories(spark: SparkSession, at: Refinement, tables: Collection[str]) -> Refinement:
-    """Return the same with history switched on for those of the tables that have an existing one, also if it is
-    declared off. Changes that do not come from new bronze records reach the history now or never: once it is switched
-    on again, it continues from its own progress.
+    """Return the same with history switched on for those of the tables that have a history of this bronze, also if it
+    is declared off. Changes that do not come from new bronze records reach the history now or never: once it is
+    switched on again, it continues from its own progress.
     """
     bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     off = [t for t in tables if not (at.source.declaration(t).has_history or at.source.declaration(t).append_only)]

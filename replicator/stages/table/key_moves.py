@@ -45,8 +45,8 @@ class History:
 class Past:
     """Sources besides the batch's own changes: ``stored`` is silver (None: no table yet); ``images`` decodes the rows
     that the deletes of the batch removed; ``history`` reads the changes of keys (``_old_text``, ``_old``) from bronze,
-    None if it has none. The last two are persisted as long as the batch is. ``truncated`` returns the known truncates,
-    including those of the batch.
+    None if it has none. The results of both functions are persisted as long as the batch is. ``truncated`` returns the
+    known truncates, including those of the batch.
     """
 
     keys: Sequence[str]

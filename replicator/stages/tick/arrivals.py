@@ -121,7 +121,8 @@ def read_as_of(
     spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], version: int
 ) -> DataFrame | None:
     """Read the records of some topics that bronze had at a version: the current ones minus those added since, because
-    maintenance removes the files of older versions. None if the commit history since that version is gone.
+    maintenance removes the files of older versions. None if the commit history since that version is gone, or if bronze
+    does not have the version.
     """
     newest = bronze.version(spark, table)
     arrived = None if newest is None or newest < version else bronze.arrivals(spark, table, version, newest)

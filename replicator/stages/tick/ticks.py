@@ -41,10 +41,10 @@ class Tick:
     """The input of one tick: described records in a session that fits their size, with their survey (its groups and the
     marks of partitions).
 
-    ``existing`` are the tables that silver has. ``cut`` is given where transactions must be complete: the state of the
-    cut before and after the tick. ``again`` is given where an earlier tick has read the records already: the list that
-    rejects are added to (see TableShare). ``moved`` are topics that are read again because their rows now belong to
-    other tables. ``newest`` is the newest version of bronze.
+    ``existing`` are the tables that silver has. ``cut`` is given if transactions must be complete, or had to be until
+    now: the state of the cut before and after the tick. ``again`` is given if an earlier tick has read the records
+    already: the list to which rejects are added (see TableShare). ``moved`` are topics that are read again because
+    their rows now belong to other tables. ``newest`` is the newest version of bronze.
     """
 
     watch: TickContext
@@ -94,8 +94,8 @@ def read_next(spark: SparkSession, at: Refinement, before: BacklogProgress | Non
 
 
 def _find_new_input(spark: SparkSession, at: Refinement, before: BacklogProgress | None) -> _NewInput | None:
-    """Find the input of :func:`read_next` from commit metadata alone. If there is nothing new, remember that all tables
-    are caught up, and return None.
+    """Find the input of :func:`read_next` from commit metadata alone. If there is nothing new, record that all tables
+    that are not skipped are caught up, and return None.
     """
     bronze = at.lake.bronze(at.source.name)
     upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
@@ -147,8 +147,8 @@ def _calculate_cut(watch: TickContext, records: DataFrame, fresh: _NewInput, cut
 
 
 def _drop_paused(watch: TickContext, records: DataFrame, routes: Routes) -> tuple[TickContext, DataFrame]:
-    """Drop the topics all of whose tables are paused, from the news and from the records. Only the cut needs those
-    records; their order is checked once the tables are resumed.
+    """Drop the topics all of whose tables are paused, from the list of new records and from the records. Only the cut
+    needs those records; their order is checked once the tables are resumed.
     """
     paused = {topic for topic, tables in routes.tables.items() if watch.news.paused.issuperset(tables)}
     if paused.isdisjoint(watch.news.after):

@@ -76,7 +76,7 @@ class CutState:
 
 
 def load(control: Control, lake: Lake, source: str) -> CutState | None:
-    """Load the state of the cut; None if transactions were never required to be complete."""
+    """Load the state of the cut; None if transactions need not be complete."""
     row = control.get(lake.cut(source))
     if row is None:
         return None
@@ -86,7 +86,9 @@ def load(control: Control, lake: Lake, source: str) -> CutState | None:
 
 
 def load_or_create(at: Refinement, bronze: str) -> CutState | None:
-    """Return the state of the cut for this bronze; None if transactions need not be complete and never had to be."""
+    """Return the state of the cut for this bronze; None if transactions need not be complete and no state is left from
+    when they had to be.
+    """
     state = load(at.control, at.lake, at.source.name)
     if state is not None and state.bronze == bronze:
         return state
@@ -102,12 +104,12 @@ def is_up_to_date(at: Refinement, stood: CutState, paused: Collection[str]) -> b
 
 
 def add_waiting_topics(news: NewRecords, stood: CutState) -> NewRecords:
-    """Return the news with the topics added that have no new records but waiting ones."""
+    """Return the new records with the topics added that have only waiting records."""
     return replace(news, after={**{topic: stood.version for topic, _ in stood.cut.offsets}, **news.after})
 
 
 def read_waiting(spark: SparkSession, at: Refinement, stood: CutState, news: NewRecords) -> DataFrame | None:
-    """Read the bronze records that wait, without those that the news contain anyway; None if there are none."""
+    """Read the bronze records that wait, except those that ``news`` contains anyway; None if there are none."""
     bronze = at.lake.bronze(at.source.name)
     by_version: dict[int, dict[TopicPartition, int]] = {}
     for place, offset in stood.cut.offsets.items():
@@ -116,7 +118,7 @@ def read_waiting(spark: SparkSession, at: Refinement, stood: CutState, news: New
     found = []
     for version, places in by_version.items():
         records = arrivals.read_as_of(spark, at.bronze, bronze, {topic for topic, _ in places}, version)
-        if records is not None:  # else the news contain these topics completely
+        if records is not None:  # else ``news`` contains these topics completely
             found.append(records.where(at_or_after(places)))
     return reduce(DataFrame.unionByName, found) if found else None
 
