@@ -1,1 +1,1 @@
-"""The four sentences: bronze, silver, gold, publish. They meet protocols, never an implementation."""
+"""The stages bronze, silver, gold and publish. They depend on protocols, never on an implementation."""
