@@ -1,8 +1,8 @@
-"""The command line: ``replicator VERB``. stdout is data, stderr is narration.
+"""The command line: ``replicator VERB``. Data is written to stdout, progress and messages to stderr.
 
-Exit codes: 0 done; 1 a table stopped or a check failed, each named; 2 usage or configuration; 3 a service is out of
-reach or another driver is at work, try again; 130 interrupted; 141 nobody read stdout to its end; 143 ended by
-SIGTERM.
+Exit codes: 0 success; 1 a table stopped or a check failed, each is named; 2 usage or configuration error; 3 a service
+is unreachable or another driver holds the lease, retry later; 130 interrupted; 141 stdout was closed by its reader; 143
+terminated by SIGTERM.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INTERRUPTED, _TERMINATED = 130, 143
 
 @dataclass(frozen=True)
 class Invocation:
-    """Options of the whole invocation; every command finds them as ``context.obj``."""
+    """Global options of the invocation; commands read them from ``context.obj``."""
 
     debug: bool = False
 
@@ -55,11 +55,15 @@ def replicator(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show Spark's log and every trace.")] = False,
 ) -> None:
-    """``--debug`` is removed by :func:`main`, since people write it after the verb as well."""
+    """Declare the global options. :func:`main` removes ``--debug`` from the arguments, since it is also accepted after
+    the verb.
+    """
 
 
 def main() -> None:
-    """Run the program: a ReplicatorError becomes one sentence and its exit code, others one line and exit 1."""
+    """Run the program. A ReplicatorError is printed as one sentence and sets its exit code; any other exception is
+    printed on one line and exits with 1.
+    """
     termination = interrupts.Termination()
     try:
         _main()
@@ -82,7 +86,7 @@ def _main() -> None:
     except ReplicatorError as error:
         _report_error(f"error: {error}", error, debug=invocation.debug)
         sys.exit(error.exit_code)
-    except Exception as error:  # noqa: BLE001 - the last place that can turn a trace into a sentence
+    except Exception as error:  # noqa: BLE001 - the outermost handler: it prints a message instead of a traceback
         if interrupts.is_caused_by_interrupt(error):
             sys.exit(_INTERRUPTED)
         translated = _translate(error)
@@ -104,8 +108,8 @@ _NO_FOLDER = (
 
 
 def _translate(error: Exception) -> ReplicatorError | None:
-    """Translate a foreign error with a known cause: an unreachable service, an ended JVM, a store that denies access.
-    None for any other.
+    """Translate an exception of a library whose cause is known (an unreachable service, a JVM that exited, a store that
+    denied access) into a ReplicatorError. Return None for any other.
     """
     code = causes.jvm_exit_code(error)
     if code is not None:
@@ -123,7 +127,7 @@ def _translate(error: Exception) -> ReplicatorError | None:
 
 
 def _arm(text: str | None) -> None:
-    """Arm the failpoint at which this process is to die, and print its name."""
+    """Arm the failpoint at which this process is to exit, and print its name."""
     if text is not None:
         failpoints.arm(failpoints.parse(text))
         narrate(f"failpoint {text} is armed", style="yellow")

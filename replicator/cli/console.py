@@ -1,4 +1,4 @@
-"""Where words go: stdout is data, stderr is narration. Plain lines and no colour where it is not a terminal."""
+"""Output to the terminal: data on stdout, messages on stderr. Plain lines without colour where it is no terminal."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-# what is piped into a file is not folded to the width of a terminal that is not there
+# output that is piped into a file is not wrapped: there is no terminal width
 _PIPED_WIDTH = 10_000
 
 LINE_SECONDS = 10.0
-"""How long nothing is said of long work where there is no terminal."""
+"""Interval between progress lines of long work where stderr is no terminal."""
 
 _PIECE_ROWS = 100_000
-"""A piece takes as long as so many rows, besides its own: a table of ten is compared in seconds, too."""
+"""The fixed cost of a piece of work, in rows: comparing a table of ten rows takes seconds, too."""
 
 _MIN_SHARE = 0.05
-"""So much must be done before it tells how long the rest takes."""
+"""The share of the work that must be done before the remaining time is estimated."""
 
 _ESCAPED_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
-"""Categories of characters: control, half of a pair, ends of lines and paragraphs."""
+"""Unicode categories that are escaped: control characters, surrogates, line and paragraph separators."""
 
 
 def out() -> Console:
-    """The console of stdout."""
+    """Return the console of stdout."""
     return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False, soft_wrap=True)
 
 
 def narrate(text: str, style: str | None = None) -> None:
-    """One line on stderr, exactly as given."""
+    """Print one line on stderr, exactly as given."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(Text(text, style=style or ""))
 
 
 def print_text(text: str) -> None:
-    """One line of data on stdout, exactly as given."""
+    """Print one line of data on stdout, exactly as given."""
     sys.stdout.write(text + "\n")
 
 
 def print_json(value: Any) -> None:
-    """A value as JSON on stdout."""
+    """Print a value as JSON on stdout."""
     print_text(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text | None]]) -> None:
-    """A table on stdout; None is shown as a dim NULL."""
+    """Print a table on stdout; None is shown as a dim NULL."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(Text(column), overflow="fold")
@@ -71,7 +71,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text | Non
 
 
 def printable(text: str) -> str:
-    """With escapes in place of what would end the line, move a terminal, or has no UTF-8 (half a surrogate pair)."""
+    """Escape the characters that would end the line, control a terminal, or cannot be encoded as UTF-8 (lone
+    surrogates).
+    """
     if text.isprintable():
         return text
     return "".join(
@@ -80,8 +82,8 @@ def printable(text: str) -> str:
 
 
 class WorkProgress:
-    """How much of long work is done, and how long the rest may take. ``sizes`` are the rows of each of its pieces,
-    asked for once, where something is shown; a piece takes its time however few rows it has. ``clock`` is in seconds.
+    """Progress of long work, and an estimate of the remaining time. ``sizes`` returns the rows of each piece; it is
+    called once, and only if progress is shown. A piece has a fixed cost besides its rows. ``clock`` is in seconds.
     """
 
     def __init__(
@@ -95,29 +97,29 @@ class WorkProgress:
         self._rows = self._pieces = 0
 
     def advance(self, rows: int) -> None:
-        """More rows are done."""
+        """Count rows as done."""
         self._rows += rows
         self._shown(self)
 
     def finish(self) -> None:
-        """A piece is done, whatever its rows were thought to be."""
+        """Count a piece as done, whatever its estimated rows."""
         self._pieces += 1
         self._shown(self)
 
     def rows(self) -> str:
-        """So many of how many."""
+        """Return the rows done and the total, as text."""
         return f"{self._rows:,} of {max(self._all[0], self._rows):,} rows"
 
     @property
     def share(self) -> float:
-        """How much is done, from 0 to 1."""
+        """The share of the work that is done, from 0 to 1."""
         rows, pieces = self._all
         done = self._rows + _PIECE_ROWS * self._pieces
         return min(1.0, done / max(1, max(rows, self._rows) + _PIECE_ROWS * pieces))
 
     @property
     def left(self) -> timedelta | None:
-        """The time that is left; None until enough is done to tell."""
+        """The estimated remaining time; None until enough is done for an estimate."""
         share = self.share
         if share < _MIN_SHARE:
             return None
@@ -125,7 +127,7 @@ class WorkProgress:
 
     @cached_property
     def _all(self) -> tuple[int, int]:
-        """Rows and pieces of all of it; the time of counting them is none of the work's."""
+        """Total rows and number of pieces; the time to count them is excluded from the estimate."""
         before = self._clock()
         sizes = self._sizes()
         self._started += self._clock() - before
@@ -134,8 +136,8 @@ class WorkProgress:
 
 @contextmanager
 def row_progress(what: str, sizes: Callable[[], Sequence[int]]) -> Iterator[WorkProgress]:
-    """Work that shows a bar on stderr, with rows and time left; where stderr is no terminal, a line of the same now and
-    then. ``sizes`` is asked only where something is shown.
+    """Show progress on stderr: a bar with rows and remaining time, or without a terminal a line at intervals. ``sizes``
+    is called only where something is shown.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -148,22 +150,22 @@ def row_progress(what: str, sizes: Callable[[], Sequence[int]]) -> Iterator[Work
         task = progress.add_task(what, total=1.0, told="")
 
         def show(work: WorkProgress) -> None:
-            told = work.rows() if work.left is None else f"{work.rows()} {work.left}"
-            progress.update(task, completed=work.share, told=told)
+            text = work.rows() if work.left is None else f"{work.rows()} {work.left}"
+            progress.update(task, completed=work.share, told=text)
 
         yield WorkProgress(sizes, show)
 
 
 class _PlainProgress:
-    """What a bar shows, as plain lines."""
+    """Progress as plain lines."""
 
     def __init__(self, what: str) -> None:
         self._what, self._told = what, time.monotonic()
 
     def show(self, work: WorkProgress) -> None:
-        """Say it if it is time to."""
+        """Print a line if the interval has passed."""
         if time.monotonic() - self._told < LINE_SECONDS:
             return
-        told, left = f"{self._what}: {work.rows()}", work.left
-        narrate(told if left is None else f"{told}, {left} left")
+        text, left = f"{self._what}: {work.rows()}", work.left
+        narrate(text if left is None else f"{text}, {left} left")
         self._told = time.monotonic()

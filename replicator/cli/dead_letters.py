@@ -1,4 +1,4 @@
-"""``replicator dead-letters``: the records that could not be applied; list them, look at one, try again, give up."""
+"""``replicator dead-letters``: the records that could not be applied: list, show, retry or drop them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def retry(
         from replicator.operate.retry import retry as again
 
         spark, sources = options.open_sources(context, settings, source, declared, fence=fence)
-        accounts = [account for at in sources for account in again(spark, at, choice)]
+        accounts = [account for each in sources for account in again(spark, each, choice)]
         if not accounts:
             _refuse_unknown(spark, sources, choice)
     _print(_ACCOUNTS, [_to_row(account) for account in accounts], as_json=as_json)
@@ -169,32 +169,32 @@ def drop(
         options.existing_lake(settings), ("silver",) if yes else (), assemble.lease_options(settings)
     ) as fence:
         spark, sources = options.open_sources(context, settings, source, fence=fence)
-        found = [asdict(count) for at in sources for count in dead_letters.counts(spark, at, choice)]
+        found = [asdict(count) for each in sources for count in dead_letters.counts(spark, each, choice)]
         if not found:
             _refuse_unknown(spark, sources, choice)
         if yes:
-            for at in sources:
-                dead_letters.drop(spark, at, choice)
+            for each in sources:
+                dead_letters.drop(spark, each, choice)
     _print(_COUNTS, found, as_json=as_json)
     if found:
         console.narrate("Dropped." if yes else "Nothing was dropped: add --yes to give these up.", style="yellow")
 
 
 def _refuse_unknown(spark: SparkSession, sources: Sequence[Refinement], choice: LetterFilter) -> None:
-    """Where nothing was found: raise ConfigError for a table or a reason that nobody knows."""
+    """Raise ConfigError for a table or a reason that does not exist; called where nothing was found."""
     from replicator.operate.dead_letters import LetterFilter, counts
     from replicator.operate.pause import list_tables
 
     if choice.is_all:
         return
-    every = [count for at in sources for count in counts(spark, at, LetterFilter())]
+    every = [count for source in sources for count in counts(spark, source, LetterFilter())]
     choice.refuse_unknown([each.name for each in list_tables(spark, sources)], every)
 
 
 def _counts(
     context: typer.Context, settings: Settings, choice: LetterFilter, *, dropped: bool
 ) -> dict[str, list[Count]]:
-    """Of each source."""
+    """Return the counts of each source, by its name."""
     return spark_fallback.answer(
         lambda: _without_spark(settings, choice, dropped=dropped),
         lambda: _by_spark(context, settings, choice, dropped=dropped),
@@ -205,9 +205,9 @@ def _without_spark(settings: Settings, choice: LetterFilter, *, dropped: bool) -
     from replicator import assemble_without_spark
     from replicator.operate.progress import arrow_letters
 
-    of = assemble_without_spark.arrow_survey(settings, options.store(settings))
-    sources = [each.name for each in assemble_without_spark.sources(settings, of)]
-    return {name: arrow_letters.counts(of, name, choice, dropped=dropped) for name in sources}
+    survey = assemble_without_spark.arrow_survey(settings, options.store(settings))
+    sources = [each.name for each in assemble_without_spark.sources(settings, survey)]
+    return {name: arrow_letters.counts(survey, name, choice, dropped=dropped) for name in sources}
 
 
 def _by_spark(
@@ -216,23 +216,23 @@ def _by_spark(
     from replicator.operate import dead_letters
 
     spark, sources = options.open_sources(context, settings, brief=True)
-    return {at.source.name: dead_letters.counts(spark, at, choice, dropped=dropped) for at in sources}
+    return {each.source.name: dead_letters.counts(spark, each, choice, dropped=dropped) for each in sources}
 
 
 def _selection(
     table: str | None, reason: str | None, source: str | None, *, everything: bool
 ) -> tuple[LetterFilter, str | None]:
-    """Which letters, and of which source. Raises ConfigError unless something was chosen, or all and nothing else."""
+    """Return the filter and the source. Raises ConfigError unless a table or reason is given, or ``--all`` alone."""
     from replicator.operate.dead_letters import LetterFilter
 
-    name, of = options.split_source(table, source)
+    name, table_source = options.split_source(table, source)
     choice = LetterFilter(name, reason)
     if choice.is_all != everything:
         raise ConfigError(
             "which dead letters?" if choice.is_all else "--all leaves nothing to choose",
             mend="Give --table TABLE, --reason REASON or both, or --all alone; `dead-letters list` shows them.",
         )
-    return choice, of
+    return choice, table_source
 
 
 def _to_row(account: Account) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``replicator diff``: which rows of a table changed from one version to another."""
+"""``replicator diff``: the rows of a table that changed from one version to another."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def diff(
 
     settings = options.settings(env, conf, lake)
     spark, tables_of = session(settings, debug=options.is_debug(context), brief=True), assemble.table_format(settings)
-    named = resolve_table(spark, tables_of, settings, table, key)
-    asked = operate.DiffRequest(named, options.parse_moment(since), options.parse_optional_moment(until), where, raw)
-    with operate.changes(spark, tables_of, asked) as found:
-        console.narrate(_describe(named, found))
+    target = resolve_table(spark, tables_of, settings, table, key)
+    request = operate.DiffRequest(target, options.parse_moment(since), options.parse_optional_moment(until), where, raw)
+    with operate.changes(spark, tables_of, request) as found:
+        console.narrate(_describe(target, found))
         if summary:
-            _summarize(named, found, as_json=as_json)
+            _summarize(target, found, as_json=as_json)
         else:
             most = MOST_SHOWN if limit is None and not as_json else limit
             _print(found.rows, most, as_json=as_json)
@@ -81,8 +81,8 @@ def diff(
 
 
 def resolve_table(spark: SparkSession, tables_of: TableFormat, settings: Settings, name: str, key: str | None) -> Table:
-    """The table that ``sql`` knows by a name; of gold with its key, as given or as its model has it. Raises
-    ConfigError.
+    """Return the table that ``sql`` knows by a name; a gold table with the given key, else with the key of its model.
+    Raises ConfigError.
     """
     from replicator.cli.views import find_table
     from replicator.lake import Lake
@@ -102,8 +102,8 @@ def _summarize(table: Table, found: Changes, *, as_json: bool) -> None:
         console.print_table(("change", "rows"), [(kind, str(count)) for kind, count in found.counts.items()])
         return
     ends = {"from": found.before, "to": found.after}
-    told = {name: {"version": each.version, "at": each.at.isoformat()} for name, each in ends.items()}
-    console.print_text(json.dumps({"table": table.name, **told, **found.counts}))
+    versions = {name: {"version": each.version, "at": each.at.isoformat()} for name, each in ends.items()}
+    console.print_text(json.dumps({"table": table.name, **versions, **found.counts}))
 
 
 def _print(rows: DataFrame, most: int | None, *, as_json: bool) -> None:
@@ -117,28 +117,30 @@ def _print(rows: DataFrame, most: int | None, *, as_json: bool) -> None:
 
 
 def with_ordered_columns(rows: DataFrame) -> DataFrame:
-    """Changed rows with pairs for maps: of a map Python gets the columns in the order of their hashes."""
+    """Convert the maps of changed rows into lists of pairs, since Python receives the entries of a map in the order of
+    their hashes.
+    """
     from pyspark.sql import functions as F
 
     return rows.select("change", *[F.map_entries(name).alias(name) for name in ("key", "before", "after")])
 
 
 def json_members(row: Row) -> str:
-    """A changed row, :func:`with_ordered_columns`, as members of a JSON object."""
+    """Format a changed row, as :func:`with_ordered_columns` returns it, as members of a JSON object."""
     cells = ", ".join(f'"{name}": {_object(row[name])}' for name in ("key", "before", "after"))
     return f'"change": "{row["change"]}", {cells}'
 
 
 def _object(values: Sequence[tuple[str, str]] | None) -> str:
-    """Values that are JSON already, as an object: no digit of a number is lost on the way."""
+    """Format values that are JSON already as an object, so that no digit of a number is lost."""
     if values is None:
         return _NULL
     return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {text}" for name, text in values) + "}"
 
 
 def format_row(row: Row) -> tuple[Text, Text, Text]:
-    """A changed row, :func:`with_ordered_columns`, for people: what became of it, its key, and its columns, of a
-    changed one those that differ.
+    """Format a changed row, as :func:`with_ordered_columns` returns it, for people: the kind of change, the key, and
+    the columns; of a changed row only those that differ.
     """
     style = _STYLES[row["change"]]
     key = ", ".join(f"{name}={_plain(text)}" for name, text in row["key"])
@@ -159,6 +161,6 @@ def _cells(row: Row, style: str) -> Iterator[Text]:
 
 
 def _plain(text: str) -> str:
-    """A JSON value for people: a text without quotes, on one line."""
+    """Format a JSON value for people: a string without quotes, on one line."""
     value: Any = json.loads(text) if text.startswith('"') else text
     return "NULL" if text == _NULL else console.printable(str(value))

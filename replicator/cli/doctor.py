@@ -1,4 +1,4 @@
-"""``replicator doctor``: is everything there that a run needs?"""
+"""``replicator doctor``: check that everything is in place that a run needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report; ``mend`` says what to do when ``ok`` is false, ``exit_code`` what it counts as."""
+    """One line of the report; ``mend`` says how to fix it where ``ok`` is false, ``exit_code`` is the resulting exit
+    code.
+    """
 
     what: str
     ok: bool

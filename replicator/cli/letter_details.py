@@ -1,4 +1,4 @@
-"""Dead letters one by one, as ``dead-letters show`` and ``list --rows`` print them."""
+"""Details of dead letters, as ``dead-letters show`` and ``list --rows`` print them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,30 @@ if TYPE_CHECKING:
 def rows(
     spark: SparkSession, sources: Iterable[Refinement], choice: LetterFilter, *, dropped: bool, limit: int
 ) -> list[dict[str, Any]]:
-    """The first ``limit`` of each source's letters that are chosen, or of those given up, oldest first."""
-    return [row for at in sources for row in _rows(spark, at, choice, dropped=dropped, limit=limit)]
+    """Return the selected dead letters, or with ``dropped`` the dropped ones: at most ``limit`` per source, oldest
+    first.
+    """
+    return [row for source in sources for row in _rows(spark, source, choice, dropped=dropped, limit=limit)]
 
 
 def _rows(
-    spark: SparkSession, at: Refinement, choice: LetterFilter, *, dropped: bool, limit: int
+    spark: SparkSession, source: Refinement, choice: LetterFilter, *, dropped: bool, limit: int
 ) -> list[dict[str, Any]]:
     from replicator.operate.dead_letters import load_letters, positions
 
     order = ("first_seen", "topic", "partition", "offset")
-    found = choice.of(load_letters(spark, at, dropped=dropped)).orderBy(*order).limit(limit).collect()
-    told = positions(spark, at, found)
-    return [{"source": at.source.name, **row.asDict(), "position": each} for row, each in zip(found, told, strict=True)]
+    found = choice.of(load_letters(spark, source, dropped=dropped)).orderBy(*order).limit(limit).collect()
+    places = positions(spark, source, found)
+    return [
+        {"source": source.source.name, **row.asDict(), "position": place}
+        for row, place in zip(found, places, strict=True)
+    ]
 
 
 def describe(found: LetterDetails) -> dict[str, Any]:
-    """Name -> value: where it is, why it could not be applied, its bytes; JSON in it is shown as such."""
+    """Return the fields of a record by name: its location, why it could not be applied, and its contents, with JSON
+    decoded.
+    """
     record, letter = found.record, found.letter or found.dropped
     shown: dict[str, Any] = {
         "source": found.source,
@@ -67,10 +74,10 @@ def _raw(record: Row) -> dict[str, Any]:
 
 
 def _json(text: str | None) -> Any:
-    """Text as JSON where that can be printed without changing it, else as it is."""
+    """Decode JSON where it can be printed again unchanged; return any other text as it is."""
     try:
         found = None if text is None else json.loads(text, parse_float=_exact_float, object_pairs_hook=_unique_pairs)
-        # what prints it stands deeper, and half of a surrogate pair is no text
+        # printing nests it deeper than this, and a lone surrogate cannot be encoded
         json.dumps([[[[[[[[found]]]]]]]], indent=2, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return text
@@ -95,7 +102,7 @@ def _utf8(raw: bytes | None) -> str | None:
 
 
 def format_lines(shown: Mapping[str, Any]) -> Iterator[str]:
-    """The same for people; what is NULL is left out."""
+    """Format the fields as lines for people; NULL fields are left out."""
     for name, value in shown.items():
         if value is not None:
             yield f"{name}: {value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)}"

@@ -1,4 +1,4 @@
-"""``replicator maintain``: small files written together, and those removed that no version in use needs."""
+"""``replicator maintain``: compact small files and remove files that no version in use needs."""
 
 from __future__ import annotations
 

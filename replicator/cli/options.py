@@ -1,4 +1,4 @@
-"""The flags that verbs share."""
+"""The options that verbs share."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ DEFAULT_ENV = "local"
 
 
 class RowFormat(str, Enum):
-    """How ``sql`` prints rows."""
+    """The output formats of ``sql``."""
 
     table = "table"
     csv = "csv"
@@ -82,14 +82,14 @@ class RowFormat(str, Enum):
 
 
 def settings(env: str, conf: Path | None, lake: str | None = None) -> Settings:
-    """The configuration of an environment, or with *lake* the defaults over that lake."""
+    """Return the configuration of an environment or, with *lake*, the defaults for that lake."""
     from replicator import settings as configuration
 
     return configuration.load(conf, env) if lake is None else configuration.bare(lake)
 
 
 def flags(env: str, conf: Path | None, lake: str | None) -> str:
-    """What another command needs to be of the same lake, as a shell takes it."""
+    """Return the options that another command needs to address the same lake, quoted for a shell."""
     if lake is not None:
         return shlex.join(["--lake", lake])
     named = [] if env == DEFAULT_ENV else ["--env", env]
@@ -97,40 +97,42 @@ def flags(env: str, conf: Path | None, lake: str | None) -> str:
 
 
 def command(*words: str, flags: str) -> str:
-    """A command as a message names it, of the same lake by its :func:`flags`."""
+    """Return a command in backquotes, as messages print it, with the :func:`flags` of the lake."""
     return f"`{' '.join(filter(None, ('replicator', shlex.join(words), flags)))}`"
 
 
 def parse_moment(text: str) -> int | datetime:
-    """A version or a time. Raises ConfigError."""
+    """Parse a version or a time (UTC). Raises ConfigError."""
     from replicator import time_travel
 
     return time_travel.parse(text, datetime.now(timezone.utc))
 
 
 def parse_optional_moment(text: str | None) -> int | datetime | None:
-    """The same, where one is given."""
+    """Parse a version or a time; None where none is given. Raises ConfigError."""
     return None if text is None else parse_moment(text)
 
 
-def parse_offset(told: str) -> tuple[tuple[str, int], int]:
-    """``--from TOPIC:PARTITION:OFFSET``. Raises ConfigError."""
-    topic, _, rest = told.partition(":")
+def parse_offset(text: str) -> tuple[tuple[str, int], int]:
+    """Parse ``--from TOPIC:PARTITION:OFFSET`` into ``((topic, partition), offset)``. Raises ConfigError."""
+    topic, _, rest = text.partition(":")
     partition, _, offset = rest.partition(":")
     if not (topic and partition.isdecimal() and offset.isdecimal()):
         raise ConfigError(
-            f"--from {told!r} is not TOPIC:PARTITION:OFFSET", mend="For example shop.sales.orders:0:1234."
+            f"--from {text!r} is not TOPIC:PARTITION:OFFSET", mend="For example shop.sales.orders:0:1234."
         )
     return (topic, int(partition)), int(offset)
 
 
-def parse_offsets(told: Iterable[str]) -> dict[tuple[str, int], int]:
-    """The offsets of all ``--from``, by topic and partition. Raises ConfigError."""
-    return collect_unique("--from", map(parse_offset, told))
+def parse_offsets(texts: Iterable[str]) -> dict[tuple[str, int], int]:
+    """Parse all ``--from`` options into offsets by topic and partition. Raises ConfigError, also for a partition given
+    twice.
+    """
+    return collect_unique("--from", map(parse_offset, texts))
 
 
 def collect_unique(flag: str, given: Iterable[tuple[Name, Value]]) -> dict[Name, Value]:
-    """What a flag says that may be repeated. Raises ConfigError where it says twice what the value of one name is."""
+    """Return the values of a repeatable option by name. Raises ConfigError where a name is given twice."""
     found: dict[Name, Value] = {}
     for name, value in given:
         if name in found:
@@ -141,7 +143,7 @@ def collect_unique(flag: str, given: Iterable[tuple[Name, Value]]) -> dict[Name,
 
 
 def store(settings: Settings) -> Store:
-    """Where the lake is, for what reads it without Spark."""
+    """Return the location of the lake and how to reach it, for readers without Spark."""
     from replicator.catalog.store import Store
 
     s3 = settings.s3
@@ -152,18 +154,19 @@ def store(settings: Settings) -> Store:
 
 
 def existing_lake(settings: Settings) -> Lake:
-    """The lake of a verb that works on what is there: it leaves nothing in a folder that somebody mistyped. Raises
-    ConfigError where no table is, Unreachable; where nobody can tell that without Spark, the verb does.
+    """Return the lake for a verb that needs an existing one, so that a mistyped path creates no folder. Raises
+    ConfigError where the lake has no layer yet, Unreachable; where this cannot be determined without Spark, the check
+    is left to the verb.
     """
     from replicator.lake import LAYERS, Lake
 
-    lake, at = Lake(settings.lake.root), store(settings)
+    lake, location = Lake(settings.lake.root), store(settings)
     try:
-        files = at.files()
+        files = location.files()
     except ConfigError:
         return lake
     try:
-        found = at.folders(files, lake.root)
+        found = location.folders(files, lake.root)
     except ReplicatorError:
         return lake
     if LAYERS.isdisjoint(found):
@@ -173,7 +176,9 @@ def existing_lake(settings: Settings) -> Lake:
 
 
 def load_declarations(declare: Path | None, lake: str | None) -> SourceSpec:
-    """What a ``--declare`` file says of any source. Raises ConfigError where a configuration has the say."""
+    """Load a ``--declare`` file, which holds for sources of any name; without one nothing is declared. Raises
+    ConfigError unless ``--lake`` is given: with a configuration, ``conf/sources`` declares.
+    """
     from replicator import settings as configuration
     from replicator.spec import SourceSpec
 
@@ -193,8 +198,8 @@ def open_sources(
     brief: bool = False,
     fence: Fence | None = None,
 ) -> tuple[SparkSession, list[Refinement]]:
-    """A session, a ``brief`` one for a short look, and silver of one source or of all, to be written while the
-    ``fence`` lets it. Raises ConfigError for a source that there is not.
+    """Return a session (``brief``: tuned for a short query) and the silver refinements of one source, or of all
+    sources. They write only while ``fence`` permits it. Raises ConfigError for an unknown source.
     """
     from replicator import assemble
     from replicator.protocols import UNFENCED
@@ -202,36 +207,40 @@ def open_sources(
     from replicator.spec import SourceSpec
 
     spark = session(settings, debug=is_debug(context), brief=brief)
-    made = assemble.refinements(spark, settings, declared or SourceSpec("", ""), fence or UNFENCED)
-    return spark, filter_by_source(made, source)
+    refinements = assemble.refinements(spark, settings, declared or SourceSpec("", ""), fence or UNFENCED)
+    return spark, filter_by_source(refinements, source)
 
 
 def filter_by_source(refinements: Sequence[Refinement], source: str | None) -> list[Refinement]:
-    """Those of one source, all without a name. Raises ConfigError, with the nearest spelling."""
+    """Return the refinements of one source, or all of them without a name. Raises ConfigError for an unknown source,
+    with the closest name.
+    """
     refuse_unknown(source, [each.source.name for each in refinements])
     return [each for each in refinements if source in (None, each.source.name)]
 
 
 def select_by_source(source: str | None, found: Mapping[str, Sequence[Value]]) -> list[Value]:
-    """What was found of one source, of all without a name. Raises ConfigError, with the nearest spelling."""
+    """Return the values of one source, or of all sources without a name. Raises ConfigError for an unknown source, with
+    the closest name.
+    """
     refuse_unknown(source, found)
     return [each for name in found if source in (None, name) for each in found[name]]
 
 
 def split_source(table: str | None, source: str | None) -> tuple[str | None, str | None]:
-    """A table's name without its source, and that source, where it is a whole one (``shop/sales.orders``, as ``status``
-    prints it); else both as they are. Raises ConfigError where it names another source than ``source``.
+    """Split a fully qualified table (``shop/sales.orders``, as ``status`` prints it) into its name and its source;
+    return any other pair unchanged. Raises ConfigError where the table names a source other than ``source``.
     """
-    of, _, rest = (table or "").partition("/")
-    if not of or "." not in rest:  # a table may have a slash in its own name
+    prefix, _, rest = (table or "").partition("/")
+    if not prefix or "." not in rest:  # a table may have a slash in its own name
         return table, source
-    if source not in (None, of):
+    if source not in (None, prefix):
         raise ConfigError(f"--table {table} is no table of the source {source}", mend="Leave one of them out.")
-    return rest, of
+    return rest, prefix
 
 
 def refuse_unknown(source: str | None, known: Collection[str]) -> None:
-    """Raise ConfigError, with the nearest spelling, for a name that is not among those of all sources."""
+    """Raise ConfigError, with the closest name, for a source that is not among the ``known`` ones."""
     from replicator.spelling import suggest
 
     if source is not None and source not in known:
@@ -239,5 +248,5 @@ def refuse_unknown(source: str | None, known: Collection[str]) -> None:
 
 
 def is_debug(context: typer.Context) -> bool:
-    """Whether ``--debug`` was given, before or after the verb."""
+    """Return whether ``--debug`` was given, before or after the verb."""
     return bool(getattr(context.find_root().obj, "debug", False))

@@ -1,4 +1,4 @@
-"""``replicator purge``: deleted rows that are old enough leave silver."""
+"""``replicator purge``: remove rows from silver whose deletion is older than their table's ``purge_after``."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def purge(
 
 
 def _show(found: Sequence[PurgeResult], *, as_json: bool) -> None:
-    """A line per table; on stderr what stopped some."""
+    """Print one line per table, and on stderr the errors that stopped some."""
     rows = [{**{c: getattr(each, c) for c in _COLUMNS}, "error": each.error and str(each.error)} for each in found]
     done = [row for row in rows if row["error"] is None]
     if as_json:

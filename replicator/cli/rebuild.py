@@ -1,5 +1,5 @@
-"""``replicator rebuild``: tables and models made once more from what they are made of, and what differs written; or a
-checkpoint, made anew of what bronze has.
+"""``replicator rebuild``: recompute tables and models from their inputs and write the differences, or recreate a Kafka
+checkpoint from bronze.
 """
 
 from __future__ import annotations
@@ -91,38 +91,39 @@ def rebuild(
     declared = options.load_declarations(declare, lake)
     settings = options.settings(env, conf, lake).with_formats_of(declared)
     how = RebuildOptions(column, dry_run, accept_gap)
-    done = _rebuild(context, settings, (source, declared), None if everything else wanted, how)
-    _show([_to_row(each, dry=dry_run) for each in done], dry=dry_run, as_json=as_json)
-    if any(each.error is not None for each in done):
+    results = _rebuild(context, settings, (source, declared), None if everything else wanted, how)
+    _show([_to_row(each, dry=dry_run) for each in results], dry=dry_run, as_json=as_json)
+    if any(each.error is not None for each in results):
         raise typer.Exit(1)
 
 
 def _rebuild(
     context: typer.Context,
     settings: Settings,
-    of: tuple[str | None, SourceSpec | None],
+    source_options: tuple[str | None, SourceSpec | None],
     wanted: Sequence[str] | None,
-    how: RebuildOptions,
+    mode: RebuildOptions,
 ) -> list[RebuildResult]:
-    """What became of each table and model that is wanted (None: of all), told as it is done; no other run is at work on
-    them. Of one source, or of what a file declares, where ``of`` says so.
+    """Rebuild the selected tables and models (None: all) while no run writes them, and return the result of each; each
+    is printed as it finishes. ``source_options`` limits them to one source, and has the declarations of a ``--declare``
+    file.
     """
     from replicator import assemble
     from replicator.operate import rebuild_all
     from replicator.operate.lock import exclusive
 
-    done: list[RebuildResult] = []
+    results: list[RebuildResult] = []
     with exclusive(options.existing_lake(settings), ("silver", "gold"), assemble.lease_options(settings)) as fence:
-        spark, sources = options.open_sources(context, settings, *of, fence=fence)
-        what = rebuild_all.resolve_selection(spark, sources, settings.models, wanted)
-        for each in rebuild_all.carry_out(spark, what, assemble.warehouse(spark, settings, fence), how):
-            done.append(each)
+        spark, sources = options.open_sources(context, settings, *source_options, fence=fence)
+        selection = rebuild_all.resolve_selection(spark, sources, settings.models, wanted)
+        for each in rebuild_all.carry_out(spark, selection, assemble.warehouse(spark, settings, fence), mode):
+            results.append(each)
             _narrate(each)
-    return done
+    return results
 
 
 def _show(rows: Sequence[Mapping[str, Any]], *, dry: bool, as_json: bool) -> None:
-    """A line per table and model."""
+    """Print one line per table and model."""
     if as_json:
         console.print_json(rows)
     elif rows:
@@ -135,7 +136,7 @@ def _show(rows: Sequence[Mapping[str, Any]], *, dry: bool, as_json: bool) -> Non
 
 
 def _refuse_mixture(checkpoint: str | None, of_tables: tuple[object, ...], of_checkpoint: tuple[object, ...]) -> None:
-    """A checkpoint is made anew by itself."""
+    """Raise ConfigError where options of tables and options of ``--checkpoint`` are combined."""
     if checkpoint is not None and any(of_tables):
         raise ConfigError("a checkpoint is made anew by itself", mend="Leave tables and their options out.")
     if checkpoint is None and any(of_checkpoint):

@@ -21,31 +21,31 @@ def rebuild_checkpoint(
     debug: bool,
     settings: Settings,
     source: str,
-    told: Mapping[TopicPartition, int],
+    offsets: Mapping[TopicPartition, int],
     *,
     write: bool,
     accept_gap: bool,
     as_json: bool,
 ) -> None:
-    """Show where each partition would start, and with ``write`` have it so; gaps need ``accept_gap``."""
+    """Print where each partition would start; with ``write``, write the checkpoint. Gaps require ``accept_gap``."""
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate import new_checkpoint
     from replicator.operate.lock import exclusive
     from replicator.session import session
 
-    of = assemble.streaming_source(settings, source)
+    streaming = assemble.streaming_source(settings, source)
     with exclusive(Lake(settings.lake.root), ("bronze",) if write else (), assemble.lease_options(settings)) as fence:
         spark = session(settings, debug=debug, brief=True)
-        stopped = assemble.stopped_source(spark, settings, of, fence)
-        plan = new_checkpoint.build_plan(spark, stopped, told)
+        stopped = assemble.stopped_source(spark, settings, streaming, fence)
+        plan = new_checkpoint.build_plan(spark, stopped, offsets)
         _show(plan.starts, as_json=as_json)
-        aside = new_checkpoint.carry_out(spark, stopped, plan, accept_gap=accept_gap) if write else None
+        backup = new_checkpoint.carry_out(spark, stopped, plan, accept_gap=accept_gap) if write else None
     if not write:
         needs = "--yes and --accept-gap" if plan.unaccepted and not accept_gap else "--yes"
         console.narrate(f"Nothing was written: add {needs} to have it so.", style="yellow")
         return
-    where = "There was no old one." if aside is None else f"The old one lies in {aside}."
+    where = "There was no old one." if backup is None else f"The old one lies in {backup}."
     console.narrate(f"{source} goes on there with the next run. {where}")
 
 

@@ -1,4 +1,4 @@
-"""``replicator run``: the stages, once or for ever, or over captured events without any configuration."""
+"""``replicator run``: run the stages once or continuously, or load recorded events without a configuration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 _STOPPING = "stopping: what is under way is finished first; the same once more ends it at once"
 _AGAIN_SECONDS = 1.0
-"""What comes sooner is the same signal: `timeout` sends it to its program, and then to all of them."""
+"""Within this time a second signal counts as the same one: `timeout` sends it to its program and then to the whole
+process group.
+"""
 
 
 def run(
@@ -61,27 +63,27 @@ def run(
 ) -> None:
     """Bring the lake and the targets up to date with Kafka."""
     debug = options.is_debug(context)
-    told = RunSummary(once=once, as_json=as_json)
+    summary = RunSummary(once=once, as_json=as_json)
     if recorded:
         if lake is None:
             raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
         if not once:
             raise ConfigError("recorded files have an end: --continuous is for sources", mend="Leave it out.")
         files = recorded_files.absolute_paths([*recorded, *(stages or [])])
-        recorded_files.run(options.settings(env, conf, lake), files, declare, told, wait=wait, debug=debug)
+        recorded_files.run(options.settings(env, conf, lake), files, declare, summary, wait=wait, debug=debug)
     elif lake is not None:
         raise ConfigError(
             "neither a source nor a model is configured: with --lake no configuration is read",
             mend=f"Say `lake: {{root: {lake}}}` in one, and leave --lake out; or give --recorded FILE.",
         )
     else:
-        _run(options.settings(env, conf), stages or [], told, once=once, wait=wait, debug=debug)
-    told.show(options.flags(env, conf, lake))
-    if code := exit_code(told.errors()):
+        _run(options.settings(env, conf), stages or [], summary, once=once, wait=wait, debug=debug)
+    summary.show(options.flags(env, conf, lake))
+    if code := exit_code(summary.errors()):
         raise typer.Exit(code)
 
 
-def _run(settings: Settings, named: list[str], told: RunSummary, *, once: bool, wait: int, debug: bool) -> None:
+def _run(settings: Settings, named: list[str], summary: RunSummary, *, once: bool, wait: int, debug: bool) -> None:
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import exclusive
@@ -106,18 +108,20 @@ def _run(settings: Settings, named: list[str], told: RunSummary, *, once: bool, 
     with exclusive(Lake(settings.lake.root), stages, assemble.lease_options(settings, wait)) as fence:
         spark = session(settings, debug=debug)
         made = assemble.pipeline(spark, settings, fence)
-        with reporting(spark, settings, " ".join(["run", *named]), told) as report:
+        with reporting(spark, settings, " ".join(["run", *named]), summary) as report:
             if once:
                 pipeline.run_once(spark, made, stages, report)
             else:
                 upkeep = _maintenance(spark, settings, fence, stages)
                 stop = _stop_on_signal()
-                with _suppress_shutdown_errors(stop, spark, report) as heard:
-                    continuous.run_continuously(spark, made, stages, heard, stop, upkeep)
+                with _suppress_shutdown_errors(stop, spark, report) as filtered:
+                    continuous.run_continuously(spark, made, stages, filtered, stop, upkeep)
 
 
 def _require_kafka(settings: Settings) -> None:
-    """Told before a JVM starts: its client asks for a quarter of a minute, which is right for a run that goes on."""
+    """Raise ConfigError or Unreachable before the JVM starts: its Kafka client would retry for 15 seconds, which is
+    right only for a continuous run.
+    """
     from replicator.endpoint import check_any_reachable
 
     nowhere = next((source.name for source in settings.sources if source.is_nowhere), None)
@@ -130,8 +134,8 @@ def _require_kafka(settings: Settings) -> None:
 
 
 def _maintenance(spark: SparkSession, settings: Settings, fence: Fence, stages: Sequence[str]) -> Callable[[], None]:
-    """What a continuous run does between its passes: it ends where its lease is lost, and does the upkeep of what its
-    stages write as often as the configuration says.
+    """Return what a continuous run does between passes: raise where the lease is lost, and run table maintenance for
+    the tables of its stages at the configured interval.
     """
     from replicator import assemble
     from replicator.operate import maintain
@@ -145,10 +149,10 @@ def _maintenance(spark: SparkSession, settings: Settings, fence: Fence, stages: 
         if keys.every is None or time.monotonic() - last < keys.every:
             return
         try:
-            ours = maintain.filter_by_stages(stages, keeper.tables(spark))
-            for done in maintain.maintain(spark, keeper.tables_of, ours, keys.keep):
-                if done.error is not None:
-                    console.narrate(f"upkeep of {done.table}: {done.error}", style="yellow")
+            tables = maintain.filter_by_stages(stages, keeper.tables(spark))
+            for result in maintain.maintain(spark, keeper.tables_of, tables, keys.keep):
+                if result.error is not None:
+                    console.narrate(f"upkeep of {result.table}: {result.error}", style="yellow")
         except Unreachable as error:
             console.narrate(f"upkeep: {error}", style="yellow")
         last = time.monotonic()
@@ -158,9 +162,9 @@ def _maintenance(spark: SparkSession, settings: Settings, fence: Fence, stages: 
 
 @contextmanager
 def _suppress_shutdown_errors(stop: Event, spark: SparkSession, report: Report) -> Iterator[Report]:
-    """The JVM of `spark-submit` ends by a signal that is sent to all processes, as a terminal and service managers send
-    it. What fails because of that is no error, raised or told of a table, and the pass at hand cannot go on: raises
-    KeyboardInterrupt.
+    """Ignore errors caused by the shutdown of the JVM. Under `spark-submit` a signal that is sent to the whole process
+    group, as terminals and service managers do, ends the JVM too; what fails then is no error, whether raised or
+    reported for a table. Raises KeyboardInterrupt, since the current pass cannot continue.
     """
     from replicator.jvm.failures import is_stopped
 
@@ -181,8 +185,8 @@ def _suppress_shutdown_errors(stop: Event, spark: SparkSession, report: Report) 
 
 
 def _stop_on_signal() -> Event:
-    """Set by SIGTERM or Ctrl-C: the pass at hand is finished first. Either of them later on ends the process as it does
-    any other, and what was under way is as after any crash: a pass may wait for a server that does not answer.
+    """Return an event that the first SIGTERM or Ctrl-C sets: the current pass is finished. A later one ends the process
+    at once, as in a crash: a pass may be waiting for a server that does not respond.
     """
     stop, since = Event(), 0.0
 
@@ -191,7 +195,7 @@ def _stop_on_signal() -> Event:
         if not stop.is_set():
             since = time.monotonic()
             stop.set()
-            # beside the main thread, which the signal may have found in the midst of a line
+            # in another thread: the signal may have interrupted the main thread while it was writing a line
             Thread(target=console.narrate, args=(_STOPPING, "yellow"), daemon=True).start()
         elif time.monotonic() - since >= _AGAIN_SECONDS:
             signal.signal(number, signal.SIG_DFL)

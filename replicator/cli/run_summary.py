@@ -1,4 +1,4 @@
-"""What a run tells of its work: each line as it comes, and what all of them come to."""
+"""The report of a run: each line as it is produced, and the totals at the end."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ _KEYS = tuple(name.replace(" ", "_").replace("-", "_") for name in _COLUMNS)
 
 
 class RunSummary:
-    """The lines of a run. Of one that ends all are kept, and shown then. One that goes on may do so for weeks: as JSON
-    it prints each line as it comes, else sums at its end; what it keeps is one line for each stage and table.
+    """The report lines of a run. A run with ``--once`` keeps all of them and prints them at its end. A continuous one
+    may run for weeks: with JSON it prints each line as it is produced, else totals at its end; it keeps one line per
+    stage and table.
     """
 
     def __init__(self, *, once: bool, as_json: bool) -> None:
@@ -37,7 +38,7 @@ class RunSummary:
         self._sums: dict[tuple[str, str], ReportLine] = {}
 
     def add(self, line: ReportLine) -> None:
-        """Another line."""
+        """Add a line."""
         if self._once:
             self._lines.append(line)
             return
@@ -48,11 +49,13 @@ class RunSummary:
             sys.stdout.flush()
 
     def errors(self) -> list[ReplicatorError]:
-        """What stopped a table; of a run that goes on only where that is the last thing told of it."""
+        """Return the errors that stopped a table; of a continuous run only those in the latest line of their table."""
         return [line.error for line in self._kept() if line.error is not None]
 
     def show(self, flags: str = "") -> None:
-        """At the end of the run, on stdout; on stderr how its dead letters are seen, by a command with these flags."""
+        """Print the summary on stdout at the end of the run; on stderr, the command that lists its dead letters, with
+        ``flags``.
+        """
         if self._as_json and self._once:
             console.print_json([_object(line) for line in self._lines])
         elif not self._as_json:
@@ -67,22 +70,22 @@ class RunSummary:
 
 
 @contextmanager
-def reporting(spark: SparkSession, settings: Settings, command: str, told: RunSummary) -> Iterator[Report]:
-    """Counts every line, here and with the lake, and tells it as it comes. What the lake does not take of that (a full
-    disk, a store that is away) is told, and holds nothing up.
+def reporting(spark: SparkSession, settings: Settings, command: str, summary: RunSummary) -> Iterator[Report]:
+    """Return a callback that takes each report line: it is counted, printed on stderr and written to the run log of the
+    lake. A failure to write the log (a full disk, an unreachable store) is reported and does not stop the run.
     """
     from replicator import assemble
 
     log = assemble.run_log(spark, settings, command)
 
     def report(line: ReportLine) -> None:
-        told.add(line)
+        summary.add(line)
         for warning in line.warnings:
             console.narrate(f"{line.table}: {warning}", style="yellow")
         if line.error is not None:
             console.narrate(f"{line.stage} {line.table} stopped: {line.error}", style="red")
-        elif (done := describe(line)) is not None:
-            console.narrate(f"{line.stage:8} {line.table}: {done}", style="dim")
+        elif (text := describe(line)) is not None:
+            console.narrate(f"{line.stage:8} {line.table}: {text}", style="dim")
         write_best_effort(lambda: log.add(line), _RUN_LOG_LOST)
 
     try:
@@ -92,8 +95,8 @@ def reporting(spark: SparkSession, settings: Settings, command: str, told: RunSu
 
 
 def describe(line: ReportLine) -> str | None:
-    """What became of the rows of a line without an error: models and targets also lose some that are not among those
-    that came. None where its warnings say all that was done.
+    """Describe what was done with the rows of a line without an error. Models and targets may also delete rows that are
+    not among those read, hence more applied than rows in. None where the warnings of the line say everything.
     """
     how = f" ({line.how})" if line.how else ""
     if line.applied > line.rows_in:

@@ -46,13 +46,13 @@ def runs(
 
 
 def _load(context: typer.Context, settings: Settings, run: str | None, limit: int) -> list[Run]:
-    """The last ones, or the one of that id if there is one."""
+    """Return the newest ``limit`` runs, or the run with that id if it exists."""
 
-    def read(kept: Runs) -> list[Run]:
+    def read(log: Runs) -> list[Run]:
         if run is None:
-            return kept.last(limit)
-        one = kept.read(run)
-        return [] if one is None else [one]
+            return log.last(limit)
+        found = log.read(run)
+        return [] if found is None else [found]
 
     return spark_fallback.answer(lambda: read(_without_spark(settings)), lambda: read(_by_spark(context, settings)))
 

@@ -38,8 +38,8 @@ def status(
         console.print_table(_COLUMNS, [_row(standing) for standing in found])
     elif not troubles:
         console.narrate(f"There are no tables in {settings.lake.root} yet.")
-    for lacking in (each for each in found if each.unknown):
-        console.narrate(_describe_unknown(lacking, options.flags(env, conf, lake)), style="yellow")
+    for incomplete in (each for each in found if each.unknown):
+        console.narrate(_describe_unknown(incomplete, options.flags(env, conf, lake)), style="yellow")
     for model in _unconfigured_models(settings, found) if lake is None else ():
         console.narrate(_describe_leftover(settings, model), style="yellow")
     for trouble in troubles:
@@ -75,7 +75,7 @@ def _row(standing: TableStatus) -> list[str | None]:
 
 
 def _unconfigured_models(settings: Settings, found: list[TableStatus]) -> list[str]:
-    """Gold tables of no model of the configuration."""
+    """Return the gold tables that no model of the configuration describes."""
     described = {model.name for model in settings.models}
     return [each.table for each in found if each.layer == "gold" and each.table not in described]
 

@@ -1,6 +1,6 @@
-"""stdout whose reader has seen enough, as in ``replicator ... | head -1``: the program ends there, and says nothing.
+"""stdout whose reader exits early, as in ``replicator ... | head -1``: the program ends then, without a message.
 
-The signal that ends other programs then, SIGPIPE, is no way for ours: a server that hangs up would send it as well.
+Other programs are ended by SIGPIPE. This one is not: a server that closes a connection would raise it as well.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from replicator.errors import ConfigError
 
 SIGPIPE_EXIT_CODE = 141
-"""The exit code that a shell tells of a program which SIGPIPE ended: 128 and its number."""
+"""The exit code that a shell reports for a program ended by SIGPIPE: 128 plus its number."""
 
 
 def require_open() -> None:
-    """Raise ConfigError where the caller has closed it (``>&-``): what is printed would go nowhere, or into whatever
-    file is opened first, which has its number then.
+    """Raise ConfigError where the caller has closed stdout (``>&-``): the output would be lost, or written into the
+    next file that is opened, which gets the same descriptor.
     """
     if sys.__stdout__ is None:
         raise ConfigError("stdout is closed", mend="Say `> /dev/null` where nobody wants what is printed.")
@@ -27,9 +27,9 @@ def require_open() -> None:
 
 @contextmanager
 def that_may_close() -> Iterator[None]:
-    """From the block on writing to a stdout that nobody reads any more raises SystemExit, and ConfigError what its
-    encoding has no bytes for: another letter would be other data. What is printed in the block is flushed at its end,
-    however that comes: raises OSError where it cannot be written.
+    """Within the block, writing to a stdout whose reader has exited raises SystemExit; text that its encoding cannot
+    represent raises ConfigError, since a replacement character would be other data. stdout is flushed when the block
+    ends, however it ends; raises OSError where it cannot be written.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _Stdout(sys.stdout)
@@ -44,7 +44,7 @@ class _Stdout(io.TextIOWrapper):
     def __init__(self, before: io.TextIOWrapper) -> None:
         lines, through = before.line_buffering, before.write_through
         super().__init__(before.buffer, before.encoding, before.errors, line_buffering=lines, write_through=through)
-        self._before = before  # what nobody holds is closed
+        self._before = before  # kept: the wrapper would close the descriptor when it is collected
 
     def write(self, text: str, /) -> int:
         try:
@@ -66,7 +66,7 @@ class _Stdout(io.TextIOWrapper):
             raise
 
     def _give_up(self, error: OSError) -> None:
-        """What is still to be written goes nowhere: Python would try once more at its end, and complain."""
+        """Discard what is still buffered: Python would try to flush it again at exit, and report an error."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
         if isinstance(error, BrokenPipeError):
             raise SystemExit(SIGPIPE_EXIT_CODE) from None

@@ -1,4 +1,4 @@
-"""``replicator tail``: the events of a topic, of a file, or of a table, one line each, as they come."""
+"""``replicator tail``: print the events of a topic, of a file, or of a table as they arrive, one per line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LAST = StartingOffset(last=10)
 _PAUSE_SECONDS = 0.5
 _STYLES = {"c": "green", "r": "green", "d": "red", "t": "red", "u": "yellow"}
-"""By the first letter of an operation."""
+"""Styles by the first letter of an operation."""
 
 
 def tail(
@@ -58,19 +58,19 @@ def tail(
     """Show events: the position of each, what it did to which row, and the columns before and after."""
     begin = _start(start, follow=follow)
     lines = _lines(context, what, begin, follow, brokers, env, conf, lake)
-    for text, told in islice(lines, limit):
+    for text, to_json in islice(lines, limit):
         if as_json:
-            console.print_text(told())
+            console.print_text(to_json())
         else:
             console.out().print(text, soft_wrap=True)
 
 
 _Line = tuple[Text, "Callable[[], str]"]
-"""An event for people, and as a JSON object."""
+"""An event formatted for people, and a function that formats it as a JSON object."""
 
 
 def _start(text: str | None, *, follow: bool) -> StartingOffset:
-    """Raises ConfigError for what is no place."""
+    """Parse ``--from``. Raises ConfigError."""
     if text is None:
         return StartingOffset(last=0) if follow else _LAST
     if text in ("beginning", "end"):
@@ -91,7 +91,7 @@ def _lines(
     conf: Path | None,
     lake: str | None,
 ) -> Iterator[_Line]:
-    """The events of what is named: a file, else a topic, else a table."""
+    """Return the events of the named file, else topic, else table."""
     file = topics.recorded_file(what)
     if file is not None:
         if follow:
@@ -131,12 +131,14 @@ def _record_lines(reader: EventReader, records: Iterator[KafkaRecord]) -> Iterat
 
 
 def _format_event(event: ChangeEvent) -> Text:
-    """``0/124  u  classicmodels.customers  customerNumber=103  creditLimit: 21000.00 → 25000.00  (file 1, pos 8)``."""
+    """Format an event on one line:
+    ``0/124  u  classicmodels.customers  customerNumber=103  creditLimit: 21000.00 → 25000.00  (file 1, pos 8)``.
+    """
     style = _STYLES.get(event.op[:1], "")
-    told = Text(f"{event.record.partition}/{event.record.offset}  ")
-    told.append(console.printable(str(event.op or event.note)), style or "dim")
+    line = Text(f"{event.record.partition}/{event.record.offset}  ")
+    line.append(console.printable(str(event.op or event.note)), style or "dim")
     for part in (event.table, _format_key(event.key)):
-        told.append(f"  {console.printable(part)}" if part else "")
+        line.append(f"  {console.printable(part)}" if part else "")
     both = event.before is not None and event.after is not None
     cells = [
         _format_cell(column, *values, both=both)
@@ -144,10 +146,10 @@ def _format_event(event: ChangeEvent) -> Text:
         if both or column not in (event.key or {})
     ]
     if cells:
-        told.append("  ").append_text(Text(", ").join(cells))
+        line.append("  ").append_text(Text(", ").join(cells))
     if event.position:
-        told.append(f"  ({console.printable(event.position)})", "dim")
-    return told
+        line.append(f"  ({console.printable(event.position)})", "dim")
+    return line
 
 
 def _format_cell(column: str, before: Any, after: Any, *, both: bool) -> Text:
@@ -162,7 +164,7 @@ def _format_key(key: Mapping[str, Any] | None) -> str:
 
 
 def _format_value(value: Any) -> str:
-    """A value for people: a text as it is."""
+    """Format a value for people; strings are not quoted."""
     if value is None:
         return "NULL"
     return console.printable(value if isinstance(value, str) else dumps(value))
@@ -170,19 +172,19 @@ def _format_value(value: Any) -> str:
 
 def _to_json(event: ChangeEvent) -> str:
     record = event.record
-    told = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
-    told |= {"timestamp": record.timestamp, "op": event.op or None, "table": event.table}
-    told |= {"position": event.position or None, "note": event.note or None}
+    fields = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    fields |= {"timestamp": record.timestamp, "op": event.op or None, "table": event.table}
+    fields |= {"position": event.position or None, "note": event.note or None}
     rows = {"key": event.key, "before": event.before, "after": event.after}
     images = ", ".join(f'"{name}": {dumps(row)}' for name, row in rows.items())
-    return f"{json.dumps(told, ensure_ascii=False)[:-1]}, {images}}}"
+    return f"{json.dumps(fields, ensure_ascii=False)[:-1]}, {images}}}"
 
 
 def _table_lines(
     context: typer.Context, settings: Settings, name: str, start: StartingOffset, *, follow: bool
 ) -> Iterator[_Line]:
-    """The commits of a table of the lake, by version; those that changed no row are left out, and those of which not
-    all is kept are passed over, unless one of these is asked for.
+    """Yield the commits of a table of the lake in the order of versions. Commits that changed no row yield nothing.
+    Versions whose files are partly removed are skipped with a message, unless the start is such a version.
     """
     from replicator import assemble
     from replicator.operate import tail as operation

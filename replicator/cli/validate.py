@@ -1,4 +1,4 @@
-"""``replicator validate``: is the configuration right? Loads no Spark and reaches no service."""
+"""``replicator validate``: check the configuration without starting Spark or reaching any service."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, 
     if as_json:
         print_json(found)
         return
-    for what, which in found.items():
-        print_text(f"{what}: {', '.join(which) if which else 'none'}")
+    for what, values in found.items():
+        print_text(f"{what}: {', '.join(values) if values else 'none'}")
 
 
 def _excluded_tables(source: SourceSpec) -> list[str]:
-    """Tables that are declared and left out by ``include`` or ``exclude``: a misspelled name, mostly, whose columns,
-    hashes and masks would hold for nothing.
+    """Return the declared tables that ``include`` or ``exclude`` leaves out. Most are misspelled names, whose columns,
+    hashes and masks would have no effect.
     """
     return [table for table in source.named if not topicnames.includes_table(source, table)]
 
 
 def _check_targets(settings: Settings) -> None:
-    """Raise ConfigError that names each target of an unknown kind where it is said."""
+    """Raise ConfigError that lists each target of an unknown kind with its place in the configuration."""
     problems = Problems()
     for name, target in settings.targets.items():
         if wrong := _wrong_kind(target):

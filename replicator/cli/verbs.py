@@ -1,5 +1,5 @@
-"""Every verb of the command line by name: where it is, and its line in ``replicator --help``. What was not asked for is
-not loaded: making all verbs' flags costs more than most answers.
+"""Every verb of the command line: its module and its line in ``replicator --help``. Only the requested verb is
+imported: building the options of all verbs takes longer than most commands.
 """
 
 from __future__ import annotations
@@ -97,11 +97,12 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "schema": ("schema:app", "The columns of silver: a draft of their types, what would change, and what did."),
     "tables": ("tables:app", "Which tables are kept up to date, and which are paused."),
 }
-"""Module and what of it (a command, or ``app``: a group of them), and the first sentences of its help."""
+"""The module, the attribute in it (a command, or ``app`` for a group of commands), and the first sentences of its help.
+"""
 
 
 class Verbs(TyperGroup):
-    """The group of all verbs: help and completion know their names and lines, the one that is called is loaded."""
+    """The group of all verbs. Help and completion use their names and summaries; only the invoked verb is loaded."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -109,13 +110,13 @@ class Verbs(TyperGroup):
             self.add_command(TyperCommand(name, help=summary))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The verb itself in the place of its line."""
+        """Replace the placeholder of the invoked verb by the loaded command."""
         name, found, rest = super().resolve_command(ctx, args)
         return name, found if name is None else load(name), rest
 
 
 def load(name: str) -> TyperCommand | TyperGroup:
-    """A verb with its flags, or with its own verbs."""
+    """Load a verb: a command with its options, or a group with its commands."""
     module, _, attribute = VERBS[name][0].partition(":")
     found = getattr(importlib.import_module(f"replicator.cli.{module}"), attribute)
     if not isinstance(found, typer.Typer):

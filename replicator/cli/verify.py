@@ -1,4 +1,4 @@
-"""``replicator verify``: whether tables that must be equal are."""
+"""``replicator verify``: compare tables that must be equal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARK_COLUMNS = ("layer", "table", "against", "verified at", "position", "rows",
 
 
 class Layer(str, Enum):
-    """What is compared with what."""
+    """The comparisons by layer."""
 
     source = "source"
     twins = "twins"
@@ -96,7 +96,7 @@ def verify(
 def _compare(
     spark: SparkSession, comparisons: Sequence[Comparison], look: VerifyOptions, marks: Marks
 ) -> list[Verdict]:
-    """All verdicts, each told as it comes."""
+    """Return all verdicts; each is printed as soon as it is known."""
     from replicator.operate import verify as operate
 
     verdicts: list[Verdict] = []
@@ -115,7 +115,7 @@ def _compare(
 
 
 def _best_effort(note: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
-    """A mark is less than the verdict."""
+    """Wrap ``note`` so that a mark that cannot be written does not fail the verification."""
 
     def kept(verdict: Verdict) -> None:
         write_best_effort(
@@ -136,7 +136,9 @@ def _print(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
 
 
 def _exit(verdicts: Sequence[Verdict]) -> None:
-    """The exit code of all together: a difference first, then whatever another try may tell."""
+    """Exit with the code of all verdicts: 1 if any table differs, else the code of the errors; return where there is
+    none.
+    """
     from replicator.errors import exit_code
 
     differ = any(not verdict.is_equal and verdict.error is None for verdict in verdicts)
@@ -146,22 +148,22 @@ def _exit(verdicts: Sequence[Verdict]) -> None:
 
 
 def _warn_not_compared(checks: VerifyInputs, described: Collection[str], flags: str) -> None:
-    for at in checks.sources:
-        if at.source.name not in checks.databases:
-            why, mend = _why_not_compared(at.source, is_described=at.source.name in described)
+    for each in checks.sources:
+        if each.source.name not in checks.databases:
+            why, mend = _why_not_compared(each.source, is_described=each.source.name in described)
             other = f"{options.command('rebuild', '--all', '--dry-run', flags=flags)} compares it with bronze"
-            told = f"{at.source.name}: {why}, so silver is not compared with it{mend}; {other}."
-            console.narrate(told, style="yellow")
+            message = f"{each.source.name}: {why}, so silver is not compared with it{mend}; {other}."
+            console.narrate(message, style="yellow")
             continue
-        for name in (declared.table for declared in at.source.tables if declared.append_only):
+        for name in (declared.table for declared in each.source.tables if declared.append_only):
             why = "nothing tells which of its rows is which row of the source"
-            whole = f"{at.source.name}/{name}"
-            other = f"{options.command('rebuild', whole, '--dry-run', flags=flags)} compares it with bronze"
-            console.narrate(f"{whole} is append-only: {why}; {other}.", style="yellow")
+            table = f"{each.source.name}/{name}"
+            other = f"{options.command('rebuild', table, '--dry-run', flags=flags)} compares it with bronze"
+            console.narrate(f"{table} is append-only: {why}; {other}.", style="yellow")
 
 
 def _why_not_compared(source: SourceSpec, *, is_described: bool) -> tuple[str, str]:
-    """Why nobody asks a source, and how to mend that; '' where it cannot be."""
+    """Return why a source is not compared, and how to fix it; '' where it cannot be fixed."""
     if source.database is not None:
         return f"{source.database.kind} cannot be asked", ""
     ask = "who may ask (docs/databases.md)"
