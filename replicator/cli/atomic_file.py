@@ -1,4 +1,4 @@
-"""Files that commands write: each is there whole or not at all, and who opens an old one meanwhile gets the old one."""
+"""Output files of commands: each appears complete or not at all, and a reader of the old file meanwhile keeps it."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ Result = TypeVar("Result")
 
 
 def write_atomically(output: Path, write: Callable[[Path], Result]) -> Result:
-    """What ``write`` gives when it has written the file that becomes *output*, or to which it is a link. Raises
-    ConfigError, before it is asked, where no file can be, or a device or a pipe is, which a file must not replace.
+    """Write a file with ``write``, replace *output* (or the target of that link) by it, and return the result of
+    ``write``. Raises ConfigError, before ``write`` is called, where no file can be created, and for a device or a pipe,
+    which must not be replaced by a file.
     """
-    own = Path(os.path.realpath(output))
-    beside = own.with_name(f".{own.name}.new")
+    target = Path(os.path.realpath(output))
+    temporary = target.with_name(f".{target.name}.new")
     try:
         _refuse_non_file(output)
-        beside.touch()
+        temporary.touch()
     except OSError as error:
         mend = "Give another --output FILE, in a folder that there is."
         raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(output), mend=mend) from error
     try:
-        done = write(beside)
-        beside.replace(own)
+        result = write(temporary)
+        temporary.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
-    return done
+        temporary.unlink(missing_ok=True)
+    return result
 
 
 def _refuse_non_file(output: Path) -> None:

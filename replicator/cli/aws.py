@@ -1,4 +1,4 @@
-"""``replicator aws``: stages on EMR, what they need there, and how clients of MSK log in (docs/aws.md)."""
+"""``replicator aws``: run stages on EMR, package what they need there, and configure clients of MSK (docs/aws.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ app.command()(aws_render.render)
 
 
 class Stage(str, Enum):
-    """What has a job."""
+    """The stages that can be submitted."""
 
     bronze = "bronze"
     silver = "silver"
@@ -39,7 +39,7 @@ class Stage(str, Enum):
 
 
 class Stream(str, Enum):
-    """What a driver writes."""
+    """The output streams of a driver."""
 
     stderr = "stderr"
     stdout = "stdout"
@@ -82,15 +82,15 @@ def package(
     known = {name: value for name, value in values.items() if value is not None}
     content = packing.PackageInputs(project.resolve(), folder, env, known, paths)
     packed = packing.build(content, to, packing.run_pip, console.narrate)
-    at = str(to)
+    location = str(to)
     if upload:
         target = s3_folder.S3Folder(_require(configured.aws.artifacts, "aws.artifacts"), configured.aws.region)
-        at = s3_folder.upload(to, packed, target, console.narrate)
+        location = s3_folder.upload(to, packed, target, console.narrate)
     if as_json:
-        console.print_json({"id": packed.id, "at": at, "files": packed.files})
+        console.print_json({"id": packed.id, "at": location, "files": packed.files})
     else:
         console.print_text(packed.id)
-    console.narrate(f"{len(packed.files)} files at {at}")
+    console.narrate(f"{len(packed.files)} files at {location}")
 
 
 @app.command()
@@ -177,7 +177,7 @@ def logs(
 def _jobs(
     configured: Settings, env: str, stages: Sequence[Stage], package: str | None, *, continuous: bool = False
 ) -> list[Job]:
-    """The stages as jobs of one package. Raises ConfigError for one that was made for another environment."""
+    """Return the stages as jobs of one package. Raises ConfigError for a package made for another environment."""
     from replicator.aws.job import Job
 
     if configured.runtime != "emr":
@@ -191,23 +191,25 @@ def _jobs(
 
 
 def _packed(configured: Settings, package: str | None) -> tuple[Manifest, str]:
-    """A package and where it is on S3; one in a folder is taken for uploaded, nobody is asked. Raises ConfigError."""
+    """Return a package and its location on S3. One in a folder is assumed to be uploaded, without a request. Raises
+    ConfigError.
+    """
     from replicator.aws import archive, manifest, s3_folder
 
-    at = _require(configured.aws.artifacts, "aws.artifacts")
+    root = _require(configured.aws.artifacts, "aws.artifacts")
     file = Path(package or "") / manifest.MANIFEST
     if package and file.is_file():
         found = manifest.Manifest.told(file.read_text(encoding="utf-8"), str(file))
-        return found, f"{at}/{found.id}"
+        return found, f"{root}/{found.id}"
     if package and not archive.is_content_id(package):
         what = f"there is no package in the folder {package}" if Path(package).is_dir() else f"{package} is no package"
         mend = "Name the id of an uploaded one, or a folder that `replicator aws package --to DIR` has filled."
         raise ConfigError(what, mend=mend)
-    return s3_folder.select_package(s3_folder.S3Folder(at, configured.aws.region), package)
+    return s3_folder.select_package(s3_folder.S3Folder(root, configured.aws.region), package)
 
 
 def _add_steps(configured: Settings, jobs: Sequence[Job], at_once: int | None, *, dry_run: bool) -> None:
-    """Calls in order; with *at_once* the cluster is told before."""
+    """Submit the steps in order; with *at_once*, first set the step concurrency of the cluster."""
     from replicator.aws import job as requests
 
     cluster = _require(configured.aws.cluster, "aws.cluster")

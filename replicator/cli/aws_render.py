@@ -1,4 +1,4 @@
-"""``replicator aws render``: files for clients of MSK, each of one source's definition and of one login."""
+"""``replicator aws render``: configuration files for clients of MSK, each from the definition of one source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Part(str, Enum):
-    """For whom."""
+    """The kinds of clients."""
 
     spark = "spark"
     client = "client"
@@ -91,7 +91,7 @@ def _region(configured: Settings) -> str:
 
 
 def _source(configured: Settings, name: str | None) -> SourceSpec:
-    """The source of that name, or the only one. Raises ConfigError."""
+    """Return the source of that name, or the only one. Raises ConfigError."""
     if name is not None:
         return configured.source(name)
     if len(configured.sources) != 1:

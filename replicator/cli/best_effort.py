@@ -1,4 +1,4 @@
-"""Notes of what a verb did: less than what it did, so that a lake which takes none holds nothing up."""
+"""Best-effort notes of what a command did: a failure to write one does not stop the command."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def write_best_effort(note: Callable[[], None], lost: str) -> None:
-    """Make the note; where the lake does not take it (a full disk, one that is read only, a store that is away), tell
-    what is ``lost`` without it, and why.
+    """Call ``note``; where the lake does not accept the write (a full disk, a read-only or unreachable store), report
+    what is ``lost`` and why.
     """
     from replicator.jvm import causes
     from replicator.jvm.failures import FAILURES

@@ -1,4 +1,4 @@
-"""``replicator canonical``: the topics of events for others, what is promised of their events, and how far they got."""
+"""``replicator canonical``: feeds of events for other teams, the schema of their events, and their progress."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def list_(
     from replicator.stages import canonical
 
     settings = options.settings(env, conf)
-    offer = assemble.feed_context(spark := session(settings, debug=options.is_debug(context), brief=True), settings)
-    lags = () if offer is None else canonical.list_lags(spark, offer)
+    feeds = assemble.feed_context(spark := session(settings, debug=options.is_debug(context), brief=True), settings)
+    lags = () if feeds is None else canonical.list_lags(spark, feeds)
     rows = [
         (each.feed.name, each.feed.topic, each.feed.table, each.feed.version, each.upto, each.newest) for each in lags
     ]
@@ -57,9 +57,9 @@ def schema(
     settings = options.settings(env, conf)
     feed = settings.feed(name)
     spark = session(settings, debug=options.is_debug(context), brief=True)
-    offer = assemble.feed_context(spark, settings)
-    if offer is not None:
-        console.print_json(canonical.current_schema(spark, offer, feed))
+    feeds = assemble.feed_context(spark, settings)
+    if feeds is not None:
+        console.print_json(canonical.current_schema(spark, feeds, feed))
 
 
 @app.command()
@@ -83,7 +83,7 @@ def restart(
     feed, lake = settings.feed(name), Lake(settings.lake.root)
     with exclusive(lake, (CANONICAL,), assemble.lease_options(settings, wait)) as fence:
         spark = session(settings, debug=options.is_debug(context), brief=True)
-        offer = assemble.feed_context(spark, settings, fence)
-        if offer is not None:
-            offer.at.control.remove(lake.canonical(feed.name))
+        feeds = assemble.feed_context(spark, settings, fence)
+        if feeds is not None:
+            feeds.at.control.remove(lake.canonical(feed.name))
     console.narrate(f"{feed.name} begins anew with the next run.")

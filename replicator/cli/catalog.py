@@ -1,4 +1,4 @@
-"""``replicator catalog``: the lake's tables in Glue, for Athena and whoever else asks there."""
+"""``replicator catalog``: register the lake's tables in Glue, for Athena and other clients."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def ddl(
 
 
 def print_outcomes(done: list[Outcome], made: Iterable[Outcome], *, as_json: bool) -> list[Outcome]:
-    """Print what is done, and what is made besides; all of it. Where the catalog ends half-way, what was done before is
-    printed, and the error goes on.
+    """Print the outcomes in ``done`` and those in ``made``, and return all of them. Where the catalog fails half-way,
+    the outcomes so far are printed and the error is raised.
     """
     try:
         for each in made:
@@ -116,11 +116,11 @@ def _inventory(
     from replicator.session import session
 
     spark = session(settings, debug=options.is_debug(context), brief=True)
-    at, tables_of = Lake(settings.lake.root), assemble.table_format(settings)
-    silver, gold = views.silver_tables(spark, tables_of, at), views.gold_tables(spark, tables_of, at)
+    root, tables_of = Lake(settings.lake.root), assemble.table_format(settings)
+    silver, gold = views.silver_tables(spark, tables_of, root), views.gold_tables(spark, tables_of, root)
     every = catalog_tables.list_tables(silver, gold, views.list_views(silver, gold))
-    asked = inventory.TableSelection(source, tuple(tables))
-    return inventory.build(spark, tables_of, at.root, every, asked, database, settings.models)
+    selection = inventory.TableSelection(source, tuple(tables))
+    return inventory.build(spark, tables_of, root.root, every, selection, database, settings.models)
 
 
 def _print(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
@@ -136,10 +136,10 @@ def _print(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
 def _rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
     from replicator.catalog.columns import one_line
 
-    told = [(change.what, change.before or "", change.after or "") for change in outcome.changes]
+    lines = [(change.what, change.before or "", change.after or "") for change in outcome.changes]
     counts = {"new": outcome.added, "changed": outcome.changed, "gone": outcome.removed}
-    told += [(f"{what} partitions", "", str(count)) for what, count in counts.items() if count]
-    for what, before, after in told or [("", "", "")]:
+    lines += [(f"{what} partitions", "", str(count)) for what, count in counts.items() if count]
+    for what, before, after in lines or [("", "", "")]:
         yield outcome.name, outcome.kind, outcome.action, what, one_line(before, _SHOWN), one_line(after, _SHOWN)
 
 
@@ -162,7 +162,7 @@ def _print_errors(outcomes: Sequence[Outcome]) -> None:
 
 
 def _warn_unreadable(tables: Sequence[LakeTable]) -> None:
-    """One line per reason: a lake has many tables and few reasons."""
+    """Print one line per reason with the tables that it holds for."""
     from replicator.catalog.entries import unreadable_reason
 
     reasons: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""``replicator checks``: whether the rows of gold keep what the models' files say of them."""
+"""``replicator checks``: check that the rows of gold models satisfy the checks in the models' files."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ def checks(
             console.print_json([])
         return
     spark = session(settings, debug=options.is_debug(context))
-    at = assemble.warehouse(spark, settings)
+    target = assemble.warehouse(spark, settings)
     found = []
-    for looked in operate.run_checks(spark, wanted, at.gold, at.lake):
-        found.append(looked)
-        if looked.error is not None:
-            console.narrate(f"{looked.model}: {looked.error}", style="red")
-    rows = [row for looked in found for row in _rows(looked)]
+    for result in operate.run_checks(spark, wanted, target.gold, target.lake):
+        found.append(result)
+        if result.error is not None:
+            console.narrate(f"{result.model}: {result.error}", style="red")
+    rows = [row for result in found for row in _rows(result)]
     if as_json:
         console.print_json(rows)
     elif rows:
-        told = [{**row, "keys": "; ".join(row["keys"])} for row in rows]
-        console.print_table(_COLUMNS, [[str(row[column]) for column in _COLUMNS] for row in told])
-    if not all(looked.is_well for looked in found):
+        printed = [{**row, "keys": "; ".join(row["keys"])} for row in rows]
+        console.print_table(_COLUMNS, [[str(row[column]) for column in _COLUMNS] for row in printed])
+    if not all(result.is_well for result in found):
         raise typer.Exit(1)
 
 
-def _rows(looked: ModelCheckResult) -> Iterator[dict[str, Any]]:
-    for each in looked.verdicts:
-        values = (looked.model, each.check.name, each.check.severity, each.rows, list(each.keys))
+def _rows(result: ModelCheckResult) -> Iterator[dict[str, Any]]:
+    for each in result.verdicts:
+        values = (result.model, each.check.name, each.check.severity, each.rows, list(each.keys))
         yield dict(zip(_COLUMNS, values, strict=True))

@@ -1,4 +1,4 @@
-"""``replicator config``: what this installation is told, and by whom."""
+"""``replicator config``: the configuration of this installation, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ app = typer.Typer(help="The configuration, where each value came from, and its J
 
 
 class Kind(str, Enum):
-    """What a YAML file is."""
+    """The kinds of YAML files."""
 
     settings = "settings"
     source = "source"

@@ -1,4 +1,4 @@
-"""``replicator demo-source``: sample databases, which are in the project's checkout and not in the package."""
+"""``replicator demo-source``: sample databases. They are in the project's checkout and not in the package."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ app = typer.Typer(help="Fill a database with a sample.", no_args_is_help=True)
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
-"""Flags of the module that does it: ``-h`` is its host."""
+"""Options are passed to the module that loads the sample; there ``-h`` is the host."""
 
 
 @app.callback()
 def demo_source() -> None:
-    """Its verbs stay verbs, though there is one only."""
+    """Keep ``load`` a subcommand: without a callback, Typer would merge a single command into its group."""
 
 
 @app.command(context_settings=_PASS_THROUGH)

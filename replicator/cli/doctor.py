@@ -90,5 +90,5 @@ def _run_probe(what: str, probe: Probe) -> Finding:
 
 
 def _failed(what: str, error: ReplicatorError) -> Finding:
-    said = f"{error.what} [{error.where}]" if error.where else error.what
-    return Finding(what, ok=False, said=said, mend=error.mend or "", exit_code=error.exit_code)
+    text = f"{error.what} [{error.where}]" if error.where else error.what
+    return Finding(what, ok=False, said=text, mend=error.mend or "", exit_code=error.exit_code)

@@ -1,4 +1,4 @@
-"""``replicator epoch``: a source whose order starts anew: restored, reset, replaced, spread over more partitions."""
+"""``replicator epoch``: a source whose order starts over after a restore, reset, move or change of partitions."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def bump(
     from replicator.operate import epoch
     from replicator.operate.lock import exclusive
 
-    settings, told = options.settings(env, conf, lake), options.parse_offsets(starts or [])
+    settings, offsets = options.settings(env, conf, lake), options.parse_offsets(starts or [])
     if not reason.strip():
         raise ConfigError("a new epoch needs a reason", mend="Say in --reason what happened to the source.")
     with exclusive(options.existing_lake(settings), ("silver",), assemble.lease_options(settings)) as fence:
-        spark, at = _open(settings, source, fence, debug=options.is_debug(context))
-        found = epoch.bump(spark, at, reason, told)
-        overtaken = epoch.tables_to_rebuild(spark, at, found)
+        spark, target = _open(settings, source, fence, debug=options.is_debug(context))
+        begun = epoch.bump(spark, target, reason, offsets)
+        overtaken = epoch.tables_to_rebuild(spark, target, begun)
     if as_json:
-        console.print_json([asdict(start) for start in found])
+        console.print_json([asdict(start) for start in begun])
     else:
-        console.print_table(_STARTS, [[str(cell) for cell in asdict(start).values()] for start in found])
-    console.narrate(f"{source} is in epoch {found[0].epoch}; run again." if found else "")
+        console.print_table(_STARTS, [[str(cell) for cell in asdict(start).values()] for start in begun])
+    console.narrate(f"{source} is in epoch {begun[0].epoch}; run again." if begun else "")
     if overtaken:
         rebuild = options.command("rebuild", *overtaken, flags=options.flags(env, conf, lake))
         console.narrate(
@@ -88,21 +88,21 @@ def show(
 
 
 def _without_spark(settings: Settings, source: str) -> tuple[list[str], list[Epoch]]:
-    """The names of all sources, and the epochs of this one."""
+    """Return the names of all sources, and the epochs of this one."""
     from replicator import assemble_without_spark
     from replicator.operate import epoch
 
-    of = assemble_without_spark.arrow_survey(settings, options.store(settings))
-    known = [each.name for each in assemble_without_spark.sources(settings, of)]
-    return known, epoch.list_epochs(of.facts, of.lake, source)
+    survey = assemble_without_spark.arrow_survey(settings, options.store(settings))
+    known = [each.name for each in assemble_without_spark.sources(settings, survey)]
+    return known, epoch.list_epochs(survey.facts, survey.lake, source)
 
 
 def _by_spark(context: typer.Context, settings: Settings, source: str) -> tuple[list[str], list[Epoch]]:
     from replicator.operate import epoch
     from replicator.protocols import UNFENCED
 
-    _, at = _open(settings, source, UNFENCED, debug=options.is_debug(context))
-    return [at.source], epoch.list_epochs(at.control, at.lake, source)
+    _, target = _open(settings, source, UNFENCED, debug=options.is_debug(context))
+    return [target.source], epoch.list_epochs(target.control, target.lake, source)
 
 
 def _open(settings: Settings, source: str, fence: Fence, *, debug: bool) -> tuple[SparkSession, LakeSource]:

@@ -1,4 +1,4 @@
-"""``replicator explain``: what became of every record of one row, and why the row is as it is."""
+"""``replicator explain``: what was done with every record of one row, and why the row has its values."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ def explain(
     declared = options.load_declarations(declare, lake)
     settings = options.settings(env, conf, lake)
     spark, sources = options.open_sources(context, settings, source, declared)
-    life = operation.explain(spark, *find_table(spark, sources, table), key)
+    history = operation.explain(spark, *find_table(spark, sources, table), key)
     if as_json:
-        console.print_json(asdict(life))
+        console.print_json(asdict(history))
     else:
-        _print(life)
-    for warning in life.warnings:
+        _print(history)
+    for warning in history.warnings:
         console.narrate(warning, style="yellow")
 
 
-def _print(life: Explanation) -> None:
-    named = ", ".join(f"{name}={value}" for name, value in life.key.items())
-    console.print_text(f"{life.table} {named}")
-    if life.entries:
-        console.print_table(_COLUMNS, [_row(entry) for entry in life.entries])
+def _print(history: Explanation) -> None:
+    named = ", ".join(f"{name}={value}" for name, value in history.key.items())
+    console.print_text(f"{history.table} {named}")
+    if history.entries:
+        console.print_table(_COLUMNS, [_row(entry) for entry in history.entries])
     else:
         console.print_text("Bronze has no record of this key.")
     console.print_text("")
-    if life.position is None:
+    if history.position is None:
         console.print_text("There is no such row in silver.")
         return
-    console.print_text(f"The row {'is deleted' if life.deleted else 'stands'} at {life.position}:")
+    console.print_text(f"The row {'is deleted' if history.deleted else 'stands'} at {history.position}:")
     console.print_table(
-        ("column", "value", "known from"), [[cell.column, cell.value, cell.position or ""] for cell in life.row]
+        ("column", "value", "known from"), [[cell.column, cell.value, cell.position or ""] for cell in history.row]
     )
 
 

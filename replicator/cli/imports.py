@@ -1,4 +1,4 @@
-"""``replicator import``: other tools' settings as files of ours."""
+"""``replicator import``: convert settings of other tools into source files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _report(found: Translation) -> None:
 
 
 def _find_file(folder: Path, named: str) -> Path | None:
-    """The file as it is named, or of its last name beside the properties; None if it is in neither place."""
+    """Return the file at its path, or the one of its last name in *folder*; None if neither exists."""
     return next((each for each in (Path(named), folder / named.rsplit("/", 1)[-1]) if each.is_file()), None)
 
 

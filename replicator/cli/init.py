@@ -1,4 +1,4 @@
-"""``replicator init``: a folder to begin with."""
+"""``replicator init``: create a new project folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
 class Kinds(str, Enum):
-    """Databases that a connector captures."""
+    """The kinds of databases that a connector captures."""
 
     postgresql = "postgresql"
     mysql = "mysql"
@@ -68,7 +68,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _next_steps(folder: Path, captured: str | None) -> str:
-    """What to do then; ``captured`` is the source whose file describes a connector."""
+    """Return what to do next; ``captured`` is the source whose file describes a connector."""
     conf, source, steps = folder / "conf", "", ""
     if captured is not None:
         source, steps = f",\nand which database it is, and who logs in, in {conf / 'sources' / captured}.yaml", _CAPTURE

@@ -1,4 +1,4 @@
-"""``replicator jars``: the class path for ``spark-submit --jars``."""
+"""``replicator jars``: print the class path for ``spark-submit --jars``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.cli.console import narrate, print_text
 
 
 class Formats(str, Enum):
-    """Table formats by name."""
+    """The table formats that have JARs."""
 
     delta = "delta"
     hudi = "hudi"

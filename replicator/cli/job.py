@@ -1,4 +1,4 @@
-"""What ``jobs/*.py`` run under ``spark-submit``: one stage, with the flags of ``replicator run``."""
+"""The entry point of ``jobs/*.py`` under ``spark-submit``: one stage, with the options of ``replicator run``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from replicator.cli import main
 
 
 def submit(stage: str) -> None:
-    """Run one stage; the arguments behind the script are those of ``replicator run``.
+    """Run one stage; the arguments after the script are those of ``replicator run``.
 
-    Variables that ``$REPLICATOR_SECRETS`` names are read from Secrets Manager before.
+    Variables that ``$REPLICATOR_SECRETS`` names are read from Secrets Manager first.
     """
     sys.argv = [f"jobs/{stage}.py", "run", stage, *sys.argv[1:]]
     if wanted := environment.variable(secrets.VARIABLE):

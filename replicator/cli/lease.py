@@ -1,4 +1,4 @@
-"""``replicator lease``: which driver writes a lake, and how to shut it out."""
+"""``replicator lease``: show which driver writes a lake, and revoke its lease."""
 
 from __future__ import annotations
 
@@ -57,5 +57,7 @@ def break_(
     if stage not in known:
         raise ConfigError(f"there is no stage {stage!r}{suggest(stage, known)}")
     settings = options.settings(env, conf, lake)
-    held = break_lease(Lake(settings.lake.root), stage, assemble.lease_options(settings))
-    console.narrate(f"Nobody holds {stage}." if held is None else f"{stage} was held by {held.holder}; it is free now.")
+    previous = break_lease(Lake(settings.lake.root), stage, assemble.lease_options(settings))
+    console.narrate(
+        f"Nobody holds {stage}." if previous is None else f"{stage} was held by {previous.holder}; it is free now."
+    )

@@ -1,4 +1,4 @@
-"""What ``replicator doctor`` looks at. Each probe tells in a few words what it found, or raises an error of ours."""
+"""The checks of ``replicator doctor``. Each returns a short description of what it found, or raises ReplicatorError."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _API_VERSIONS, _CORRELATION = 18, 4711
 
 
 def python() -> str:
-    """This Python is one that was tested."""
+    """Check that the Python version is a tested one."""
     here, (oldest, newest) = sys.version_info[:2], _PYTHONS
     name = f"Python {here[0]}.{here[1]}"
     if not oldest <= here <= newest:
@@ -42,7 +42,7 @@ def python() -> str:
 
 
 def spark() -> str:
-    """The installed Spark is of a line that was tested; what that line can do."""
+    """Check that the installed Spark is of a tested release line, and describe what that line supports."""
     line, here = sparkline.installed(), importlib.metadata.version("pyspark")
     tested = "" if here == line.spark else f" (tested: {line.spark})"
     given = environment.variable("SPARK_HOME")
@@ -53,18 +53,20 @@ def spark() -> str:
 
 
 def java() -> str:
-    """There is a Java that Spark runs on."""
+    """Check that there is a Java that Spark runs on."""
     home = java_home(environment.variable("JAVA_HOME"))
     return f"Java {java_version(home)} in {home}"
 
 
 def jar_cache(cache: Path, formats: Sequence[str]) -> str:
-    """All JARs of these table formats are there and are the lock's."""
+    """Check that all JARs of the table formats are in the cache and match the lock."""
     return f"{len(jars.locate(jars.load_lock(sparkline.installed().name, formats), cache))} verified in {cache}"
 
 
 def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:
-    """Some broker of the list answers; where connections are encrypted or need a login, it accepts one."""
+    """Check that one of the brokers responds; where connections are encrypted or need a login, that it accepts a
+    connection.
+    """
     if not bootstrap_servers.strip():
         raise ConfigError("No bootstrap servers are given.", mend="Set kafka.bootstrap_servers.")
     servers = endpoint.parse_addresses(bootstrap_servers, "Kafka", "Check kafka.bootstrap_servers.")
@@ -82,7 +84,7 @@ def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:
 
 
 def connect(url: str, login: tuple[str, str] | None) -> str:
-    """Kafka Connect answers and lists its connectors."""
+    """Check that Kafka Connect responds, and list its connectors."""
     from replicator.connect.rest import Connect
 
     names = Connect(url, login=login, timeout=_SECONDS, patience=0.0).list()
@@ -90,14 +92,14 @@ def connect(url: str, login: tuple[str, str] | None) -> str:
 
 
 def target(name: str, keys: TargetKeys, models: Sequence[Model]) -> str:
-    """What serves the star answers, and lets this login publish these models."""
+    """Check that the serving database responds and permits this login to publish these models."""
     from replicator import targets
 
     return targets.sink(name, keys).answers(models)
 
 
 def objects(root: str, s3: S3Keys | None) -> str:
-    """The folder where a sink puts records can be listed."""
+    """Check that the folder of a sink's objects can be listed."""
     if root.startswith("s3a://"):
         bucket, _, prefix = root.removeprefix("s3a://").partition("/")
         with s3_client.translate_errors(root, "list", "Check that the bucket exists and these keys may list it."):
@@ -116,8 +118,8 @@ def objects(root: str, s3: S3Keys | None) -> str:
 
 
 def lake(root: str, s3: S3Keys | None, *, leased: bool = True) -> str:
-    """A file can be written to the lake and removed again; where leases are kept in an object store, it honours
-    conditions (F-O3).
+    """Check that a file can be written to the lake and deleted again and, where leases are kept in an object store,
+    that it supports conditional writes (F-O3).
     """
     if root.startswith("s3a://"):
         return _object_store(root, s3, leased=leased)
@@ -137,7 +139,7 @@ def _refusal(server: str, *, speak: bool) -> str | None:
 
 
 def _greet(server: str, *, speak: bool) -> None:
-    """Connect, and ask for the versions of the broker's interface: only Kafka gives back the correlation id."""
+    """Connect, and request the API versions: only a Kafka broker returns the correlation id."""
     host, _, port = server.rpartition(":")
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
         raise ValueError("it is not host:port")
@@ -157,7 +159,7 @@ def _directory(root: Path) -> str:
     try:
         existing = next(folder for folder in (root, *root.parents) if folder.exists())
         with tempfile.TemporaryFile(dir=existing, buffering=0) as file:
-            file.write(b"\n")  # a full disk makes files, too
+            file.write(b"\n")  # creating a file succeeds on a full disk, too
     except OSError as error:
         mend = "Set lake.root to a directory that has room, and that this user may write."
         raise ConfigError(f"The lake cannot be written: {error.strerror}.", where=str(root), mend=mend) from error

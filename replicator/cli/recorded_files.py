@@ -1,4 +1,4 @@
-"""``replicator run --recorded``: captured events into a lake, without any configuration."""
+"""``replicator run --recorded``: load recorded events into a lake without a configuration."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SMALL_BYTES = 4 << 20
 
 
 def absolute_paths(given: list[str]) -> list[str]:
-    """Captured files by their absolute names. Raises ConfigError for no name, which would be the folder that one is in,
-    and for that of a stage, which is no file here; BadRecording for one that is not there: before there is anything of
-    a lake.
+    """Return recorded files by their absolute paths, before anything of a lake is created. Raises ConfigError for an
+    empty name, which would resolve to the current folder, and for the name of a stage that is no file; BadRecording for
+    a missing file.
     """
     from replicator.config import settingkeys
     from replicator.sources.kcat_files import refuse_missing
@@ -46,10 +46,11 @@ def absolute_paths(given: list[str]) -> list[str]:
 
 
 def run(
-    settings: Settings, files: list[str], declare: Path | None, told: RunSummary, *, wait: int, debug: bool
+    settings: Settings, files: list[str], declare: Path | None, summary: RunSummary, *, wait: int, debug: bool
 ) -> None:
-    """Take captured events into the lake of the settings. The lease comes first, so that a second driver is told soon;
-    of a lake that is not there behind the look at the files: those that give nothing make no folder.
+    """Load recorded events into the lake of the settings. The lease is acquired first, so that a second driver fails
+    early. Where the lake does not exist yet, it is acquired after the files are examined: files without events create
+    no folder.
     """
     from replicator import assemble
     from replicator import settings as configuration
@@ -62,44 +63,46 @@ def run(
     declared = configuration.load_declarations(declare) if declare is not None else SourceSpec("", "")
     settings, lake = settings.with_formats_of(declared), Lake(settings.lake.root)
     leases = exclusive(lake, ("bronze", "silver"), assemble.lease_options(settings, wait))
-    with ExitStack() as kept:
-        fence = None if _is_new(lake) else kept.enter_context(leases)
+    with ExitStack() as stack:
+        fence = None if _is_new(lake) else stack.enter_context(leases)
         spark: SparkSession = session(settings, debug=debug, brief=_is_small(files))
         events = assemble.open_recording(spark, files)
         if fence is None:
-            fence = kept.enter_context(leases) if events.topics else UNFENCED
-        for table, nearest in _ingest(spark, settings, events, declared, fence, told).items():
+            fence = stack.enter_context(leases) if events.topics else UNFENCED
+        for table, nearest in _ingest(spark, settings, events, declared, fence, summary).items():
             console.narrate(f"{declare} speaks of {table}, and no record is of it{nearest}", style="yellow")
 
 
 def _is_new(lake: Lake) -> bool:
-    """Whether it would be a folder of this machine that is not there yet."""
+    """Return whether the lake is a local folder that does not exist yet."""
     from replicator.lake import local_path
 
     return lake.is_local() and not local_path(lake.root).exists()
 
 
 def _ingest(
-    spark: SparkSession, settings: Settings, events: Recording, declared: SourceSpec, fence: Fence, told: RunSummary
+    spark: SparkSession, settings: Settings, events: Recording, declared: SourceSpec, fence: Fence, summary: RunSummary
 ) -> dict[str, str]:
-    """The events through bronze and silver; tables that are declared and in no record, with what is said of each."""
+    """Process the events through bronze and silver. Return the declared tables that no record is of, each with a
+    suggestion.
+    """
     from replicator import assemble
     from replicator.operate.progress import source_tables
     from replicator.stages import bronze, pipeline
     from replicator.stages.run_report import ReportLine
 
-    made, shares = assemble.recording_pipeline(spark, settings, events, declared, fence)
-    with reporting(spark, settings, "run --recorded", told) as report:
+    pipeline_parts, shares = assemble.recording_pipeline(spark, settings, events, declared, fence)
+    with reporting(spark, settings, "run --recorded", summary) as report:
         for ingestion, topics in shares.items():
             started = time.monotonic()
             lost, rows = bronze.lost_commit(spark, ingestion), bronze.ingest_files(spark, ingestion, topics)
             report(
                 ReportLine("bronze", ingestion.source, rows, rows, seconds=time.monotonic() - started, warnings=lost)
             )
-        pipeline.run_once(spark, made, ("silver",), report)
-        return source_tables.without_records(spark, made.refinements)
+        pipeline.run_once(spark, pipeline_parts, ("silver",), report)
+        return source_tables.without_records(spark, pipeline_parts.refinements)
 
 
 def _is_small(files: Sequence[str]) -> bool:
-    """Whether events are taken sooner than a thorough compiler would pay."""
+    """Return whether the events are so few that loading them takes less time than an optimizing compiler would save."""
     return all(map(os.path.isfile, files)) and sum(map(os.path.getsize, files)) <= _SMALL_BYTES

@@ -1,4 +1,4 @@
-"""``replicator report``: what the lake holds and how it fares, as one HTML page."""
+"""``replicator report``: the contents and the state of the lake, as one HTML page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(
     as_json: options.Json = False,
 ) -> None:
     """Write one HTML page: sales, the star schema and the state of the pipeline. It can be viewed without a network."""
-    page = extras.load("replicator.operate.report.page", "report")  # before anything is asked
+    page = extras.load("replicator.operate.report.page", "report")  # a missing extra is reported before any query
     if not output.parent.is_dir() or output.is_dir():
         raise ConfigError(f"{output} cannot be written", mend="Give --output FILE in a folder that there is.")
     found = _collect(context, options.settings(env, conf, lake))
@@ -57,5 +57,5 @@ def _collect(context: typer.Context, settings: Settings) -> Report:
 
     spark = session(settings, debug=options.is_debug(context), brief=True)
     sources = assemble.refinements(spark, settings, SourceSpec("", ""))
-    ground = collect.ReportInputs(assemble.status_inputs(spark, settings), sources, assemble.runs(spark, settings))
-    return collect.report(spark, ground, datetime.now(timezone.utc))
+    inputs = collect.ReportInputs(assemble.status_inputs(spark, settings), sources, assemble.runs(spark, settings))
+    return collect.report(spark, inputs, datetime.now(timezone.utc))

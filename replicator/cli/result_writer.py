@@ -1,4 +1,4 @@
-"""An answer's rows on stdout or in a file, as a table, CSV, JSON or Parquet."""
+"""Writes the rows of an answer to stdout or a file, as a table, CSV, JSON or Parquet."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _SUFFIXES = {f".{form.value}": form for form in (RowFormat.csv, RowFormat.json, 
 
 
 def resolve_format(form: RowFormat | None, output: Path | None) -> RowFormat:
-    """What was asked for; without a word the file's suffix decides, and on stdout it is a table. Raises ConfigError for
-    a form that does not go where it shall.
+    """Return the output format: the requested one, else that of the file's suffix, else a table on stdout. Raises
+    ConfigError for a format that the output does not support.
     """
     chosen = form or (RowFormat.table if output is None else _SUFFIXES.get(output.suffix.lower()))
     if output is None and chosen is RowFormat.parquet:
@@ -40,14 +40,17 @@ def resolve_format(form: RowFormat | None, output: Path | None) -> RowFormat:
 
 
 def resolve_limit(form: RowFormat, limit: int | None) -> int | None:
-    """How many rows are written: what was asked for; without a word a table ends with the first thousand."""
+    """Return how many rows are written: the requested number, else the first thousand of a table and all of other
+    formats.
+    """
     return MOST_SHOWN if limit is None and form is RowFormat.table else limit
 
 
 def write(answer: Answer, form: RowFormat, most: int | None, output: Path | None = None) -> None:
-    """Write at most that many rows and say so where there are more. A CSV field is empty for NULL, ``""`` for no text.
+    """Write at most ``most`` rows and report whether there are more. In CSV, NULL is an empty field and an empty text
+    ``""``.
 
-    A file appears whole or not at all. Raises ConfigError where two columns of JSON or Parquet have one name.
+    A file appears complete or not at all. Raises ConfigError where two columns of JSON or Parquet have one name.
     """
     if form in (RowFormat.json, RowFormat.parquet):
         _refuse_duplicates(answer.columns)
@@ -75,7 +78,7 @@ def _write_file(answer: Answer, form: RowFormat, most: int | None, path: Path) -
 
 
 def _write(answer: Answer, form: RowFormat, most: int | None, to: TextIO) -> tuple[bool, int]:
-    """Whether there are more rows, and how many were written."""
+    """Return whether there are more rows, and how many were written."""
     if form is RowFormat.json:
         objects = answer.objects()
         count = _write_json(islice(objects, most), to)
@@ -131,7 +134,7 @@ def _write_parquet(answer: Answer, path: Path, most: int | None) -> tuple[bool, 
 
 
 def _parquet(path: Path, schema: pa.Schema) -> parquet.ParquetWriter:
-    """A new file. Raises ConfigError for a type that Parquet has not."""
+    """Open a new file. Raises ConfigError for a type that Parquet does not have."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,4 +1,4 @@
-"""``replicator schema``: what would change in silver's schemas, what needs approval, and how they came to be."""
+"""``replicator schema``: pending schema changes of silver, those that need approval, and the history of changes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def show(
 def _open(
     context: typer.Context, env: str, conf: Path | None, lake: str | None, declare: Path | None
 ) -> tuple[SparkSession, Sequence[Refinement], Settings]:
-    """A session, the sources, and the settings."""
+    """Return a session, the sources, and the settings."""
     settings = options.settings(env, conf, lake)
     spark, sources = options.open_sources(
         context, settings, declared=options.load_declarations(declare, lake), brief=True
@@ -112,7 +112,7 @@ def _open(
 
 
 def _approve(spark: SparkSession, settings: Settings, declared: SourceSpec, table: str) -> None:
-    """Under the lease of silver, whose ledger this writes."""
+    """Approve the changes that a table's policy holds back, under the lease of silver, whose ledger this writes."""
     from replicator import assemble
     from replicator.operate import schema
     from replicator.operate.lock import exclusive
@@ -126,8 +126,8 @@ def _approve(spark: SparkSession, settings: Settings, declared: SourceSpec, tabl
 
 
 def _change_to_json(each: PendingChange) -> dict[str, str]:
-    told = asdict(each)
-    return {{"before": "from", "after": "to"}.get(key, key): value for key, value in told.items()}
+    fields = asdict(each)
+    return {{"before": "from", "after": "to"}.get(key, key): value for key, value in fields.items()}
 
 
 def _schema_to_json(found: TableSchema) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""``replicator schema avro``: the schema of a topic's records as a file for tools that want Avro's."""
+"""``replicator schema avro``: write the schema of a topic's values as an Avro schema, for tools that need one."""
 
 from __future__ import annotations
 
@@ -41,15 +41,17 @@ def avro(
 
 
 def _newest_schema(records: Iterable[KafkaRecord], topic: str | None, where: str) -> Mapping[str, Any]:
-    """The block of the newest record that has one. Raises ConfigError where none has, or of several topics."""
+    """Return the schema block of the newest record that has one. Raises ConfigError where none has, or where records of
+    several topics have one.
+    """
     from replicator.debezium.record_payload import schema_block
 
     found: dict[str, tuple[tuple[int, int], Mapping[str, Any]]] = {}
     for record in records:
-        told = schema_block(record.value)
-        at = (record.timestamp or 0, record.offset)
-        if told is not None and topic in (None, record.topic) and at >= found.get(record.topic, (at, {}))[0]:
-            found[record.topic] = (at, told)
+        block = schema_block(record.value)
+        age = (record.timestamp or 0, record.offset)
+        if block is not None and topic in (None, record.topic) and age >= found.get(record.topic, (age, {}))[0]:
+            found[record.topic] = (age, block)
     if len(found) > 1:
         raise ConfigError(
             f"records of several topics have one: {', '.join(sorted(found))}", where=where, mend="Name one by --topic."

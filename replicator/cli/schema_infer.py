@@ -1,4 +1,4 @@
-"""``replicator schema infer``: a first draft of what is declared of tables whose records do not carry their types."""
+"""``replicator schema infer``: draft the column declarations of tables whose records carry no types."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ def infer(
 
 
 def _database(settings: Settings, name: str) -> tuple[str, Database]:
-    """The database of a source, and of which kind it is. Raises ConfigError where its file names none that is asked."""
+    """Return the kind and the database of a source. Raises ConfigError where its file has no ``database``, or one of a
+    kind that cannot be queried.
+    """
     from replicator import registry
 
     login = settings.source(name).database

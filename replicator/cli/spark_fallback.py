@@ -1,4 +1,4 @@
-"""Answers that need no Spark: it takes seconds to start, and the question less."""
+"""Commands that can be answered without Spark, which takes seconds to start; often longer than the query itself."""
 
 from __future__ import annotations
 

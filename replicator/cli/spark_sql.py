@@ -1,4 +1,4 @@
-"""Spark as an engine of ``replicator sql``: the lake's views in a session of their own, and nothing but queries."""
+"""Spark as an engine of ``replicator sql``: views of the lake in a session of their own, restricted to queries."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from replicator.stages.topic_tables import TopicTables
 
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"
-# A query that writes has one of these in its tree; everything that is no query is one of them at its root.
+# A query that writes has one of these nodes in its plan; any other statement has one at its root.
 _NO_QUERIES = (f"{_PLANS}.Command", f"{_PLANS}.ParsedStatement")
-# Plans that write or start a program and are neither; what a line of Spark has not, its parser refuses.
+# Plans that write or start a program and are neither. Statements that a Spark release lacks are refused by its parser.
 _WRITING_PLANS = frozenset(
     {"Call", "CloneTableStatement", "InsertIntoDir", "RestoreTableStatement", "ScriptTransformation",
      "UnresolvedExecuteImmediate"}
 )  # fmt: skip
-_UNNAMED = "PlanWithUnresolvedIdentifier"  # at the root it may become any statement
+_UNNAMED = "PlanWithUnresolvedIdentifier"  # at the root it can resolve to any statement
 _DESCRIBE = f"{_PLANS}.DescribeRelation"
 _EXPLAIN = "org.apache.spark.sql.execution.command.ExplainCommand"
 
 
 class SparkEngine:
-    """``Engine`` on Spark, for one lake: as it was ``when``, or as it is."""
+    """``Engine`` on Spark, for one lake: its current state, or that of ``when``."""
 
     dialect: Dialect = "spark"
     guards_itself = True
@@ -65,11 +65,11 @@ class SparkEngine:
 
     @property
     def databases(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """Those of silver."""
+        """The two-part names of silver's tables, see ``Engine``."""
         return tables.databases(self._silver)
 
     def ask(self, query: str, most: int | None) -> Answer:
-        """One query; of more than ``most`` rows nothing is computed that need not be."""
+        """Run one query; no more than ``most`` rows are computed where Spark can avoid it."""
         refuse_commands(self._spark, query)
         gold = gold_tables(self._spark, self._tables_of, self._lake)
         known = register_views(
@@ -79,69 +79,71 @@ class SparkEngine:
         return SparkAnswer(rows if most is None else rows.limit(most))
 
     def told(self) -> str | None:
-        """Which versions it read, where older ones were asked for."""
+        """Return which versions were read, where older ones were requested."""
         return self._past.told()
 
 
 class TopicEngine:
-    """``Engine`` over what one topic holds: a view per table, by its last name where no other has
-    it, else by all of its names (``shop__orders``); ``records`` has every record.
+    """``Engine`` over the contents of one topic: a view per table, named after its last part where that is unique, else
+    after all parts (``shop__orders``). The view ``records`` has one row per record.
     """
 
     dialect: Dialect = "spark"
     guards_itself = True
     databases: Mapping[tuple[str, str], Sequence[str]] = MappingProxyType({})
 
-    def __init__(self, told: TopicTables) -> None:
-        self._spark = told.records.sparkSession
-        self._views = {"records": told.records}
-        lasts = Counter(table.rpartition(".")[2].casefold() for table in told.tables)
-        for table, rows in told.tables.items():
+    def __init__(self, contents: TopicTables) -> None:
+        self._spark = contents.records.sparkSession
+        self._views = {"records": contents.records}
+        lasts = Counter(table.rpartition(".")[2].casefold() for table in contents.tables)
+        for table, rows in contents.tables.items():
             last = table.rpartition(".")[2]
             self._views[last if lasts[last.casefold()] == 1 else table.replace(".", "__")] = rows
         sandbox.restrict(self._spark)
 
     def ask(self, query: str, most: int | None) -> Answer:
-        """One query; only what it names is decoded."""
+        """Run one query; only the views that it names are decoded."""
         refuse_commands(self._spark, query)
         for name, rows in self._views.items():
             rows.createOrReplaceTempView(names.quote_spark(name))
-        self._spark.conf.set("spark.sql.caseSensitive", "false")  # of people's queries; decoding is planned by now
+        self._spark.conf.set("spark.sql.caseSensitive", "false")  # for the query; decoding is planned by now
         rows = _rows(self._spark, query, sorted(self._views))
         return SparkAnswer(rows if most is None else rows.limit(most))
 
     def told(self) -> str | None:
-        """Which views there are."""
+        """Return the names of the views."""
         return f"views: {', '.join(sorted(self._views))}"
 
 
 class SparkAnswer:
-    """``Answer`` of a DataFrame. Numbers and times are written by Spark, so that decimals stay exact."""
+    """``Answer`` of a DataFrame. Numbers and times are formatted by Spark, so that decimals stay exact."""
 
     def __init__(self, rows: DataFrame) -> None:
         self._rows = rows
 
     @property
     def columns(self) -> Sequence[str]:
-        """Of the DataFrame."""
+        """The names of the DataFrame's columns."""
         return self._rows.columns
 
     def texts(self) -> Iterator[Sequence[str | None]]:
-        """Partition by partition. Columns go by position: a join may have two of one name."""
+        """Return the rows as texts, one partition at a time. Columns are addressed by position: a join may have two of
+        one name.
+        """
         numbered = self._numbered()
         written = [_text(F.col(field.name), field.dataType) for field in numbered.schema.fields]
         return (list(row) for row in numbered.select(*written).toLocalIterator())
 
     def objects(self) -> Iterator[str]:
-        """Partition by partition."""
+        """Return the rows as JSON objects, one partition at a time."""
         numbered = self._numbered()
-        told = [stringify_map_keys(F.col(field.name), field.dataType) for field in numbered.schema.fields]
-        whole = F.struct(*[each.alias(name) for each, name in zip(told, self.columns, strict=True)])
-        lines = numbered.select(F.to_json(whole, JSON_OPTIONS)).toLocalIterator()
+        fields = [stringify_map_keys(F.col(field.name), field.dataType) for field in numbered.schema.fields]
+        row = F.struct(*[each.alias(name) for each, name in zip(fields, self.columns, strict=True)])
+        lines = numbered.select(F.to_json(row, JSON_OPTIONS)).toLocalIterator()
         return (line for (line,) in lines)
 
     def batches(self) -> pa.RecordBatchReader:
-        """All at once, in the memory of the driver."""
+        """Return all rows at once, in the driver's memory."""
         import pyarrow as pa
 
         rows: Any = self._rows
@@ -155,9 +157,9 @@ class SparkAnswer:
 
 def refuse_commands(spark: SparkSession, query: str) -> None:
     """Raise ConfigError for anything but one query: statements that write, define, or change the session. DESCRIBE of a
-    view and EXPLAIN of a query only look.
+    view and EXPLAIN of a query are allowed, since they only read.
     """
-    session: Any = spark._jsparkSession  # noqa: SLF001 - Spark's own parser, asked before anything runs
+    session: Any = spark._jsparkSession  # noqa: SLF001 - Spark's own parser, called before anything runs
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
     try:
         plan = session.sessionState().sqlParser().parsePlan(query)

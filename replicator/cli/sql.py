@@ -1,4 +1,4 @@
-"""``replicator sql``: questions to the lake. Reads only, and knows every silver table and gold model by name."""
+"""``replicator sql``: read-only queries of the lake; every silver table and gold model is known by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Engines(str, Enum):
-    """Who answers; also whose SQL a query is written in."""
+    """The query engines, which are also the SQL dialects that a query is written in."""
 
     spark = "spark"
     duckdb = "duckdb"
@@ -89,17 +89,17 @@ def sql(
     most = result_writer.resolve_limit(chosen, limit)
     if topic is not None:
         _refuse_with_topic(engine, as_of, lake)
-        asked: Engine = _topic_engine(context, topics.settings_of(env, conf, None, brokers), topic, brokers)
+        answering: Engine = _topic_engine(context, topics.settings_of(env, conf, None, brokers), topic, brokers)
     else:
-        asked = _engine(context, engine, options.settings(env, conf, lake), options.parse_optional_moment(as_of))
-    answer = asked.ask(_transpile(question, asked), None if most is None else most + 1)
+        answering = _engine(context, engine, options.settings(env, conf, lake), options.parse_optional_moment(as_of))
+    answer = answering.ask(_transpile(question, answering), None if most is None else most + 1)
     result_writer.write(answer, chosen, most, output)
-    if told := asked.told():
-        narrate(told)
+    if note := answering.told():
+        narrate(note)
 
 
 def _refuse_with_topic(engine: Engines, as_of: str | None, lake: str | None) -> None:
-    """A topic is no lake, and only Spark reads it."""
+    """Raise ConfigError for options that do not apply to a topic, which only Spark reads."""
     given = {"--engine": engine is not Engines.spark, "--as-of": as_of is not None, "--lake": lake is not None}
     for name in (name for name, is_given in given.items() if is_given):
         raise ConfigError(f"--topic and {name} do not go together.", mend=f"Leave {name} out.")
@@ -125,7 +125,9 @@ def _list(saved: Sequence[queryfile.SavedQuery], *, as_json: bool) -> None:
 def _question(
     query: str | None, saved: str | None, folder: Path, dialect: Engines, given: bool, parameters: Sequence[str]
 ) -> SqlQuery:
-    """The query of the command line or the saved one; --dialect beats what a file says of itself."""
+    """Return the query of the command line or the saved one; ``--dialect`` takes precedence over the dialect in the
+    file.
+    """
     from replicator.catalog.sql_query import SqlQuery
 
     if (query is None) == (saved is None):
@@ -154,7 +156,7 @@ def _transpile(question: SqlQuery, engine: Engine) -> str:
 def _engine(context: typer.Context, name: Engines, settings: Settings, when: int | datetime | None) -> Engine:
     from replicator.lake import Lake
 
-    at = Lake(settings.lake.root)
+    root = Lake(settings.lake.root)
     if name is Engines.athena:
         from replicator.catalog import athena
 
@@ -167,9 +169,9 @@ def _engine(context: typer.Context, name: Engines, settings: Settings, when: int
     if name is Engines.duckdb:
         from replicator.catalog.local import DuckdbEngine
 
-        return DuckdbEngine(options.store(settings), at, when)
+        return DuckdbEngine(options.store(settings), root, when)
     from replicator import assemble
     from replicator.cli.spark_sql import SparkEngine
     from replicator.session import session
 
-    return SparkEngine(session(settings, debug=options.is_debug(context)), assemble.table_format(settings), at, when)
+    return SparkEngine(session(settings, debug=options.is_debug(context)), assemble.table_format(settings), root, when)

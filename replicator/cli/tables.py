@@ -1,4 +1,4 @@
-"""``replicator tables``: leave tables as they are for a while, and let them go on."""
+"""``replicator tables``: pause tables, and resume them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _change(
     tables: Sequence[str],
     change: Callable[[Sequence[SilverTable]], list[TableState]],
 ) -> list[TableState]:
-    """What becomes of the tables, changed while nobody else says something of a table."""
+    """Pause or resume tables under the lock of operators, and return their new states."""
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate import pause as operate
@@ -96,7 +96,9 @@ def _change(
 
 
 def list_tables(context: typer.Context, settings: Settings) -> dict[str, list[TableState]]:
-    """Every table that silver has, that some topic has carried, or that is declared, of each source."""
+    """Return the tables of each source, by its name: those in silver, those of a topic that was read, and the declared
+    ones.
+    """
     return spark_fallback.answer(lambda: _without_spark(settings), lambda: _by_spark(context, settings))
 
 
@@ -104,15 +106,17 @@ def _without_spark(settings: Settings) -> dict[str, list[TableState]]:
     from replicator import assemble_without_spark
     from replicator.operate import pause as operate
 
-    of = assemble_without_spark.arrow_survey(settings, options.store(settings))
-    return {each.name: operate.list_source_tables(of, each) for each in assemble_without_spark.sources(settings, of)}
+    survey = assemble_without_spark.arrow_survey(settings, options.store(settings))
+    return {
+        each.name: operate.list_source_tables(survey, each) for each in assemble_without_spark.sources(settings, survey)
+    }
 
 
 def _by_spark(context: typer.Context, settings: Settings) -> dict[str, list[TableState]]:
     from replicator.operate import pause as operate
 
     spark, sources = options.open_sources(context, settings, brief=True)
-    return {at.source.name: operate.list_tables(spark, [at]) for at in sources}
+    return {each.source.name: operate.list_tables(spark, [each]) for each in sources}
 
 
 def _print(found: Sequence[TableState], *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Topics on the command line: which cluster has one, and how its records are read."""
+"""Topics on the command line: finding the cluster of a topic, and reading its records."""
 
 from __future__ import annotations
 
@@ -20,31 +20,33 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
 
 _FILE_PATTERN = r"[.]{1,2}|[.]{0,2}/.*|.*[.](jsonl|ndjson|gz)"
-"""A name that begins like a path, or ends as files of events do, and no topic or table does."""
+"""Names that begin like a path or end like a file of events, which no topic or table does."""
 
 
 def recorded_file(what: str) -> Path | None:
-    """The file of recorded events that is named, or a pipe of them; None for what may be a topic or a table. Raises
-    BadRecording where only a file can be meant, and there is none.
+    """Return the named file of recorded events, or a pipe of them; None for a name that may be a topic or a table.
+    Raises BadRecording where the name can only be a file and none exists.
     """
     path = Path(what)
     if path.exists() and not path.is_dir():
         return path
     if re.fullmatch(_FILE_PATTERN, what):
-        told = "it is a folder" if path.is_dir() else "there is no such file"
-        raise BadRecording(f"a recorded file cannot be read: {told}", where=what, mend="Check the path.")
+        reason = "it is a folder" if path.is_dir() else "there is no such file"
+        raise BadRecording(f"a recorded file cannot be read: {reason}", where=what, mend="Check the path.")
     return None
 
 
 def settings_of(env: str, conf: Path | None, lake: str | None, brokers: str | None) -> Settings:
-    """The configuration; the defaults where a lake or a cluster is given by hand."""
+    """Return the configuration, or the defaults where a lake or a cluster is given by option."""
     from replicator import settings as configuration
 
     return configuration.load(conf, env) if lake is None and brokers is None else configuration.bare(lake)
 
 
 def source_of(settings: Settings, topic: str, brokers: str | None) -> SourceSpec | None:
-    """The source that reads a topic, or stands for one that writes it; None for what nothing here calls a topic."""
+    """Return the source that reads a topic, or one made up for the topic of a feed or of ``--brokers``; None where the
+    configuration does not know the topic.
+    """
     if brokers is not None:
         return _ad_hoc_source(topic, brokers, settings)
     found = next((each for each in settings.sources if each.matches(topic)), None)
@@ -57,7 +59,7 @@ def source_of(settings: Settings, topic: str, brokers: str | None) -> SourceSpec
 
 
 def require_source(settings: Settings, topic: str, brokers: str | None) -> SourceSpec:
-    """The same of what must be a topic: one that no source names is looked for in the cluster of all sources. Raises
+    """Return the source of a topic; one that no source reads is looked for in the configured cluster. Raises
     ConfigError where there is none.
     """
     servers = settings.kafka.bootstrap_servers
@@ -71,7 +73,7 @@ def require_source(settings: Settings, topic: str, brokers: str | None) -> Sourc
 def sample_records(
     context: typer.Context, what: str, limit: int, brokers: str | None, env: str, conf: Path | None
 ) -> Iterator[KafkaRecord]:
-    """The first records of a file, or the last of each partition of a topic: ``limit`` of each."""
+    """Return the first ``limit`` records of a file, or the last ``limit`` of each partition of a topic."""
     from replicator.debezium.event_reader import StartingOffset
 
     file = recorded_file(what)

@@ -28,7 +28,7 @@ __all__ = ["find_table", "gold_tables", "list_views", "register", "register_view
 def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str) -> list[str]:
     """Create a view of every table whose name occurs in *query*; return all known names.
 
-    The names are those of ``catalog.tables.views``. Tables that the query does not mention are not even opened.
+    The names are those of ``catalog.tables.list_views``. Tables that the query does not name are not opened.
     """
     tables = list_views(silver_tables(spark, tables_of, lake), gold_tables(spark, tables_of, lake))
     return register_views(spark, tables_of, dict(tables), query, AsOf(None, partial(tables_of.moment, spark)))
@@ -37,8 +37,8 @@ def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str
 def register_views(
     spark: SparkSession, tables_of: TableFormat, tables: Mapping[str, Table], query: str, past: AsOf
 ) -> list[str]:
-    """The same, of tables that are known already, as they were then. Raises ConfigError for names that only case tells
-    apart: Spark would show the rows of the last one.
+    """Create a view of each of the tables, at the version of ``past``, whose name occurs in *query*; return all names.
+    Raises ConfigError for names that differ only in case: Spark would show the rows of the last one.
     """
     refuse_case_conflict(tables, query)
 
@@ -52,7 +52,9 @@ def register_views(
 
 
 def find_table(spark: SparkSession, tables_of: TableFormat, lake: Lake, name: str) -> Table:
-    """The table that ``sql`` knows by a name, or ``[<source>/]<database or schema>.<table>``. Raises ConfigError."""
+    """Return the table that ``sql`` knows by a name, or by ``[<source>/]<database or schema>.<table>``. Raises
+    ConfigError.
+    """
     silver = silver_tables(spark, tables_of, lake)
     known = dict(list_views(silver, gold_tables(spark, tables_of, lake)))
     same = {view: table for view, table in known.items() if name.casefold() == view.casefold()}
@@ -69,27 +71,28 @@ def find_table(spark: SparkSession, tables_of: TableFormat, lake: Lake, name: st
 
 
 def silver_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> list[tuple[str, str, Table]]:
-    """Every silver table of the lake, every history and twin: source, ``<database or schema>.<table>``, where it lies.
+    """Return every silver table, history and twin of the lake: source, ``<database or schema>.<table>``, table.
 
-    Those beside silver come first: a table of the source's own that has such a name is the one that is meant.
+    Histories and twins come first: where a table of the source has the name of one, the name refers to the source's
+    table.
     """
     found = [
-        (source, f"{table}{ending}", of(source, table))
-        for ending, root, of in lake.companions()
+        (source, f"{table}{ending}", locate(source, table))
+        for ending, root, locate in lake.companions()
         for source, table in _list_tables(spark, tables_of, root)
     ]
     return found + [(*plain, lake.silver(*plain)) for plain in _list_tables(spark, tables_of, lake.silver_root())]
 
 
 def _list_tables(spark: SparkSession, tables_of: TableFormat, root: str) -> Iterator[tuple[str, str]]:
-    """Source and table name of what lies below a folder with one folder per source."""
+    """Yield the source and name of each table below a folder that has one folder per source."""
     for source in filter(names.is_encoded, control.list_folders(spark, root)):
         for table in tables_of.tables(spark, f"{root}/{source}"):
             yield names.decode(source), names.decode_table(table)
 
 
 def gold_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> list[tuple[str, Table]]:
-    """Every gold model of the lake: its name, where it lies."""
+    """Return every gold model of the lake: name and table."""
     return [
         (names.decode(model), lake.gold(names.decode(model))) for model in tables_of.tables(spark, lake.gold_root())
     ]

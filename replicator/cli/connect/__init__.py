@@ -1,4 +1,4 @@
-"""``replicator connect``: the Debezium connectors that capture the sources. One file per group of verbs."""
+"""``replicator connect``: manage the Debezium connectors that capture the sources. One module per group of verbs."""
 
 from __future__ import annotations
 

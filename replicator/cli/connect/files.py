@@ -39,20 +39,20 @@ def validate(
     connect, wanted = lookup.cluster(settings), _wanted_configurations(settings, sources)
     found, errors = lookup.ask_each(wanted, connect.validate, ConfigError)
     if as_json:
-        console.print_json([{"connector": name, **asdict(each)} for name, told in found.items() for each in told])
+        console.print_json([{"connector": name, **asdict(each)} for name, remarks in found.items() for each in remarks])
     else:
-        for name in [name for name, told in found.items() if not told]:
+        for name in [name for name, remarks in found.items() if not remarks]:
             console.narrate(f"{name}: nothing is wrong")
         rows = [
             (name, "refused" if each.refused else "warning", each.key, each.what, each.mend)
-            for name, told in found.items()
-            for each in told
+            for name, remarks in found.items()
+            for each in remarks
         ]
         if rows:
             console.print_table(("connector", "then", "key", "what is wrong", "how to mend"), rows)
     for name, error in errors.items():
         console.narrate(f"{name}: {error}", style="red")
-    if errors or any(each.refused for told in found.values() for each in told):
+    if errors or any(each.refused for remarks in found.values() for each in remarks):
         raise typer.Exit(ConfigError.exit_code)
 
 
@@ -97,7 +97,7 @@ def apply(
 
 
 def _wanted_configurations(settings: Settings, sources: Sequence[str] | None) -> dict[str, dict[str, str]]:
-    """The configuration of each connector that is described, by its name."""
+    """Return the configuration of each described connector, by its name."""
     from replicator.connect.configuration import configuration
 
     found = lookup.sources_by_connector(settings, sources)
@@ -120,8 +120,8 @@ def _reconcile(settings: Settings, sources: Sequence[str] | None, todo: Iterable
     outcomes, wanted = [], _wanted_configurations(settings, sources)
     for outcome in reconcile(lookup.cluster(settings), wanted, todo):
         for each in outcome.idle:
-            told = f"{outcome.step.connector}: {each.key}: {each.what}"
-            console.narrate(f"{told}. {each.mend}" if each.mend else told, style="yellow")
+            message = f"{outcome.step.connector}: {each.key}: {each.what}"
+            console.narrate(f"{message}. {each.mend}" if each.mend else message, style="yellow")
         if outcome.error is not None:
             console.narrate(f"{outcome.step.connector}: {outcome.error}", style="red")
         elif outcome.step.action != "foreign":

@@ -1,4 +1,4 @@
-"""The life of connectors that exist: ``plugins``, ``list``, ``status``, ``pause``, ``resume``, ``restart``, ``stop``,
+"""Manage existing connectors: ``plugins``, ``list``, ``status``, ``pause``, ``resume``, ``restart``, ``stop``,
 ``delete``.
 """
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from replicator.connect.rest import Connect
 
 _LATER_SECONDS = 3.0
-"""Behind the first look at connectors that were started: a task begins to read, and may fail, while it is RUNNING."""
+"""Delay before started connectors are checked again: a task may fail after its first read, while it is
+already RUNNING.
+"""
 
 
 def plugins(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
@@ -54,13 +56,15 @@ def status(
 ) -> None:
     """Connectors and their tasks, each with the causes of its failure, shortened; exit 1 if one has failed."""
     found = lookup.find_connectors(lookup.cluster(options.settings(env, conf)), connectors)
-    told = {name: known.status.parts if known.status is not None else () for name, known in found.items()}
+    parts_by_name = {name: known.status.parts if known.status is not None else () for name, known in found.items()}
     if as_json:
-        console.print_json([{"connector": name, **asdict(part)} for name, parts in told.items() for part in parts])
+        console.print_json(
+            [{"connector": name, **asdict(part)} for name, parts in parts_by_name.items() for part in parts]
+        )
     else:
         rows = [
             (name, "connector" if part.task is None else f"task {part.task}", part.state, part.worker, part.trace)
-            for name, parts in told.items()
+            for name, parts in parts_by_name.items()
             for part in parts
         ]
         console.print_table(("connector", "part", "state", "worker", "why"), rows)
@@ -132,8 +136,8 @@ def _each(
     *,
     starts: bool = False,
 ) -> None:
-    """Do it with each, also where another one fails, whose exit code is ours then. What it ``starts`` is looked at
-    again.
+    """Apply an action to each connector, also where it fails for another one, and exit with the code of the failures.
+    Connectors that the action ``starts`` are checked again after a delay.
     """
     connect = lookup.cluster(options.settings(env, conf))
     acted = {name: _act(connect, name, act, done) for name in lookup.find_connectors(connect, names)}
@@ -144,7 +148,9 @@ def _each(
 
 
 def _failed_later(connect: Connect, names: Sequence[str]) -> bool:
-    """Whether one of these, which ran, has failed a little later: that is told, and how to look at the others again."""
+    """Return whether a connector that was running has failed after a delay; report it, and how to check the others
+    later.
+    """
     if not names:
         return False
     time.sleep(_LATER_SECONDS)
@@ -154,13 +160,13 @@ def _failed_later(connect: Connect, names: Sequence[str]) -> bool:
         mend = f"Mend the cause, then `replicator connect restart {name}`."
         console.narrate(f"{name}: failed a moment later: {status.trace}. {mend}", style="red")
     if left := [name for name in names if name not in failed]:
-        told = f"`replicator connect status {' '.join(left)}` tells whether it stays so: a task may fail later."
-        console.narrate(told)
+        message = f"`replicator connect status {' '.join(left)}` tells whether it stays so: a task may fail later."
+        console.narrate(message)
     return bool(failed)
 
 
 def _act(connect: Connect, name: str, act: Callable[[Connect, str], None], done: str) -> int:
-    """Do it, and tell that, or what failed; the exit code."""
+    """Apply an action to a connector, report its success or failure, and return the exit code."""
     try:
         act(connect, name)
     except ReplicatorError as error:

@@ -1,4 +1,6 @@
-"""What the verbs of ``replicator connect`` share: the cluster, connectors by name, the sources that describe them."""
+"""Shared by the verbs of ``replicator connect``: the cluster, connectors by name, and the sources that
+describe them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ Sources = Annotated[
 
 
 def cluster(settings: Settings) -> Connect:
-    """Kafka Connect. Raises ConfigError where none is configured; nothing is reached yet."""
+    """Return a client of Kafka Connect, which is not contacted yet. Raises ConfigError where none is configured."""
     from replicator.connect.rest import Connect
 
     if not settings.connect.url:
@@ -43,15 +45,16 @@ def cluster(settings: Settings) -> Connect:
 
 
 def sources_by_connector(settings: Settings, names: Sequence[str] | None) -> dict[str, SourceSpec]:
-    """The sources whose file describes a connector, by the connector's name. Raises ConfigError: a source that there is
-    not, or that describes none; two sources with one connector. Where none does, that is told.
+    """Return the sources whose file describes a connector, by the connector's name; where there is none, print a
+    message. Raises ConfigError for an unknown source, for a named one that describes no connector, and for two sources
+    that describe the same connector.
     """
-    asked = [settings.source(name) for name in names or ()]
-    silent = next((source.name for source in asked if source.connector is None), None)
+    named = [settings.source(name) for name in names or ()]
+    silent = next((source.name for source in named if source.connector is None), None)
     if silent is not None:
         raise ConfigError(f"the source {silent} describes no connector", mend="Give its file a block `connector`.")
     found: dict[str, SourceSpec] = {}
-    for source in asked or settings.sources:
+    for source in named or settings.sources:
         if source.connector is not None:
             twin = found.setdefault(source.connector.name, source)
             if twin.name != source.name:
@@ -63,7 +66,9 @@ def sources_by_connector(settings: Settings, names: Sequence[str] | None) -> dic
 
 
 def find_connectors(connect: Connect, names: Sequence[str] | None) -> dict[str, ConnectorInfo]:
-    """Connectors that Connect has, all of them without a name. Raises ConfigError for one that it has not."""
+    """Return the connectors that Kafka Connect has, by name; all of them without names. Raises ConfigError for an
+    unknown one.
+    """
     every = connect.known()
     for name in names or ():
         if name not in every:
@@ -74,15 +79,15 @@ def find_connectors(connect: Connect, names: Sequence[str] | None) -> dict[str, 
 def ask_each(
     every: Mapping[str, Asked], ask: Callable[[str, Asked], Found], refusal: type[Refusal]
 ) -> tuple[dict[str, Found], dict[str, Refusal]]:
-    """What is found of each by its name, and why others cannot be asked, which keeps nobody else from it: of a single
-    one that is raised.
+    """Query each item, and return the results and the errors by name: an error does not keep the others from being
+    queried. It is raised where there is only one item.
     """
     found: dict[str, Found] = {}
     errors: dict[str, Refusal] = {}
     for name, each in every.items():
         try:
             found[name] = ask(name, each)
-        except refusal as error:  # noqa: PERF203 - the others are asked all the same
+        except refusal as error:  # noqa: PERF203 - the others are queried nevertheless
             errors[name] = error
     if len(every) == len(errors) == 1:
         raise next(iter(errors.values()))
@@ -90,6 +95,6 @@ def ask_each(
 
 
 def exit_with(codes: Collection[int]) -> None:
-    """With the exit code of what failed; not where nothing did."""
+    """Exit with the lowest of the codes; return where there are none."""
     if codes:
         raise typer.Exit(min(codes))

@@ -1,4 +1,4 @@
-"""``replicator connect offsets``: how far connectors have got at their sources."""
+"""``replicator connect offsets``: show or reset the source offsets of connectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``replicator connect check``: is a source ready to be captured?"""
+"""``replicator connect check``: check that a source is ready to be captured."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def check(
     every = {source.name: source for source in lookup.sources_by_connector(settings, sources).values()}
     found, errors = lookup.ask_each(every, lambda _, source: _findings(source), ReplicatorError)
     if as_json:
-        console.print_json([{"source": name, **asdict(each)} for name, told in found.items() for each in told])
+        console.print_json([{"source": name, **asdict(each)} for name, findings in found.items() for each in findings])
     else:
         _print(found)
     for name, error in errors.items():
         console.narrate(f"{name}: {error}", style="red")
     codes = {error.exit_code for error in errors.values()}
-    if any(each.level == "mend" for told in found.values() for each in told):
+    if any(each.level == "mend" for findings in found.values() for each in findings):
         codes.add(1)
     lookup.exit_with(codes)
 
@@ -57,11 +57,11 @@ def _print(found: dict[str, list[Finding]]) -> None:
 
     rows = [
         (name, Text(each.level, style=_STYLES[each.level]), each.what, each.table, each.said, each.fix)
-        for name, told in found.items()
-        for each in told
+        for name, findings in found.items()
+        for each in findings
     ]
     if rows:
         console.print_table(_COLUMNS, rows)
-    for name, told in found.items():
-        count = sum(each.level == "mend" for each in told)
+    for name, findings in found.items():
+        count = sum(each.level == "mend" for each in findings)
         console.narrate(f"{name}: {count} to mend" if count else f"{name} is ready to be captured")

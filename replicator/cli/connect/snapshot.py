@@ -1,4 +1,4 @@
-"""``replicator connect snapshot``: tables are read once more while everything goes on."""
+"""``replicator connect snapshot``: read tables again while changes continue to be captured."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMNS = ("table", "then", "rows")
 
 @dataclass(frozen=True)
 class _Order:
-    """A signal to a connector that runs with ``config``."""
+    """A signal for a connector that runs with ``config``."""
 
     name: str
     source: SourceSpec
@@ -64,34 +64,36 @@ def snapshot(
 
     settings = options.settings(env, conf)
     connect = lookup.cluster(settings)
-    asked = signals.SnapshotRequest(tuple(tables or ()), where, blocking, stop, remove_missing)
+    request = signals.SnapshotRequest(tuple(tables or ()), where, blocking, stop, remove_missing)
     if remove_missing and not wait:
         raise ConfigError("--remove-missing needs to see the end of the snapshot", mend="Leave --no-wait out.")
-    order = _order(lookup.sources_by_connector(settings, [source]), connect, asked)
-    _require_tables(order, asked.tables)
+    order = _order(lookup.sources_by_connector(settings, [source]), connect, request)
+    _require_tables(order, request.tables)
     waits = wait and not stop
     answers = signals.notifications(order.name, order.config, whole=remove_missing) if waits else ""
-    finish = _prepare_removal(context, settings, order.source, asked.tables) if remove_missing else None
+    finish = _prepare_removal(context, settings, order.source, request.tables) if remove_missing else None
     jvm = _jvm(context, settings) if answers or signals.topic(order.config) else None
     if not answers:
         _send(order, jvm)
         console.narrate(f"{order.name} was told.")
         return
-    found = _watch(order, connect, answers, jvm, asked.tables)
+    found = _watch(order, connect, answers, jvm, request.tables)
     _print(found, as_json=as_json)
     notifications.require_read(source, found)
     if finish is not None:
         finish()
 
 
-def _order(described: Mapping[str, SourceSpec], connect: Connect, asked: SnapshotRequest) -> _Order:
-    """Raises ConfigError for what the connector cannot do as it runs, ConnectorFailed where it does not run."""
+def _order(described: Mapping[str, SourceSpec], connect: Connect, request: SnapshotRequest) -> _Order:
+    """Build the signal. Raises ConfigError for a request that the running connector does not support, ConnectorFailed
+    where it has failed.
+    """
     from replicator.connect import signals
 
     [(name, source)] = described.items()
     known = lookup.find_connectors(connect, [name])[name]
     signals.require_channel(name, known.config)
-    signal = signals.build_signal(asked, known.config)
+    signal = signals.build_signal(request, known.config)
     _require_running(name, known.status)
     return _Order(name, source, known.config, signal)
 
@@ -105,8 +107,8 @@ def _require_running(name: str, status: Status | None) -> None:
 
 
 def _require_tables(order: _Order, tables: tuple[str, ...]) -> None:
-    """Raise ConfigError for a table that the source does not have: the connector passes over it without a word. Where
-    nobody can tell, that is told.
+    """Raise ConfigError for a table that the source does not have, which a connector skips silently. Where this cannot
+    be determined, print a warning.
     """
     from replicator.connect import table_existence
 
@@ -124,36 +126,38 @@ def _require_tables(order: _Order, tables: tuple[str, ...]) -> None:
 
 
 def _visible_tables(source: SourceSpec) -> tuple[list[str] | None, str]:
-    """The tables that the source's login sees; None where it cannot be asked. And why it does not tell of a table."""
+    """Return the tables that the source's login can see (None where the source cannot be queried), and why a table may
+    be missing among them.
+    """
     from replicator.databases.readiness import preflight
 
     if source.database is None or source.connector is None:
         return None, f"the file of {source.name} has no block `database`"
     try:
-        found = preflight.list_tables(source.database, source.connector)
+        tables = preflight.list_tables(source.database, source.connector)
     except (ConfigError, Unreachable) as error:
         return None, error.what.rstrip(".")
-    return found, f"{source.database.user} does not see the tables of the source"
+    return tables, f"{source.database.user} does not see the tables of the source"
 
 
 def _prepare_removal(
     context: typer.Context, settings: Settings, source: SourceSpec, tables: tuple[str, ...]
 ) -> Callable[[], None]:
-    """Take note of where Kafka ends before the signal; to be called once every table was read. A lake that gives no
-    lease for what is noted then says so now, and not after hours.
+    """Record where Kafka ends before the signal is sent, and return a function to be called once every table was read.
+    The lease that it needs is acquired once now, so that a lake which grants none fails at once and not after hours.
     """
     from replicator import assemble
     from replicator.operate import snapshot_removal
     from replicator.operate.lock import operator_lock
 
-    spark, [at] = options.open_sources(context, settings, source.name, brief=True)
+    spark, [refinement] = options.open_sources(context, settings, source.name, brief=True)
     reader = assemble.kafka_source(source)
-    with operator_lock(at.lake, assemble.lease_options(settings)):
-        begun = snapshot_removal.begin(spark, at, reader, tables)
+    with operator_lock(refinement.lake, assemble.lease_options(settings)):
+        begun = snapshot_removal.begin(spark, refinement, reader, tables)
 
     def finish() -> None:
-        with operator_lock(at.lake, assemble.lease_options(settings)) as fence:
-            snapshot_removal.finish(spark, at, reader, begun, int(time.time() * 1000), fence)
+        with operator_lock(refinement.lake, assemble.lease_options(settings)) as fence:
+            snapshot_removal.finish(spark, refinement, reader, begun, int(time.time() * 1000), fence)
         console.narrate("The next run removes from silver what the source does not have any more.")
 
     return finish
@@ -166,7 +170,9 @@ def _jvm(context: typer.Context, settings: Settings) -> Any:
 
 
 def _send(order: _Order, jvm: Any) -> None:
-    """By the topic, where there is one: it needs no login to the database."""
+    """Send the signal by the signal topic where there is one, since that needs no login to the database; else by the
+    table.
+    """
     from replicator.connect import signal_topic, signals
     from replicator.databases import signal_table
 
@@ -182,24 +188,24 @@ def _send(order: _Order, jvm: Any) -> None:
 
 
 def _watch(order: _Order, connect: Connect, answers: str, jvm: Any, tables: tuple[str, ...]) -> list[Notification]:
-    """Send the signal, tell what comes of it, and give back what there is to say of each table in the end."""
+    """Send the signal, report its progress, and return the final notification of each table."""
     from replicator.connect import notifications
     from replicator.debezium.event_reader import StartingOffset
     from replicator.sources.consumer import Topic
 
     topic = Topic(answers, order.source.bootstrap_servers, order.source.options)
     with closing(topic.batches(jvm, StartingOffset(last=0), follow=True)) as batches:
-        next(batches)  # from here on nothing that is said is missed
+        next(batches)  # positions the consumer: every notification from here on is read
         _send(order, jvm)
         read = partial(notifications.parse_notification, of=order.signal, prefix=order.config["topic.prefix"])
         values = ([each.value for each in batch] for batch in batches)
-        told, tell = [], _progress_printer(order.name)
+        notices, tell = [], _progress_printer(order.name)
         for each in notifications.follow(
             values, read, lambda: _check_status(connect, order.name), patience=_CHECK_SECONDS
         ):
             tell(each)
-            told.append(each)
-    return notifications.outcomes(told, tables)
+            notices.append(each)
+    return notifications.outcomes(notices, tables)
 
 
 def _check_status(connect: Connect, name: str) -> None:
@@ -207,15 +213,15 @@ def _check_status(connect: Connect, name: str) -> None:
 
 
 def _progress_printer(name: str) -> Callable[[Notification], None]:
-    """Narrates notices: of chunks only now and then."""
+    """Return a function that prints notifications; those of chunks only at intervals."""
     last = time.monotonic()
 
     def tell(notice: Notification) -> None:
         nonlocal last
         if notice.is_progress and time.monotonic() - last >= console.LINE_SECONDS:
             last = time.monotonic()
-            of = f": chunk {notice.chunk:,} of {notice.chunks:,}" if notice.chunk and notice.chunks else ""
-            console.narrate(f"{name}: {notice.table} is being read{of}")
+            chunk = f": chunk {notice.chunk:,} of {notice.chunks:,}" if notice.chunk and notice.chunks else ""
+            console.narrate(f"{name}: {notice.table} is being read{chunk}")
         elif notice.is_scan:
             console.narrate(f"{name}: {notice.said}")
 
