@@ -1,4 +1,4 @@
-"""The nouns of the product as frozen values. Standard library only: everything may import them."""
+"""The domain model as frozen dataclasses. It imports only the standard library, so that every module may import it."""
 
 from replicator.spec.connectors import Connector, Login
 from replicator.spec.declarations import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Outbox, Transform

@@ -1,4 +1,6 @@
-"""Where a source is captured: the database, its Debezium connector, and the settings by which that writes values."""
+"""How a source is captured: the database, its Debezium connector, and the settings that determine how values are
+written.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 PLACEHOLDER = "__debezium_unavailable_value"
-"""What connectors write for a value that was not sent, unless told otherwise (debezium.md E1)."""
+"""Debezium's default for a value that was not sent (debezium.md E1)."""
 
 DECIMALS, BINARY, TIMES = "decimal.handling.mode", "binary.handling.mode", "time.precision.mode"
-"""The connector's settings by which it writes values of some types (types.md section 2)."""
+"""The connector's settings for how values of some types are written (types.md section 2)."""
 
 
 @dataclass(frozen=True)
 class Login:
-    """Where a source itself can be asked: ``kind`` is ``postgresql``, ``mariadb``, ``mysql``, ``sqlserver`` or
-    ``oracle``; ``sslmode`` libpq's.
+    """A login to the source database: ``kind`` is ``postgresql``, ``mariadb``, ``mysql``, ``sqlserver`` or ``oracle``;
+    ``sslmode`` is libpq's.
 
-    The password is in no text form of this value.
+    The password is excluded from the ``repr``.
     """
 
     kind: str
@@ -33,13 +35,14 @@ class Login:
 class Connector:
     """The Debezium connector that a source's file describes.
 
-    ``kind`` is one of ``Login``'s; ``prefix`` the ``topic.prefix``. ``password`` is a reference that Kafka Connect
-    resolves. ``tables`` and ``except_tables`` are regular expressions of ``<database or schema>.<table>``, columns of
-    those with ``.<column>``; none: all. ``form`` is ``envelope``, ``flattened`` (``deletes`` says how deletes come) or
-    ``outbox``. ``schemas``: every record carries its schema. ``heartbeat``: seconds, 0 for none. ``slot`` and
-    ``publication`` are PostgreSQL's, ``server_id`` MySQL's and MariaDB's. ``bootstrap_servers`` are Kafka's as Connect
-    reaches them. ``signals`` is the ``signal.data.collection``, ``signal_topic`` and ``notifications`` are topics that
-    it reads signals from and writes notifications to. ``config`` holds further keys, which win.
+    ``kind`` is one of ``Login``'s; ``prefix`` is the ``topic.prefix``. ``password`` is a reference that Kafka Connect
+    resolves. ``tables`` and ``except_tables`` are regular expressions of ``<database or schema>.<table>``, the column
+    lists of those with ``.<column>``; none: all. ``form`` is ``envelope``, ``flattened`` (``deletes`` is how deletes
+    are sent) or ``outbox``. ``schemas``: every record carries its schema. ``heartbeat``: seconds, 0 for none. ``slot``
+    and ``publication`` are PostgreSQL's, ``server_id`` is MySQL's and MariaDB's. ``bootstrap_servers`` are the
+    addresses of Kafka for Connect. ``signals`` is the ``signal.data.collection``; ``signal_topic`` and
+    ``notifications`` are the topics that it reads signals from and writes notifications to. ``config`` has further
+    keys, which take precedence.
     """
 
     name: str
@@ -72,8 +75,8 @@ class Connector:
 
     @property
     def modes(self) -> Mapping[str, str]:
-        """The settings by which it writes decimals, bytes, dates and times, by key (types.md Y13): exact decimals, as
-        texts where records carry no schema (debezium-measured.md Z1.1), else what is Debezium's default.
+        """The settings for how it writes decimals, bytes, dates and times, by key (types.md Y13): exact decimals, as
+        strings where records carry no schema (debezium-measured.md Z1.1), else Debezium's defaults.
         """
         in_binlog = self.kind in ("mysql", "mariadb")
         made = {

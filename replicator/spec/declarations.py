@@ -1,4 +1,4 @@
-"""What a source's file declares about its tables, and what becomes of their rows."""
+"""What a source's file declares about its tables, and how their rows are transformed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Column:
-    """A declared source column. ``type`` is a logical type in the short form of types.md section 2
-    (``int``, ``decimal(10,2)``, ``date``, ``micro_timestamp``, ``bytes`` ...). ``generated``: the database computes
-    it, so that a record without it does not know its value (debezium.md E8).
+    """A declared source column. ``type`` is a logical type in the short form of types.md section 2 (``int``,
+    ``decimal(10,2)``, ``date``, ``micro_timestamp``, ``bytes`` ...). ``generated``: the database computes it, so that
+    its value is unknown where a record lacks it (debezium.md E8).
     """
 
     name: str
@@ -19,21 +19,20 @@ class Column:
 
 
 CHANGE = "_change"
-"""The key column of a table that is declared append-only: which change inserted the row."""
+"""The key column of an append-only table: it identifies the change that inserted the row."""
 
 EVENT_ID, AGGREGATE_ID = "id", "aggregate_id"
-"""Columns of a table of outbox events, of which one is its key."""
+"""Columns of a table of outbox events; one of them is its key."""
 
 
 @dataclass(frozen=True)
 class Outbox:
     """A table of outbox events (debezium.md section I).
 
-    ``mode``: ``router`` reads what Debezium's event router sends; ``log`` a captured outbox table as a log of its
-    inserts; ``current`` a captured outbox table as any other. Of the router's table ``key`` is EVENT_ID (a row per
-    event) or AGGREGATE_ID (the newest event per aggregate); ``null_deletes`` says that an event without payload deletes
-    its aggregate's row; ``binary`` that payloads are bytes; ``topic`` where the events come from, None for the topic
-    ``<source>.<table>``.
+    ``mode``: ``router`` reads the output of Debezium's event router; ``log`` reads a captured outbox table as a log of
+    its inserts; ``current`` reads a captured outbox table like any other. For the router, ``key`` is EVENT_ID (a row
+    per event) or AGGREGATE_ID (the newest event per aggregate); ``null_deletes``: an event without payload deletes its
+    aggregate's row; ``binary``: payloads are bytes; ``topic`` has the events, None for the topic ``<source>.<table>``.
     """
 
     mode: str
@@ -45,14 +44,14 @@ class Outbox:
 
 @dataclass(frozen=True)
 class Transform:
-    """What is done with a table's changes between bronze and silver, in this order; columns by their source names.
+    """The steps applied to a table's changes between bronze and silver, in this order; columns by their source names.
 
-    ``cast`` gives columns other Spark types; ``function`` is ``module:function``; ``derive`` columns are SQL
-    expressions; rows for which ``where`` does not hold leave the table; ``hashed`` and ``masked`` columns rest as such;
-    with ``column_list`` only those stay, with ``except_column_list`` all but those; ``rename`` gives other names.
-    ``shard`` is a further column of the key: which of several source tables a row is from. ``as_deletes`` is a SQL
-    condition over the columns before all steps: changes whose row satisfies it are deletes (`apply_as_deletes`).
-    ``free`` are names of formats that the table is not kept in: new columns may have them.
+    ``cast`` converts columns to other Spark types; ``function`` is ``module:function``; ``derive`` columns are SQL
+    expressions; rows for which ``where`` is not true are removed from the table; ``hashed`` and ``masked`` columns are
+    stored so; ``column_list`` keeps only those columns, ``except_column_list`` all but those; ``rename`` changes names.
+    ``shard`` is an additional key column: the source table that a row is from. ``as_deletes`` is a SQL condition over
+    the columns before all steps: changes whose row satisfies it are deletes (`apply_as_deletes`). ``free`` are names of
+    formats that the table is not stored in: new columns may have these names.
     """
 
     cast: tuple[tuple[str, str], ...] = ()
@@ -65,26 +64,24 @@ class Transform:
     except_column_list: tuple[str, ...] = ()
     rename: tuple[tuple[str, str], ...] = ()
     shard: str = ""
-    as_deletes: str = field(default="", repr=False)  # lakes keep a hash of the text that this class had before it
+    as_deletes: str = field(default="", repr=False)  # lakes store a hash of the repr without it
     free: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What the user declares about one source table (types.md Y13); all of it optional.
+    """What the user declares about one source table (types.md Y13); all of it is optional.
 
-    ``sequence_by`` is ``position`` or ``source.ts_ms`` (debezium.md Q9), None where the source's own holds.
-    ``shape`` (``envelope``, ``flattened``) and ``deletes`` (a ``delete.tombstone.handling.mode``) take the place of
-    what its records show by themselves.
-    ``schema_changes``: ``evolve`` follows every change, ``freeze`` none, ``fail`` those that need no second column.
-    ``stored_as_scd_type``: with 2 a table with every state of every row is kept beside silver's.
-    ``purge_after``: seconds after which ``replicator purge`` removes deleted rows; None: never.
-    ``compacted_topic``: Kafka keeps the newest record of each key only, so that a tombstone may be all that tells of a
-    delete (debezium.md B5).
-    ``format``, ``merge_on_read`` and ``partition_by`` (source columns) say how the table is kept, see ``Table``;
-    ``twins`` are further formats that a copy of it is kept in. ``transform`` is done with its changes first.
-    ``shards`` is a Java regex of source tables whose rows it takes. ``append_only``: no columns identify its rows, of
-    which it has one per change that inserted one, known by CHANGE (debezium.md C1).
+    ``sequence_by`` is ``position`` or ``source.ts_ms`` (debezium.md Q9), None for that of the source. ``shape``
+    (``envelope``, ``flattened``) and ``deletes`` (a ``delete.tombstone.handling.mode``) override what is inferred from
+    the records. ``schema_changes``: ``evolve`` applies every change, ``freeze`` none, ``fail`` those that need no
+    second column. ``stored_as_scd_type``: 2 keeps a table with every state of every row beside silver's.
+    ``purge_after``: seconds after which ``replicator purge`` removes deleted rows; None: never. ``compacted_topic``:
+    Kafka keeps only the newest record of each key, so that a tombstone may be the only record of a delete (debezium.md
+    B5). ``format``, ``merge_on_read`` and ``partition_by`` (source columns) are how the table is stored, see ``Table``;
+    ``twins`` are additional formats that a copy of it is stored in. ``transform`` is applied to its changes first.
+    ``shards`` is a Java regex of the source tables whose rows it takes. ``append_only``: no columns identify its rows;
+    it has one row per inserting change, identified by CHANGE (debezium.md C1).
     """
 
     table: str
@@ -110,7 +107,7 @@ class Declaration:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """Every format that is declared for it; none where it is kept in the lake's own."""
+        """Every declared format of the table; none where it uses the lake's default."""
         return (self.format, *self.twins) if self.format else ()
 
     @property
@@ -120,5 +117,5 @@ class Declaration:
 
     @property
     def generated(self) -> tuple[str, ...]:
-        """Columns that the database computes."""
+        """The columns that the database computes."""
         return tuple(column.name for column in self.columns if column.generated)

@@ -1,8 +1,8 @@
 """Secrets of connectors: references that Kafka Connect resolves, never the secret itself.
 
-What a connector is configured with is kept in a topic and told by Connect's REST interface to whoever asks. A
-reference ``${provider:path:key}`` or ``${provider:key}`` is resolved inside the worker (its ``config.providers``), and
-is all that both ever show.
+Connect stores the configuration of a connector in a topic and returns it from its REST interface to anyone. A reference
+``${provider:path:key}`` or ``${provider:key}`` is resolved inside the worker (its ``config.providers``), so that both
+only contain the reference.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _SECRET_INSIDE = re.compile(
 
 
 def is_reference(value: str) -> bool:
-    """Whether a value is nothing but a reference."""
+    """Return whether a value is a reference and nothing else."""
     return re.fullmatch(_REFERENCE, value) is not None
 
 
 def plain_secrets(config: Mapping[str, str]) -> Iterator[str]:
-    """The keys whose value is a secret, or holds one, in plain text."""
+    """Yield the keys whose value is, or contains, a secret in plain text."""
     for key, value in config.items():
         if (_is_secret_key(key) and value and not is_reference(value)) or _SECRET_INSIDE.search(value):
             yield key
 
 
 def mask(key: str, value: str) -> str:
-    """The value as people may see it: a secret in plain text is ``***``, a reference stays."""
+    """Return the value for display: a secret in plain text becomes ``***``, a reference is kept."""
     if _is_secret_key(key) and value and not is_reference(value):
         return "***"
     return _SECRET_INSIDE.sub(lambda found: f"{found[1] or found[3]}***", value)
 
 
 def _is_secret_key(key: str) -> bool:
-    # sasl.jaas.config is a sentence with a password somewhere in it, or with none
+    # sasl.jaas.config is not matched: its value may contain a password, which _SECRET_INSIDE finds
     return _SECRET_KEY.search(key) is not None and _HARMLESS_KEY.search(key) is None

@@ -1,6 +1,6 @@
-"""The rules that a gold model's rows are held to, as frozen values. Standard library only.
+"""The rules for the rows of a gold model, as frozen dataclasses. Standard library only.
 
-Each kind says which rows break it; a NULL breaks :class:`NotNull` and nothing else, as in SQL's own constraints.
+Each class says which rows violate it; a NULL violates :class:`NotNull` and no other rule, as in SQL's own constraints.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import hashlib
 from dataclasses import dataclass
 
 WARN, FAIL = "warn", "fail"
-"""What becomes of a model with rows that break a check: it is built and told of, or left as it was."""
+"""Severities. With rows that violate a check, a model is built with a warning, or not built."""
 
 STEPS = ("day", "week", "month")
-"""How far apart the moments of a balance may lie."""
+"""The intervals between consecutive moments of a balance."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class NotNull:
 
 @dataclass(frozen=True)
 class Unique:
-    """No two rows agree in all the columns; rows with a NULL in one of them agree with none."""
+    """No two rows have equal values in all the columns; a row with a NULL in one of them equals no other."""
 
     columns: tuple[str, ...]
 
@@ -37,7 +37,7 @@ class Unique:
 
 @dataclass(frozen=True)
 class AcceptedValues:
-    """The column holds one of the values, which are compared in its own type: one that is none of them breaks it."""
+    """Every value of the column is one of ``values``, which are cast to the column's type."""
 
     column: str
     values: tuple[object, ...]
@@ -48,7 +48,7 @@ class AcceptedValues:
 
 @dataclass(frozen=True)
 class Relationship:
-    """Each value of the column is in the column ``field`` of the model ``to``."""
+    """Every value of the column occurs in the column ``field`` of the model ``to``."""
 
     column: str
     to: str
@@ -60,7 +60,7 @@ class Relationship:
 
 @dataclass(frozen=True)
 class Expression:
-    """A condition of Spark SQL over the model's columns is false in no row."""
+    """A Spark SQL condition over the model's columns that is false in no row."""
 
     sql: str
 
@@ -70,8 +70,8 @@ class Expression:
 
 @dataclass(frozen=True)
 class RowCountChange:
-    """One build takes away at most the share ``max_drop`` of the rows and adds at most ``max_growth`` of them; None:
-    any share. The first build and one over an empty table have nothing to compare with.
+    """One build removes at most the share ``max_drop`` of the rows and adds at most ``max_growth`` of them; None is
+    unlimited. Not checked in the first build and for an empty table.
     """
 
     max_drop: float | None = None
@@ -83,9 +83,9 @@ class RowCountChange:
 
 @dataclass(frozen=True)
 class SemiAdditive:
-    """``measure`` is a balance: it may be summed over everything but the moments ``over``, where the last of a period
-    counts. So each combination of the columns ``by`` has one row per moment, neither is NULL, and with ``every`` (one
-    of STEPS) no moment is missing between its first and its last.
+    """``measure`` is a balance: it may be summed over every dimension but time, ``over``, where the last moment of a
+    period counts. Each combination of the columns ``by`` therefore has one row per moment, neither is NULL, and with
+    ``every`` (one of STEPS) no moment is missing between its first and its last.
     """
 
     measure: str
@@ -102,7 +102,7 @@ Rule = NotNull | Unique | AcceptedValues | Relationship | Expression | RowCountC
 
 @dataclass(frozen=True)
 class Check:
-    """A rule under the name that messages have for it, else its own text; ``severity`` is WARN or FAIL."""
+    """A rule with the name that messages use, by default the rule's own text; ``severity`` is WARN or FAIL."""
 
     name: str
     rule: Rule
@@ -113,12 +113,12 @@ class Check:
 
     @property
     def digest(self) -> str:
-        """Changes with what is checked, and with what a broken row leads to."""
+        """A hash that changes with the rule and with the severity."""
         return hashlib.sha256(repr((self.rule, self.severity)).encode()).hexdigest()
 
 
 def columns(rule: Rule) -> tuple[str, ...]:
-    """The model's columns that a rule names; those of an expression are Spark's to find."""
+    """Return the model's columns that a rule names; those of an expression are only known to Spark."""
     if isinstance(rule, Unique):
         return rule.columns
     if isinstance(rule, SemiAdditive):

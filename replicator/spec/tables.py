@@ -1,4 +1,4 @@
-"""Tables of the lake, and what one commit of them tells."""
+"""Tables of the lake, and the metadata of their commits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a table has got into its input: written in the same commit as the rows it covers.
+    """How much of its input a table has processed: written in the same commit as the rows that it covers.
 
-    ``input`` names the input by its own id (bronze's Delta table id; a model's name for gold);
-    ``version`` is that input's version, or for gold the number of a control row. Targets also record which ``commit``
-    made that version of gold (``TableFormat.commit_id``); None where nothing told it.
+    ``input`` is the id of the input (the Delta table id of bronze; the name of a model for gold); ``version`` is that
+    input's version, or for gold the number of a control row. Targets also record the ``commit`` that made that version
+    of gold (``TableFormat.commit_id``); None where it is unknown.
     """
 
     input: str
@@ -20,8 +20,8 @@ class Progress:
     commit: str | None = None
 
     def covers(self, wanted: Progress) -> bool:
-        """Whether this includes what is wanted: the same version made by another commit is not it (reliability.md
-        F-C5).
+        """Return whether this progress includes ``wanted``. The same version made by another commit does not
+        (reliability.md F-C5).
         """
         if (self.input, self.version) == (wanted.input, wanted.version):
             return self.commit in (None, wanted.commit)
@@ -30,7 +30,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Applied:
-    """What one commit did. Counts are rows; ``version`` is the table's version afterwards."""
+    """The result of one commit. Counts are rows; ``version`` is the table's version afterwards."""
 
     inserted: int
     updated: int
@@ -39,14 +39,14 @@ class Applied:
 
     @property
     def written(self) -> int:
-        """Rows that the commit touched."""
+        """The number of rows that the commit inserted, updated or deleted."""
         return self.inserted + self.updated + self.deleted
 
 
 @dataclass(frozen=True)
 class Token:
-    """The number that a writer of a lake has drawn: who came later has a greater one. ``lake`` is a random id of the
-    lake, of which alone numbers are compared.
+    """The fencing token of a writer of a lake: a later writer has a greater ``number``. ``lake`` is a random id of the
+    lake; only numbers of the same lake are comparable.
     """
 
     lake: str
@@ -55,8 +55,8 @@ class Token:
 
 @dataclass(frozen=True)
 class Maintained:
-    """What upkeep made of a table's folder: data files and their bytes there, before and after. What readers see is the
-    same.
+    """The result of maintenance of a table: data files in its folder and their bytes, before and after. Readers see the
+    same rows.
     """
 
     files_before: int
@@ -67,14 +67,14 @@ class Maintained:
 
 @dataclass(frozen=True)
 class Table:
-    """A table at rest: where it lies and what makes a row unique.
+    """A table: its location and its key.
 
-    ``name`` is for people (``dbserver1/classicmodels.orders``), ``location`` for the format,
-    ``keys`` are column names as stored (encoded); ``partition_by`` is used when the table is created. ``complete``
-    promises that no row of a silver table, and no change for it, has a ``_column_seq``: the merge is simpler then.
-    ``properties`` are facts for other readers, kept with the table where the format has a place for them. ``format``
-    names the format that the table is made in ('': the lake's own); ``merge_on_read`` is a kind of Hudi's tables.
-    ``deletion_vectors``: whether rows of a table in Delta may be marked as gone; None: as its layer has it.
+    ``name`` is for people (``dbserver1/classicmodels.orders``), ``location`` for the format, ``keys`` are column names
+    as stored (encoded); ``partition_by`` is used when the table is created. ``complete`` guarantees that no row of a
+    silver table, and no change for it, has a ``_column_seq``, which permits a simpler merge. ``properties`` are facts
+    for other readers, stored with the table where the format supports it. ``format`` is the format that the table is
+    created in ('': the lake's default); ``merge_on_read`` is a table type of Hudi. ``deletion_vectors``: whether rows
+    of a Delta table may be deleted by marking them; None: the default of its layer.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class CommittedVersion:
-    """A version of a table, and when it was committed (with a zone)."""
+    """A version of a table, and when it was committed (with a time zone)."""
 
     version: int
     at: datetime
@@ -107,12 +107,12 @@ class CommittedVersion:
 
 @dataclass(frozen=True)
 class TableDetail:
-    """How a table lies at its place, for readers that are not ours: its ``format``, which ``protocol`` of it they must
-    understand (Delta's reader version, Hudi's table version), whether it is one of Hudi's that are merged on read, and
-    the columns whose values part it.
+    """The storage of a table, for other readers: its ``format``, the ``protocol`` version that they must support
+    (Delta's reader version, Hudi's table version), whether it is a merge-on-read table of Hudi, and its partition
+    columns.
 
     ``folders`` are the paths of its partitions below its location, hive-style and escaped (``customer=a%2Fb``), where
-    readers have to be told of them; none where they find them in the table's own log.
+    readers need them registered; none where they find them in the table's own log.
     """
 
     format: str
@@ -124,11 +124,11 @@ class TableDetail:
 
 @dataclass(frozen=True)
 class Evolution:
-    """What must change in a table before rows of a batch fit: columns to add and to widen, as (name, Spark DDL
-    type).
+    """The schema changes that a table needs before the rows of a batch fit: columns to add and to widen, as (name,
+    Spark DDL type).
 
-    ``moved`` columns give their values to another name, all at once: (name, new name, type there). A name that none
-    moves to is empty afterwards, with the type that ``added`` gives it.
+    ``moved`` columns transfer their values to another name, all in one step: (name, new name, type there). A name that
+    is not the target of a move is empty afterwards, with the type that ``added`` gives it.
     """
 
     added: tuple[tuple[str, str], ...] = ()
