@@ -1,4 +1,5 @@
-"""What people write in files below ``conf/``: keys, their defaults, what they may say, and where each value stands.
+"""The files below ``conf/``: their keys, defaults and valid values, and the origin of each value.
 
-``settings.py`` makes one frozen value of it all. Nothing here loads pyspark, reads the environment or sees a lake.
+``settings.py`` combines them into one frozen value. Nothing here imports pyspark, reads the environment or accesses a
+lake.
 """

@@ -1,5 +1,5 @@
-"""What can be told of SQL over a table's rows before Spark has read it (``apply_as_deletes``; ``where`` and ``derive``
-of a ``transform``; ``where`` and ``select`` of a feed), by the words in it. Spark finds the rest.
+"""Checks of SQL over a table's rows that need no Spark (``apply_as_deletes``; ``where`` and ``derive`` of a
+``transform``; ``where`` and ``select`` of a feed), based on its words. Spark finds the remaining errors.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _BOOLEAN = "BOOLEAN"
 
 
 def check_delete_condition(condition: str, generated: Sequence[str]) -> None:
-    """Raise ValueError for an ``apply_as_deletes`` over no column, over one that PostgreSQL's stream never has
-    (debezium.md E8), and for one that is no condition on each row.
+    """Raise ValueError for an ``apply_as_deletes`` that reads no column, that reads one which PostgreSQL's stream never
+    has (debezium.md E8), or that is no condition on each row.
     """
     words = list_columns(condition)
-    computed = _first(generated, words)
-    if computed is not None:
+    column = _first(generated, words)
+    if column is not None:
         raise ValueError(
-            f"apply_as_deletes reads {computed!r}, which is generated, and not in the stream: write what it is made of"
+            f"apply_as_deletes reads {column!r}, which is generated, and not in the stream: write what it is made of"
         )
     if not words:
         raise ValueError("apply_as_deletes is a condition over columns and names none of the table's")
@@ -38,15 +38,16 @@ def check_delete_condition(condition: str, generated: Sequence[str]) -> None:
 
 
 def refuse_beyond_row(what: str, sql: str) -> None:
-    """Raise ValueError where it does not depend on each row alone, always in the same way (debezium.md M2)."""
-    across = row_level_obstacle(sql)
-    if across is not None:
-        raise ValueError(f"{what} has {across}")
+    """Raise ValueError for SQL that does not depend on each row alone, or is not deterministic (debezium.md M2)."""
+    obstacle = row_level_obstacle(sql)
+    if obstacle is not None:
+        raise ValueError(f"{what} has {obstacle}")
 
 
 def refuse_undeclared_columns(condition: str, table: str, columns: Mapping[str, str]) -> None:
-    """Raise ValueError for an ``apply_as_deletes`` over none of the declared columns, or over another one, where there
-    are some, by the source's name with their Spark types; and for one that is a column alone, and that no ``BOOLEAN``.
+    """Raise ValueError for an ``apply_as_deletes`` that reads none of the declared columns, or an undeclared one, and
+    for one that is a single column whose type is not ``BOOLEAN``. ``columns`` are the declared ones by their source
+    names, with their Spark types; nothing is checked where there are none.
     """
     if not columns:
         return
@@ -62,7 +63,7 @@ def refuse_undeclared_columns(condition: str, table: str, columns: Mapping[str, 
 
 
 def refuse_unknown_column(what: str, sql: str, columns: Collection[str]) -> None:
-    """Raise ValueError where it reads a column that is none of these, by the source's name."""
+    """Raise ValueError for SQL that reads a column which is not among these, by their source names."""
     unknown = find_unknown_column(sql, columns)
     if unknown is not None:
         hint = suggest(unknown, columns)
@@ -70,8 +71,8 @@ def refuse_unknown_column(what: str, sql: str, columns: Collection[str]) -> None
 
 
 def refuse_masked_column(condition: str, table: str, hidden: Iterable[str]) -> None:
-    """Raise ValueError where it reads a column that is hidden before bronze: it would not find the value that it looks
-    for, and delete nothing.
+    """Raise ValueError for an ``apply_as_deletes`` that reads a column which is hidden before bronze: it would never
+    match the value, and delete nothing.
     """
     column = _first(hidden, list_columns(condition))
     if column is not None:

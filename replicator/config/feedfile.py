@@ -63,10 +63,10 @@ class FeedKeys(Strict):
 
     @model_validator(mode="after")
     def _each_alone(self) -> FeedKeys:
-        asked = {f"select of {name!r}": sql for name, sql in self.select.items()}
+        expressions = {f"select of {name!r}": sql for name, sql in self.select.items()}
         if self.where is not None:
-            asked["where"] = self.where
-        for what, sql in asked.items():
+            expressions["where"] = self.where
+        for what, sql in expressions.items():
             conditions.refuse_beyond_row(what, sql)
         return self
 
@@ -79,9 +79,9 @@ def load_feeds(
     environment: Mapping[str, str],
     problems: Problems,
 ) -> tuple[Feed, ...]:
-    """Every feed of a folder, by name; servers and options not given there are those of ``kafka``.
+    """Return every feed of a folder, by name; ``kafka`` has the default servers and options.
 
-    What is wrong becomes a problem: a table that does not exist, two feeds into one topic, a topic that a source reads.
+    Errors become problems: a table that does not exist, two feeds with one topic, a topic that a source reads.
     """
     found: list[Feed] = []
     for path in yaml_files(folder, problems):
@@ -116,7 +116,7 @@ def _build_feed(name: str, keys: FeedKeys, kafka: tuple[str, Mapping[str, str]])
 def _find_errors(
     feed: Feed, sources: Sequence[SourceSpec], models: Sequence[Model], others: Sequence[Feed]
 ) -> list[tuple[str, str]]:
-    """What cannot be right: the key, and the sentence."""
+    """Return the errors of a feed: the key, and the message."""
     wrong = _table_error(feed, sources, [model.name for model in models])
     found = [("table", wrong)] if wrong else []
     if not feed.bootstrap_servers:

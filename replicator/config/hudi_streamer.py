@@ -1,4 +1,6 @@
-"""The properties of Hudi's streaming tool as a source's file of ours; what has no equivalent is named."""
+"""Translates the properties of Hudi's streaming tool into a source file; properties without an equivalent are
+listed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _TOPIC = "hoodie.streamer.source.kafka.topic"
 _S3 = re.compile("^s3n?://")
 _SERVERS, _ROOT = "bootstrap.servers", "hoodie.streamer.source.dfs.root"
 SCHEMA_FILE = "hoodie.streamer.schemaprovider.source.schema.file"
-"""Names a file with an Avro schema."""
+"""The property that names a file with an Avro schema."""
 
 _GENERATORS = {f"org.apache.hudi.keygen.{kind}KeyGenerator" for kind in ("Complex", "Simple", "Nonpartitioned")}
 _SAME = {
@@ -26,10 +28,10 @@ _SAME = {
     "hoodie.parquet.small.file.limit": {str(128 << 20)},
     "auto.offset.reset": {"earliest"},
 }
-"""Settings that say what is done anyway, with the values that do."""
+"""Properties that have no effect here because their value is the fixed behaviour, with these values."""
 
 _FITTED = ("shuffle.parallelism",)
-"""Ends of settings that are fitted to each batch."""
+"""Suffixes of properties whose values are chosen for each batch."""
 
 _SECRET = ("sasl.jaas.config", "ssl.truststore.password", "ssl.keystore.password", "ssl.key.password")
 _ORDERED = (f"{_WRITE}precombine.field", "hoodie.table.precombine.field", "hoodie.table.ordering.fields")
@@ -43,8 +45,8 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Translation:
-    """``document`` is the source's file; ``same`` are properties that say what is done anyway, ``untold`` those without
-    an equivalent, both with the reason.
+    """``document`` is the source file; ``same`` are properties whose value is the behaviour anyway, ``untold`` those
+    without an equivalent, both with the reason.
     """
 
     document: Mapping[str, Any]
@@ -53,13 +55,13 @@ class Translation:
 
 
 def normalize(properties: Mapping[str, str]) -> dict[str, str]:
-    """Under the names that the tool has today."""
+    """Rename properties to the names that the tool uses today."""
     return {name.replace("hoodie.deltastreamer.", "hoodie.streamer."): text for name, text in properties.items()}
 
 
 def translate(properties: Mapping[str, str], topic: str | None = None, schema: str | None = None) -> Translation:
-    """Normal properties as a source's file. ``topic`` is needed where they do not name one; ``schema`` is the text of
-    the file that SCHEMA_FILE names. Raises ConfigError.
+    """Translate normalized properties into a source file. ``topic`` is required where they do not name one; ``schema``
+    is the content of the file that SCHEMA_FILE names. Raises ConfigError.
     """
     named = topic or properties.get(_TOPIC, "")
     prefix, dot, table = named.partition(".")
@@ -72,8 +74,8 @@ def translate(properties: Mapping[str, str], topic: str | None = None, schema: s
     document: dict[str, Any] = {"name": prefix, "include": [table]}
     whence = next((name for name in (_SERVERS, _ROOT) if name in properties), None)
     if whence is not None:
-        told = properties[whence]
-        document |= {"bootstrap_servers": told} if whence == _SERVERS else {"objects": _S3.sub("s3a://", told)}
+        value = properties[whence]
+        document |= {"bootstrap_servers": value} if whence == _SERVERS else {"objects": _S3.sub("s3a://", value)}
     same, untold, options = dict[str, str](), dict[str, str](), dict[str, str]()
     for name, text in properties.items():
         if name == f"{_WRITE}recordkey.field":
@@ -92,7 +94,9 @@ def translate(properties: Mapping[str, str], topic: str | None = None, schema: s
 
 
 def _partition_columns(name: str, text: str, untold: dict[str, str]) -> list[str]:
-    """Partition columns; one that says what is made of its values (``created:TIMESTAMP``) has no equivalent."""
+    """Return the partition columns. A column with a transformation of its values (``created:TIMESTAMP``) has no
+    equivalent.
+    """
     made = [part for part in _split_list(text) if ":" in part]
     if made:
         untold[name] = f"partitions are values of columns as they are, which {', '.join(made)} is not"

@@ -1,4 +1,4 @@
-"""Kafka client options that a configuration may set: they change how a broker is reached, never what is read."""
+"""The Kafka client options that a configuration may set: they change how a broker is reached, never what is read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from replicator.spelling import suggest
 
-# Offsets, groups and loss are ours.
+# Offsets, consumer groups and data loss are handled by the application and may not be set.
 _OPTIONS = frozenset(
     {
         "security.protocol", "sasl.mechanism", "sasl.jaas.config", "sasl.client.callback.handler.class",
@@ -20,7 +20,7 @@ _OPTIONS = frozenset(
     }
 )  # fmt: skip
 
-# A JAAS entry names a class to load: one that looks names up in a directory would run a stranger's code.
+# A JAAS entry names a class to load: a module that performs JNDI lookups could run foreign code.
 _LOGIN_MODULES = (
     "org.apache.kafka.common.security.plain.PlainLoginModule",
     "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -31,7 +31,7 @@ _CALLBACK_HANDLERS = ("software.amazon.msk.auth.iam.IAMClientCallbackHandler",)
 
 
 def validate(options: dict[str, str]) -> dict[str, str]:
-    """The options, if every one is a client option that cannot change what is read. Raises ValueError."""
+    """Return the options, if each of them is an allowed client option. Raises ValueError."""
     for option, value in options.items():
         if option not in _OPTIONS:
             raise ValueError(f"the Kafka option {option!r} is not allowed{suggest(option, _OPTIONS)}")

@@ -1,6 +1,7 @@
-"""``lineage`` of a gold model's file: for each input the model's columns that hold the key of the input row used.
+"""``lineage`` of a gold model's file: for each input, the model's columns that hold the key of the input row.
 
-Columns that start with ``_`` stay in gold and need not be declared; Spark tells whether the SELECT gives them.
+Columns that start with ``_`` stay in gold and need not be declared; whether the SELECT returns them is checked by
+Spark.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def resolve_refresh(asked: str | None, inputs: Mapping[str, str], lineage: Mapping[str, Sequence[str]]) -> str:
-    """How a model is refreshed: as its file asks, else incrementally where the lineage names every input."""
+    """Return how a model is refreshed: as its file says, else incrementally where the lineage names every input."""
     return asked or (INCREMENTAL if all(name in lineage for name in inputs) else FULL)
 
 
 def find_lineage_errors(
     model: Model, models: Mapping[str, Model], sources: Sequence[SourceSpec]
 ) -> Iterator[tuple[KeyPath, str]]:
-    """What cannot be right in a model's lineage: its key in the model's file, and the sentence."""
+    """Yield the errors in a model's lineage: the key in the model's file, and the message."""
     declared = {column.name: column for column in model.columns}
     for name, columns in model.lineage.items():
         place: KeyPath = ("lineage", name)
@@ -47,7 +48,7 @@ def find_lineage_errors(
 
 
 def _key(given: str, models: Mapping[str, Model], sources: Sequence[SourceSpec]) -> tuple[str, ...]:
-    """The key of an input where it is known without the lake: a model's, or a declared one."""
+    """Return the key of an input where it is known without the lake: that of a model, or a declared one."""
     name, slash, table = given.partition("/")
     if not slash:
         return models[given].key if given in models else ()

@@ -1,7 +1,7 @@
-"""``conf/models``: a gold model is one SELECT in ``<name>.sql`` and what must hold for it in ``<name>.yaml``.
+"""``conf/models``: a gold model is one SELECT in ``<name>.sql``, and its constraints in ``<name>.yaml``.
 
-The SELECT names its inputs as ``{placeholder}``, which Spark's own ``spark.sql(query, **inputs)`` fills; the YAML says
-what each stands for: ``<source>/<database or schema>.<table>`` or another model.
+The SELECT names its inputs as ``{placeholder}``, which Spark's own ``spark.sql(query, **inputs)`` resolves; the YAML
+file maps each to ``<source>/<database or schema>.<table>`` or another model.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from replicator.spec.rules import Check
 
 _SPARK_PARAMETERS = ("self", "sqlQuery", "args")
-"""What `SparkSession.sql` calls its own parameters: it would take an input of that name for another thing."""
+"""The parameter names of `SparkSession.sql`: an input of that name would be bound to the parameter."""
 
 
 class NamedColumnKeys(Strict):
@@ -126,7 +126,7 @@ class ModelKeys(Strict):
         return self
 
     def all_checks(self) -> tuple[Check, ...]:
-        """Those of the columns and those of the rows. Raises ValueError where two have one name."""
+        """Return the checks of the columns and those of the rows. Raises ValueError where two have the same name."""
         return tuple(build_checks([(column.name, column.checks) for column in self.columns], self.checks))
 
 
@@ -137,17 +137,18 @@ def load_models(
     environment: Mapping[str, str],
     problems: Problems,
 ) -> tuple[Model, ...]:
-    """Every model of a folder, each after the models that it reads and references.
+    """Return every model of a folder, each after the models that it reads and references.
 
-    What is wrong becomes a problem: a file without its twin, a placeholder without its input, an input, reference or
-    target that does not exist, two models of one table, a circle. *targets* None: their names are not known.
+    Errors become problems: a file without its counterpart, a placeholder without its input, an input, reference or
+    target that does not exist, two models that are published to one table, a cycle. *targets* None: their names are not
+    known.
     """
-    told = {path.stem: path for path in yaml_files(folder, problems)}
+    paths = {path.stem: path for path in yaml_files(folder, problems)}
     for path in sql_files(folder):
-        if path.stem not in told:
+        if path.stem not in paths:
             problems.add(f"there is no {path.stem}.yaml beside it to say its key, inputs and columns", path)
     found = {}
-    for name, path in told.items():
+    for name, path in paths.items():
         document = read_required(path, environment, problems)
         keys = check(ModelKeys, document, problems) if document.values else None
         model = _build_model(name, path, keys, problems) if keys is not None else None
@@ -156,7 +157,7 @@ def load_models(
     _refuse_conflicts(found, folder, problems)
     by_name = {name: each for name, (each, _) in found.items()}
     for model, document in found.values():
-        known = _KnownNames(told, sources, targets)
+        known = _KnownNames(paths, sources, targets)
         for key, wrong in known.find_broken_references(model):
             problems.add(wrong, document.origin(key))
         for key, wrong in [*find_lineage_errors(model, by_name, sources), *find_check_errors(model, by_name)]:
@@ -165,7 +166,7 @@ def load_models(
 
 
 def placeholders(sql: str) -> set[str]:
-    """The names in braces. Raises ValueError for a brace, or a name, that Spark could not fill."""
+    """Return the names in braces. Raises ValueError for a brace or a name that Spark could not resolve."""
     found = set()
     for _, name, specification, conversion in Formatter().parse(sql):
         if name is None:
@@ -206,7 +207,9 @@ def _build_model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> 
 
 
 def _read_sql(path: Path, keys: ModelKeys, problems: Problems) -> str | None:
-    """The SQL beside a model's file, whose placeholders are its inputs; None where it cannot be read."""
+    """Return the SQL beside a model's file, and check its placeholders against its inputs; None where it cannot be
+    read.
+    """
     sql_path = path.with_suffix(".sql")
     try:
         sql = sql_path.read_text(encoding="utf-8-sig")
@@ -226,14 +229,14 @@ def _read_sql(path: Path, keys: ModelKeys, problems: Problems) -> str | None:
 
 @dataclass(frozen=True)
 class _KnownNames:
-    """What a model may name: other models, tables of the sources, targets (None: not known)."""
+    """The names that a model may refer to: other models, tables of the sources, targets (None: not known)."""
 
     models: Mapping[str, Path]
     sources: Sequence[SourceSpec]
     targets: Sequence[str] | None
 
     def find_broken_references(self, model: Model) -> Iterator[tuple[KeyPath, str]]:
-        """Every name that leads nowhere: its key in the model's file, and what is wrong."""
+        """Yield every reference that does not exist: its key in the model's file, and the message."""
         for placeholder, given in model.inputs.items():
             wrong = self._input_error(given)
             if wrong:

@@ -1,4 +1,4 @@
-"""Types and names of PostgreSQL in a model's file: what is refused here the server would refuse later."""
+"""PostgreSQL types and names in a model's file: errors that the server would report later are reported here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUMBERS = {
     **dict.fromkeys(("numeric", "decimal"), _DIGITS),
     **dict.fromkeys(("time", "timetz", "timestamp", "timestamptz"), _OF_A_SECOND),
 }
-"""The numbers that may stand in a type's brackets: the least and the greatest of each. Others take none."""
+"""The numbers in a type's parentheses: the minimum and maximum of each. Other types take none."""
 _POSTGRES_NAME_BYTES = 63
 
 

@@ -1,6 +1,6 @@
 """``conf/queries``: a saved query is one file, ``<name>.sql``.
 
-Lines of comments at its head say what it is for, and in which SQL it is written where that is not the engine's own::
+The comment lines at its beginning describe it, and name its SQL dialect where that is not the engine's own::
 
     -- What every line of an order came to.
     -- dialect: athena
@@ -27,7 +27,7 @@ _DIALECT = re.compile(r"dialect:\s*(\S*)\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SavedQuery:
-    """A query by name: the first line of its comment, its dialect (None: the engine's own), the whole text."""
+    """A query by name: the first line of its comment, its dialect (None: the engine's own), its full text."""
 
     name: str
     description: str
@@ -36,12 +36,14 @@ class SavedQuery:
 
 
 def load_queries(folder: Path) -> tuple[SavedQuery, ...]:
-    """Every query of a folder, by name; none where there is no such folder. Raises ConfigError naming file and line."""
+    """Return every query of a folder, by name; none where the folder does not exist. Raises ConfigError with file and
+    line.
+    """
     return tuple(map(_read_query, sql_files(folder)))
 
 
 def load_query(folder: Path, name: str) -> SavedQuery:
-    """The query of that name. Raises ConfigError, with the nearest spelling and the folder."""
+    """Return the query of that name. Raises ConfigError, with the closest name and the folder."""
     known = [path.stem for path in sql_files(folder)]
     if name not in known:
         raise ConfigError(f"there is no saved query {name!r}{suggest(name, known)}", where=str(folder))
@@ -59,12 +61,12 @@ def _read_query(path: Path) -> SavedQuery:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not line.lstrip().startswith("--"):
             break
-        told = line.strip().lstrip("-").strip()
-        named = _DIALECT.fullmatch(told)
+        comment = line.strip().lstrip("-").strip()
+        named = _DIALECT.fullmatch(comment)
         if named:
             dialect = _dialect(named.group(1), f"{path}:{number}")
         elif not description:
-            description = told
+            description = comment
     return SavedQuery(path.stem, description, dialect, text)
 
 

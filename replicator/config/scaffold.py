@@ -1,4 +1,4 @@
-"""The files that a new project begins with: a configuration that is valid as it is, and the jobs for spark-submit."""
+"""The files of a new project: a valid configuration, and the jobs for spark-submit."""
 
 from __future__ import annotations
 
@@ -100,8 +100,9 @@ _UNTRACKED = "/lake/\n/metastore_db/\n/spark-warehouse/\nderby.log\n__pycache__/
 
 
 def render_project(source: str, kind: str | None) -> dict[str, str]:
-    """Texts by path: settings, one source, a job per stage. With a ``kind`` of database the source says how it is
-    captured, and how it is asked. The source is called as topics are: letters, digits, dots, hyphens and underscores.
+    """Return the texts of a new project by path: settings, one source, a job per stage. With a ``kind`` of database,
+    the file of the source has a ``connector`` and a ``database``. The name of the source is valid in topics: letters,
+    digits, dots, hyphens and underscores.
     """
     return {
         ".gitignore": _UNTRACKED,

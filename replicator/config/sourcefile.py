@@ -31,12 +31,12 @@ _OF_A_PATTERN = re.compile(r"[\\^$*+?()\[\]{}|,]")
 
 
 def load_declarations(path: Path | str) -> tuple[Declaration, ...]:
-    """What a ``--declare`` file says about tables. Raises ConfigError that lists everything wrong with it."""
+    """Return the declarations of a ``--declare`` file. Raises ConfigError that lists all errors in it."""
     return load_declare_file(path).tables
 
 
 def load_declare_file(path: Path | str, environment: Mapping[str, str] | None = None) -> SourceSpec:
-    """A ``--declare`` file as a source for recorded events of any name, with the variables of an *environment*. Raises
+    """Load a ``--declare`` file as a source for recorded events of any name, with variables from *environment*. Raises
     ConfigError as ``load_declarations`` does.
     """
     problems = Problems()
@@ -53,7 +53,9 @@ def load_declare_file(path: Path | str, environment: Mapping[str, str] | None = 
 def load_sources(
     folder: Path, bootstrap_servers: str, options: Mapping[str, str], environment: Mapping[str, str], problems: Problems
 ) -> list[tuple[SourceSpec, str]]:
-    """Every source of a folder with the file it stands in; servers and options not given there are the shared ones."""
+    """Return every source of a folder with the path of its file; ``bootstrap_servers`` and ``options`` are the
+    defaults.
+    """
     found: list[tuple[SourceSpec, str]] = []
     for path in yaml_files(folder, problems):
         document = read_required(path, environment, problems)
@@ -71,7 +73,7 @@ def _keys_class(document: Document) -> type[DeclareKeys]:
 
 def _build_source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]) -> SourceSpec:
     if keys.objects is not None and keys.deletes is None:
-        keys = keys.model_copy(update={"deletes": "rewrite"})  # whatever the first records show: there are no nulls
+        keys = keys.model_copy(update={"deletes": "rewrite"})  # not inferred from records: objects contain no nulls
     known = keys.modes()
     modes = HandlingModes.of(known)
     servers = keys.bootstrap_servers if keys.bootstrap_servers is not None else bootstrap_servers
@@ -102,19 +104,19 @@ def _build_source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str
     )
 
 
-def _build_connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) -> Connector:
-    """What captures a source, told by its own block and by what the source expects of its records."""
-    made = told.connector(keys.name, bootstrap_servers)
-    if not (made.tables or made.except_tables):
+def _build_connector(keys: SourceKeys, block: ConnectorKeys, bootstrap_servers: str) -> Connector:
+    """Build the connector of a source from its ``connector`` block and from the source's keys that depend on it."""
+    connector = block.connector(keys.name, bootstrap_servers)
+    if not (connector.tables or connector.except_tables):
         include, exclude = keys.include, keys.exclude
-        if told.kind == "sqlserver":  # its lists are of <schema>.<table>: those of one database cannot be left out
+        if block.kind == "sqlserver":  # its lists have <schema>.<table>: a table of one database cannot be excluded
             include = tuple(dict.fromkeys(map(_last_two, include)))
             exclude = tuple(table for table in exclude if table.count(".") == 1)
-        made = replace(
-            made, tables=tuple(map(_escape_pattern, include)), except_tables=tuple(map(_escape_pattern, exclude))
+        connector = replace(
+            connector, tables=tuple(map(_escape_pattern, include)), except_tables=tuple(map(_escape_pattern, exclude))
         )
     return replace(
-        made,
+        connector,
         deletes=keys.deletes or Connector.deletes,
         signals=keys.signal_data_collection or "",
         placeholder="" if keys.placeholder == PLACEHOLDER else keys.placeholder,
@@ -123,19 +125,21 @@ def _build_connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: s
 
 
 def _topic_pattern(keys: SourceKeys) -> str:
-    """By what is included or excluded; a source that says that it is no SQL Server has topics without a database."""
-    told = keys.connector or keys.database
-    is_other = told is not None and told.kind != "sqlserver"
+    """Return the pattern of the included or excluded tables. Topics of a source that is known not to be SQL Server have
+    no database before the schema.
+    """
+    login = keys.connector or keys.database
+    is_other = login is not None and login.kind != "sqlserver"
     return topicnames.topic_pattern(keys.name, keys.include, keys.exclude, "" if is_other else topicnames.ANY_DATABASE)
 
 
 def _escape_pattern(table: str) -> str:
-    """A table's name in the connector's lists, which are of regular expressions and have commas between them."""
+    """Escape a table's name for the connector's lists of regular expressions, which are separated by commas."""
     return _OF_A_PATTERN.sub(lambda found: f"\\{found.group()}", table)
 
 
 def _last_two(name: str) -> str:
-    """``<schema>.<table>`` of a name that may begin with a database."""
+    """Return ``<schema>.<table>`` of a name that may begin with a database."""
     return ".".join(name.split(".")[-2:])
 
 
@@ -147,9 +151,9 @@ def _refuse_overlap(found: Sequence[tuple[SourceSpec, str]], problems: Problems)
             problems.add(f"{twin_file} has the source {twin.name!r} already", file)
         for other, _ in found:
             if other.name.startswith(f"{source.name}.") and topicnames.overlaps(source, other):
-                told = (
+                hint = (
                     "say its `kind` in `connector`, or give topics"
                     if topicnames.list_included(source)
                     else "give include"
                 )
-                problems.add(f"the topics of {source.name!r} include those of {other.name!r}: {told}", file)
+                problems.add(f"the topics of {source.name!r} include those of {other.name!r}: {hint}", file)

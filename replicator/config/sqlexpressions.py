@@ -1,4 +1,4 @@
-"""The words of an expression of Spark SQL, as far as they can be told without Spark."""
+"""Lexical analysis of Spark SQL expressions, as far as it is possible without Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from replicator import names
 
 ALL_COLUMNS = "*"
-"""Stands for all columns, as in ``struct(*)``."""
+"""Represents all columns, as in ``struct(*)``."""
 
 
 def _word_set(text: str) -> frozenset[str]:
@@ -28,7 +28,7 @@ NONDETERMINISTIC = _word_set(
     """curdate current_catalog current_database current_date current_schema current_timestamp current_user
     localtimestamp monotonically_increasing_id now rand randn random shuffle user uuid"""
 )
-"""Functions over many rows, and those that give something else each time."""
+"""Functions over several rows, and nondeterministic ones."""
 
 _KEYWORDS = _word_set(
     """all and any as asc between both by case collate desc distinct div else end escape exists false filter first
@@ -38,28 +38,26 @@ _KEYWORDS = _word_set(
     timestamp_ntz x year years quarter month months week weeks day days dayofyear hour hours minute minutes second
     seconds millisecond milliseconds microsecond microseconds nanosecond nanoseconds"""
 )
-"""What may stand in an expression, without back-quotes, and be no column."""
+"""Words that may occur unquoted in an expression without being a column."""
 
 _TEXTS = re.compile(
     r"""( \b[rx]'[^']*' | \b[rx]"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" )
     | (`(?:[^`]|``)+`) | --[^\r\n]* | /\*.*?\*/""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-"""Texts, names in back-quotes, and comments: in none of them another one begins."""
+"""String literals, quoted names, and comments: none of them can begin within another."""
 
 _WORDS = re.compile(
     r"""\.(?:`(?:[^`]|``)+` | [a-z_]\w*) | \b(as)\s+[a-z_]\w* | ::\s*\w+ | \w+(?=\s*\()
     | \b\d+(?:e[+-]?\d+)?(?:bd|[lsdfy])?\b | `((?:[^`]|``)+)` | (\w+) | (?<=[(,])\s*(\*)""",
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
-"""Fields of structs, types of casts, functions and numbers, which are passed over; names in back-quotes or without,
-ALL.
-"""
+"""Struct fields, types of casts, functions and numbers, which are skipped; names, quoted or not; ALL_COLUMNS."""
 
 _LOCAL = re.compile(
     r"\b(\w+)\s*(?:->|=>|\bfrom\b) | \(([\w\s,]*)\)\s*-> | \bcollate\s+(\w+)", re.VERBOSE | re.ASCII | re.IGNORECASE
 )
-"""Parameters of functions, parts of a time before ``FROM``, collations."""
+"""Parameters of lambda functions, parts of a time before ``FROM``, collations."""
 
 _FUNCTIONS = re.compile(r"\bi?like\s+(?:all|any|some)\b | (?<![\w.])(\w+)\s*\(", re.VERBOSE | re.ASCII | re.IGNORECASE)
 _WINDOW = re.compile(r"\)\s*over\b", re.ASCII | re.IGNORECASE)
@@ -76,8 +74,8 @@ def list_columns(sql: str) -> list[str]:
 
 
 def find_unknown_column(sql: str, columns: Collection[str]) -> str | None:
-    """The first word that is a column for certain and none of these, by the source's spelling, in any version. What
-    begins with ``_`` may be ours.
+    """Return the first word that must be a column and is none of these, by their source names, in any version; None if
+    there is none. A name that begins with ``_`` may be an internal column.
     """
     bare = _strip_texts(sql)
     if _NESTED_TYPE.search(bare):  # its fields look like columns
@@ -93,7 +91,9 @@ def find_unknown_column(sql: str, columns: Collection[str]) -> str | None:
 
 
 def row_level_obstacle(sql: str) -> str | None:
-    """What keeps an expression from being asked of each row alone, as the end of a sentence with what to do instead."""
+    """Return why an expression cannot be evaluated on each row alone, as the end of a sentence with an alternative;
+    None if it can.
+    """
     bare = _strip_quoted_names(sql)
     functions = [found.lower() for found in _FUNCTIONS.findall(bare)]
     if _QUERY.search(bare):
@@ -110,14 +110,14 @@ def row_level_obstacle(sql: str) -> str | None:
 
 
 def single_column(sql: str) -> str | None:
-    """The column that is the whole expression, by the source's spelling; None where there is more, or less."""
+    """Return the column that is the entire expression, by its source name; None for any other expression."""
     found = list(_words(_strip_texts(sql)))
     is_word = len(found) == 1 and (found[0][1] or found[0][0].lower() not in _KEYWORDS)
     return found[0][0] if is_word and re.fullmatch(r"[\s(]*\w+[\s)]*", _strip_quoted_names(sql), re.ASCII) else None
 
 
 def is_arithmetic(sql: str) -> bool:
-    """Whether it is sums, products and the like of columns and numbers, and nothing else."""
+    """Return whether the expression is only arithmetic on columns and numbers."""
     bare = _strip_quoted_names(sql)
     is_plain = not _FUNCTIONS.search(bare) and _ARITHMETIC.fullmatch(bare) is not None
     return is_plain and not any(
@@ -126,17 +126,17 @@ def is_arithmetic(sql: str) -> bool:
 
 
 def _words(bare: str) -> Iterator[tuple[str, bool]]:
-    """Names by the source's spelling, and whether they are in back-quotes."""
+    """Yield names by their source spelling, and whether they are quoted."""
     for match in _WORDS.finditer(bare):
         if match.lastindex:
             yield names.decode(match[match.lastindex].replace("``", "`")), match.lastindex == 2
 
 
 def _strip_texts(sql: str) -> str:
-    """With empty texts and without comments."""
+    """Remove comments, and the contents of string literals."""
     return _TEXTS.sub(lambda match: "''" if match.group(1) else match.group(2) or " ", sql)
 
 
 def _strip_quoted_names(sql: str) -> str:
-    """The same with a plain word for each name in back-quotes."""
+    """Remove comments and the contents of string literals, and replace each quoted name by a plain word."""
     return re.sub(r"`(?:[^`]|``)+`", "q", _strip_texts(sql))

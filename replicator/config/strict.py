@@ -1,7 +1,7 @@
-"""Configuration values that refuse what they do not know, and say where it stands.
+"""Base class of the configuration models, which refuse unknown keys, and validation errors with their location.
 
-:func:`check` holds a :class:`~replicator.config.yamlfile.Document` against a pydantic model. Messages never repeat a
-value: it may be a secret.
+:func:`check` validates a :class:`~replicator.config.yamlfile.Document` against a pydantic model. Messages never contain
+a value: it may be a secret.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _NO_NUMBER: Final = "a switch is no number"
 
 
 class Strict(BaseModel):
-    """A frozen value; unknown keys are refused, and so is YAML's ``on`` or ``off`` for a number, which Python takes for
-    1 and 0.
+    """A frozen value. Unknown keys are refused, and so are YAML's ``on`` and ``off`` for a number, which Python treats
+    as 1 and 0.
     """
 
     model_config = ConfigDict(
@@ -46,7 +46,7 @@ Model = TypeVar("Model", bound=Strict)
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
-    """The types that an annotation is made of, without what it says of them."""
+    """Yield the types that an annotation consists of, without their metadata."""
     origin = typing.get_origin(annotation)
     if origin is Annotated:
         yield from _kinds(typing.get_args(annotation)[0])
@@ -60,14 +60,14 @@ def _kinds(annotation: Any) -> Iterator[Any]:
 
 
 def to_text(value: Any) -> Any:
-    """YAML's booleans and numbers as Spark writes them."""
+    """Convert YAML's booleans and numbers into text as Spark writes them."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, (int, float)) else value
 
 
 def to_tuple(value: Any) -> Any:
-    """A word alone as a list of one."""
+    """Wrap a single string in a tuple."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -84,17 +84,17 @@ _YAML_MESSAGES = {
     **dict.fromkeys(("too_short", "tuple_too_short", "list_too_short"), "must not be empty"),
     "string_type": "must be a text, which YAML takes for something else: put it in quotes",
 }
-"""What pydantic says of Python's types, as of what stands in the file."""
+"""pydantic's messages about Python types, in terms of YAML."""
 _NO_TEXT: Mapping[type, str] = {
     type(None): "must be a text, and nothing stands there",
     list: "must be one text, not a list",
     dict: "must be a text, not a mapping of keys to values",
 }
-"""The same where quotes would not help."""
+"""The same for values that quotes would not make a string."""
 
 
 def check(model: type[Model], document: Document, problems: Problems) -> Model | None:
-    """The document as the model's value; everything wrong with it becomes a problem, and None is returned."""
+    """Validate a document against a model. Every error becomes a problem, and None is returned then."""
     try:
         return model.model_validate(document.values)
     except ValidationError as error:
@@ -110,9 +110,10 @@ def check(model: type[Model], document: Document, problems: Problems) -> Model |
 
 
 def _path(loc: KeyPath, document: Document) -> KeyPath:
-    """The location that pydantic tells, as keys of the file.
+    """Convert pydantic's error location into keys of the file.
 
-    The parts that it adds for unions go; the number of an entry that the file writes as a mapping becomes its key.
+    Parts that pydantic adds for unions are removed; the index of an entry that the file has as a mapping becomes its
+    key.
     """
     path: KeyPath = ()
     here: Any = document.values
@@ -133,7 +134,9 @@ def _child(value: Any, key: str | int) -> Any:
 
 
 def _value_at(value: Any, path: KeyPath) -> Any:
-    """What the file has at a path, or what stands in its way: the 5 of ``columns: {id: 5}`` for its type."""
+    """Return the value of the file at a path, or the scalar that is there instead of a mapping: the 5 of ``columns:
+    {id: 5}`` for its type.
+    """
     for key in path:
         value = _child(value, key) if isinstance(value, (dict, list)) else value
     return value
@@ -145,17 +148,17 @@ def _format_problem(model: type[BaseModel], path: KeyPath, kind: str, message: s
         return f"unknown key {key!r}{suggest(str(path[-1]), _fields(model, path[:-1]))}"
     if kind == "missing":
         return f"the key {key!r} is missing"
-    told = _NO_TEXT.get(type(value)) if kind == "string_type" else None
-    said = (
-        told
+    text_error = _NO_TEXT.get(type(value)) if kind == "string_type" else None
+    reason = (
+        text_error
         or _YAML_MESSAGES.get(kind)
         or re.sub("^(Input|String) should", "must", message.removeprefix("Value error, "))
     )
-    return f"{key}: {said[0].lower()}{said[1:]}" if key else said
+    return f"{key}: {reason[0].lower()}{reason[1:]}" if key else reason
 
 
 def _fields(model: Any, path: KeyPath) -> list[str]:
-    """The keys that may stand at *path* of a model."""
+    """Return the valid keys at *path* of a model."""
     if isinstance(model, type) and issubclass(model, BaseModel):
         if not path:
             return [field.alias or name for name, field in model.model_fields.items()]

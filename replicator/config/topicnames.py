@@ -1,4 +1,4 @@
-"""The topics that a source reads, as a regular expression: made of tables, and asked which tables those were."""
+"""The topics of a source as a regular expression: built from its tables, and parsed back into them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ if TYPE_CHECKING:
     from replicator.spec import SourceSpec
 
 ANY_DATABASE = "(?:[^.]+[.])?"
-"""Before the schema in a topic's name: SQL Server's connector writes ``<prefix>.<database>.<schema>.<table>``."""
+"""An optional database before the schema in a topic's name: SQL Server's connector writes
+``<prefix>.<database>.<schema>.<table>``.
+"""
 _INCLUDED = re.compile(rf"(?:{re.escape(ANY_DATABASE)})?[(][?]:((?:[A-Za-z0-9_-]|\[[.]\]|[|])+)[)]")
 
 
 def topic_pattern(prefix: str, include: tuple[str, ...] = (), exclude: tuple[str, ...] = (), database: str = "") -> str:
-    """A Java regular expression for the topics of a connector, of some of its tables only, or of all but some, also
-    where a database stands before the schema (SQL Server); ``database`` is the expression of what stands there where
-    tables are included.
+    """Return a Java regular expression for the topics of a connector: all of them, those of some tables only, or all
+    but some. For excluded tables a database may precede the schema (SQL Server); for included ones ``database`` is the
+    expression of what precedes it.
     """
     tables = "|".join(_literal(table) for table in include or exclude)
     some = f"{database}(?:{tables})" if include else f"(?!{ANY_DATABASE}(?:{tables})$).*" if exclude else ".*"
@@ -26,22 +28,22 @@ def topic_pattern(prefix: str, include: tuple[str, ...] = (), exclude: tuple[str
 
 
 def includes_table(source: SourceSpec, table: str) -> bool:
-    """Whether a source reads a table; a regular expression of the user's own is not second-guessed."""
+    """Return whether a source reads a table. A regular expression written by the user is assumed to include it."""
     prefix, name = topic_pattern(source.name).removesuffix(".*"), names.sanitize_for_topic(table)
     if source.topics.startswith(f"{prefix}(?!(?:"):
         return re.fullmatch(source.topics, f"{source.name}.{name}") is not None
-    some = list_included(source)
-    return not some or any(each == name or each.endswith(f".{name}") for each in some)
+    included = list_included(source)
+    return not included or any(each == name or each.endswith(f".{name}") for each in included)
 
 
 def list_included(source: SourceSpec) -> tuple[str, ...]:
-    """The tables of ``include``, as topics name them."""
-    some = _INCLUDED.fullmatch(source.topics.removeprefix(topic_pattern(source.name).removesuffix(".*")))
-    return () if some is None else tuple(some.group(1).replace("[.]", ".").split("|"))
+    """Return the tables of ``include``, as they are named in topics."""
+    match = _INCLUDED.fullmatch(source.topics.removeprefix(topic_pattern(source.name).removesuffix(".*")))
+    return () if match is None else tuple(match.group(1).replace("[.]", ".").split("|"))
 
 
 def overlaps(source: SourceSpec, other: SourceSpec) -> bool:
-    """Whether a source reads topics of another one, whose name begins with its own."""
+    """Return whether a source reads topics of another one whose name begins with its own."""
     if source.topics == topic_pattern(source.name):
         return True
     both = (f"{other.name}.{table}" for table in list_included(source))

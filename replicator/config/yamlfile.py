@@ -1,8 +1,8 @@
-"""YAML as plain values that remember where they stand, so that every complaint can name file, line and key.
+"""YAML as plain values that keep their location, so that every problem can be reported with file, line and key.
 
-A :class:`Document` is the values and, for each path into them (a tuple of keys), its :class:`Origin`.
-``${VAR}`` and ``${VAR:-default}`` are filled in *after* documents were laid over each other: a variable that
-only an overridden value mentions need not exist. ``$${`` is a literal ``${``.
+A :class:`Document` is the values and, for each path into them (a tuple of keys), its :class:`Origin`. ``${VAR}`` and
+``${VAR:-default}`` are substituted *after* documents were merged: a variable that only an overridden value uses need
+not be set. ``$${`` is a literal ``${``.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 KeyPath = tuple[str | int, ...]
 
 _LOCK = ".#"
-"""What the name of a link begins with that Emacs keeps beside a file which is being changed; it leads nowhere."""
+"""The prefix of the lock that Emacs creates beside a file that is being edited: a dangling symbolic link."""
 
 _PLAIN_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a value came from: a line of a file, and the environment variables that filled it, if any.
+    """Where a value came from: a line of a file, and the environment variables that were substituted in it, if any.
 
-    ``missing``: a variable was not set, so the value means nothing and is not worth a second complaint.
+    ``missing``: a variable was not set, so that the value is meaningless and not reported a second time.
     """
 
     file: str
@@ -47,18 +47,18 @@ class Origin:
 
 @dataclass
 class Problems:
-    """Collects what is wrong, so that one run reports everything."""
+    """Collects configuration problems, so that all of them are reported at once."""
 
     found: list[str] = field(default_factory=list)
 
     def add(self, what: str, where: object = None) -> None:
-        """Note one problem; the same one is noted once."""
+        """Add a problem, unless the same one was added before."""
         text = f"{where}: {what}" if where else what
         if text not in self.found:
             self.found.append(text)
 
     def raise_if_any(self) -> None:
-        """Raise one ConfigError that lists every problem noted so far."""
+        """Raise one ConfigError that lists every problem added so far; return if there is none."""
         if len(self.found) == 1:
             raise ConfigError(self.found[0])
         if self.found:
@@ -74,26 +74,27 @@ class Document:
     origins: Mapping[KeyPath, Origin] = field(default_factory=dict)
 
     def origin(self, path: KeyPath) -> Origin | None:
-        """The origin of the value at *path*, or of the nearest value around it."""
+        """Return the origin of the value at *path*, or of the nearest value that contains it."""
         return next((self.origins[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.origins), None)
 
     def over(self, below: Document) -> Document:
-        """This document laid over another: mappings merge key by key, everything else replaces."""
+        """Merge this document over another: mappings are merged key by key, all other values replace."""
         origins = dict(below.origins)
         values = _merge(below.values, self.values, (), origins, self.origins)
         return Document(values, origins)
 
     def filled(self, environment: Mapping[str, str], problems: Problems) -> Document:
-        """Every ``${VAR}`` replaced; one that is missing and has no default becomes a problem."""
+        """Substitute every ``${VAR}``; one that is not set and has no default becomes a problem."""
         origins = dict(self.origins)
         values = _substitute(self.values, (), origins, environment, problems)
         return Document(values, origins)
 
 
 def read(path: Path, problems: Problems) -> Document:
-    """One YAML file holding a mapping; an empty file is an empty mapping.
+    """Read a YAML file that holds a mapping; an empty file is an empty mapping.
 
-    A file that cannot be read or parsed, or that repeats a key, becomes a problem and reads as empty.
+    A file that cannot be read or parsed, or that repeats a key, becomes a problem; one that cannot be read or parsed is
+    returned as empty.
     """
     try:
         loader = yaml.SafeLoader(path.read_text(encoding="utf-8-sig"))
@@ -117,8 +118,8 @@ def read(path: Path, problems: Problems) -> Document:
 
 
 def read_required(path: Path, environment: Mapping[str, str], problems: Problems) -> Document:
-    """A file that is there to say something, its variables filled; one that says nothing is a problem: what it is
-    called after would be missing without a word.
+    """Read a file that must not be empty, and substitute its variables. An empty one becomes a problem, since the
+    source or model of that name would silently be missing.
     """
     before = len(problems.found)
     document = read(path, problems).filled(environment, problems)
@@ -128,8 +129,8 @@ def read_required(path: Path, environment: Mapping[str, str], problems: Problems
 
 
 def yaml_files(folder: Path, problems: Problems) -> list[Path]:
-    """The YAML files of a folder, by name; none where there is no folder. One that nobody would read, since it ends
-    with ``.yml`` or ``.YAML``, is a problem, and a folder that cannot be looked into, or is none.
+    """Return the YAML files of a folder, by name; none where the folder does not exist. A file that would be ignored
+    because it ends with ``.yml`` or ``.YAML`` becomes a problem, and so does a folder that cannot be listed.
     """
     try:
         found = sorted(folder / name for name in os.listdir(folder)) if os.path.lexists(folder) else []
@@ -143,12 +144,12 @@ def yaml_files(folder: Path, problems: Problems) -> list[Path]:
 
 
 def sql_files(folder: Path) -> list[Path]:
-    """The SQL files of a folder, by name; none where there is no folder."""
+    """Return the SQL files of a folder, by name; none where the folder does not exist."""
     return sorted(path for path in folder.glob("*.sql") if not path.name.startswith(_LOCK))
 
 
 def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Every path to something that is not a filled mapping, in order."""
+    """Yield the path and value of everything that is not a non-empty mapping, in order."""
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
             yield from leaves(inner, (*path, key))
@@ -158,7 +159,7 @@ def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
 
 @dataclass
 class _NodeReader:
-    """One pass over a parsed file that turns nodes into values and notes the origin of each."""
+    """Converts the nodes of a parsed file into values in one pass, and records the origin of each."""
 
     loader: yaml.SafeLoader
     file: str
@@ -178,11 +179,11 @@ class _NodeReader:
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         self._refuse_twice(node)
         self.loader.flatten_mapping(node)
-        # what is said again of a key that was merged in wins; the node may be met once more, by an alias
+        # an explicit key overrides a merged one; the node may be visited again through an alias
         node.value = list({str(pair[0].value): pair for pair in node.value}.values())
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            # keys are names, never numbers or booleans: a table may be called `on` or `2024`
+            # keys are strings, never numbers or booleans: a table may be called `on` or `2024`
             key = str(key_node.value)
             place = (*path, key)
             self.origins[place] = Origin(self.file, key_node.start_mark.line + 1)

@@ -1,7 +1,8 @@
-"""The JSON Schema of each kind of YAML file that people write, for editors that complete and check it (decision 0076).
+"""JSON Schemas of the YAML files of a configuration, for editors that complete and validate them (decision 0076).
 
-pydantic makes it of the classes that read the files, and their docstrings are its descriptions. What else a file may
-say is added here: ``${VARIABLES}`` for values, other spellings of keys. Which keys go together only `validate` tells.
+pydantic generates them from the classes that read the files, whose docstrings become descriptions. Further valid
+notations are added here: ``${VARIABLES}`` for values, other spellings of keys. Rules about combinations of keys are
+only checked by `validate`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ KINDS: Mapping[str, Any] = {
     "feed": FeedKeys,
     "declare": DeclareKeys | SourceKeys,
 }
-"""What a file is, and what reads it."""
+"""The kinds of files, and the class that reads each."""
 
 _OVER_ANOTHER = "settings"
-"""A file of this kind may be laid over another one: what has to be said may stand in either."""
+"""A file of this kind may override another one: a required key may be in either."""
 
 _VARIABLE = r"\$\{"
 _AS_TEXT = {
@@ -37,20 +38,20 @@ _AS_TEXT = {
     "number": r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$",
     "boolean": r"^([Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$",
 }
-"""Values in quotes, and words that are none in YAML 1.2, by which editors go."""
+"""Quoted values, and words that are plain strings in YAML 1.2, which editors follow."""
 _LIMITS = ("enum", "const", "pattern")
 _ABOUT = ("default", "description", "format", "writeOnly")
 
 
 def build(kind: str) -> dict[str, Any]:
-    """Of one of the KINDS."""
+    """Return the JSON Schema of one of the KINDS."""
     made = TypeAdapter(KINDS[kind]).json_schema(schema_generator=_YamlSchemaGenerator)
     whole = _allow_nested_variables(made, needed=kind != _OVER_ANOTHER)
     return {"$schema": GenerateJsonSchema.schema_dialect, "title": f"replicator: {kind}", **whole}
 
 
 class _YamlSchemaGenerator(GenerateJsonSchema):
-    """What is known of a class alone."""
+    """Adds what depends on one class alone."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
         made, model = super().model_schema(schema), schema["cls"]
@@ -59,12 +60,12 @@ class _YamlSchemaGenerator(GenerateJsonSchema):
             if isinstance(field.validation_alias, AliasChoices):
                 _add_spellings(made, [each for each in field.validation_alias.choices if isinstance(each, str)])
             if any(isinstance(each, BeforeValidator) for each in field.metadata):
-                made["properties"].get(name, {}).pop("default", None)  # it is not as a file would say it
+                made["properties"].get(name, {}).pop("default", None)  # it is not in the notation of the file
         return made
 
 
 def _add_descriptions(made: dict[str, Any], model: type[BaseModel]) -> None:
-    """Give a class, and each of its keys, what docstrings say of it."""
+    """Add descriptions to a class and each of its keys, from the docstrings."""
     texts = [" ".join((each.__dict__.get("__doc__") or "").split()).replace("``", "`") for each in model.__mro__[:-2]]
     sentences = [sentence for text in texts for sentence in re.split(r"(?<=\.) (?=[A-Z`])", text)]
     if texts[0]:
@@ -76,7 +77,7 @@ def _add_descriptions(made: dict[str, Any], model: type[BaseModel]) -> None:
 
 
 def _add_spellings(made: dict[str, Any], names: list[str]) -> None:
-    """Put the other names of a key beside its first one; where it is needed, any of them will do."""
+    """Add the alternative names of a key; where the key is required, any of them satisfies it."""
     made["properties"] |= dict.fromkeys(names, made["properties"][names[0]])
     if names[0] in made.get("required", ()):
         made["required"].remove(names[0])
@@ -84,8 +85,8 @@ def _add_spellings(made: dict[str, Any], names: list[str]) -> None:
 
 
 def _allow_variables(found: Any, *, needed: bool) -> Any:
-    """A schema that takes a variable in the place of a value, and a value in quotes; what it needs has to be there only
-    where that is ``needed``.
+    """Extend a schema to accept a variable or a quoted value in place of a value; keys are required only where
+    ``needed``.
     """
     inside = _allow_nested_variables(found, needed=needed)
     options = inside.get("anyOf", [inside])
@@ -100,7 +101,7 @@ def _allow_variables(found: Any, *, needed: bool) -> Any:
 
 
 def _allow_nested_variables(found: dict[str, Any], *, needed: bool) -> dict[str, Any]:
-    """The same of all that a schema holds, but not of itself."""
+    """Do the same for everything that a schema contains, but not for the schema itself."""
     kept = {key: value for key, value in found.items() if _is_kept(key, value, needed=needed)}
     for key in {"properties", "$defs"} & kept.keys():
         kept[key] = {name: _allow_variables(each, needed=needed) for name, each in kept[key].items()}
@@ -112,7 +113,9 @@ def _allow_nested_variables(found: dict[str, Any], *, needed: bool) -> dict[str,
 
 
 def _is_kept(key: str, value: Any, *, needed: bool) -> bool:
-    """Titles repeat their key, and defaults that are no plain values are as Python has them."""
+    """Return whether a key of the schema is kept: titles repeat their key, and defaults that are no plain values are in
+    Python's notation.
+    """
     if key == "default":
         return isinstance(value, (str, int, float)) and value != ""
     return key != "title" and (needed or key != "required")
