@@ -1,4 +1,4 @@
-"""The ``aws`` block of an environment: where jobs run on EMR, as whom, how large, and where what they need lies."""
+"""The ``aws`` block of an environment: where jobs run on EMR, their roles and sizes, and where their artifacts are."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from replicator.config.strict import Strict, Text
 Stage = Literal["bronze", "silver", "gold", "publish", "canonical"]
 
 _LARGEST = {1: 8, 2: 16, 4: 30, 8: 60, 16: 120}
-"""Gigabytes of the largest worker of EMR Serverless with so many cores."""
+"""Memory in GB of the largest worker of EMR Serverless, by its number of cores."""
 
 _OVERHEAD, _LEAST_OVERHEAD = 0.1, 0.375
-"""What Spark asks for beside a JVM's memory: a share of it, at least so many gigabytes."""
+"""The memory that Spark requests in addition to a JVM's: a share of it, with a minimum in GB."""
 
 Cores = Literal[1, 2, 4, 8, 16]
 Memory = Annotated[str, Field(pattern=r"^[1-9]\d{0,2}g$")]
@@ -26,9 +26,9 @@ Secret = Annotated[str, Field(pattern=r"^[^=;:\s]+:[^=;:\s]+$")]
 
 
 class JobKeys(Strict):
-    """One stage's Spark: cores and memory of the driver and of each of the ``executors``. After ``minutes`` it is
-    cancelled. ``spark`` is any further Spark setting; ``secrets`` are variables that the stage finds set, since its
-    role may read them: name -> ``<secret of Secrets Manager>:<key in it>``.
+    """The Spark resources of one stage: cores and memory of the driver and of each of the ``executors``. After
+    ``minutes`` it is cancelled. ``spark`` has additional Spark settings; ``secrets`` are variables that are set for the
+    stage, since its role may read them: name -> ``<secret of Secrets Manager>:<key in it>``.
     """
 
     driver_cores: Cores = 2
@@ -57,9 +57,9 @@ class JobKeys(Strict):
 
 
 class AwsKeys(Strict):
-    """Where ``replicator aws`` runs stages: an EMR Serverless ``application`` or an EMR ``cluster``, each stage in its
-    role. ``artifacts`` is where ``package`` puts what they need; they tell what they do in ``logs`` and ``log_group``.
-    Region and credentials are those of AWS's default chain unless said here.
+    """Where ``replicator aws`` runs stages: an EMR Serverless ``application`` or an EMR ``cluster``, each stage with
+    its role of ``roles``. ``artifacts`` is the folder that ``package`` uploads to; ``logs`` and ``log_group`` receive
+    the output of the stages. ``region`` and credentials default to those of AWS's default chain.
     """
 
     region: str | None = None
@@ -76,7 +76,7 @@ class AwsKeys(Strict):
     )
     @classmethod
     def _unset(cls, value: object) -> object:
-        """A variable that is empty says nothing."""
+        """Treat an empty variable as not set."""
         return None if value == "" else value
 
     @field_validator("roles", mode="before", json_schema_input_type=dict[Stage, str | None])
@@ -92,9 +92,9 @@ class AwsKeys(Strict):
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The variables that any stage finds set."""
+        """The variables that are set for any stage."""
         return frozenset(name for job in self.jobs.values() for name in job.secrets)
 
     def job(self, stage: Stage) -> JobKeys:
-        """The size of a stage, the default one where nothing is said."""
+        """Return the resources of a stage, the defaults where none are configured."""
         return self.jobs.get(stage, JobKeys())

@@ -1,4 +1,4 @@
-"""``checks`` of a gold model's file: rules for one column beside it, rules for whole rows below ``checks``.
+"""``checks`` of a gold model's file: rules for one column below that column, rules for rows below ``checks``.
 
 columns:
   status: {type: text, checks: [not_null, {accepted_values: [open, shipped], severity: warn}]}
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def check_plain_value(value: Any) -> Any:
-    """A text, number, truth value or date. Raises ValueError for anything else."""
+    """Return a string, number, boolean or date. Raises ValueError for anything else."""
     if not isinstance(value, (str, int, float, bool, date)):
         raise ValueError("a value is a text, a number, true or false, or a date")  # noqa: TRY004 - for pydantic
     return value
 
 
 def _expand_short_form(found: Any) -> Any:
-    """A bare word is short for ``{word: true}``."""
+    """Expand a single word to ``{word: true}``."""
     return [{each: True} if isinstance(each, str) else each for each in found] if isinstance(found, list) else found
 
 
@@ -44,14 +44,14 @@ PlainValue = Annotated[Any, AfterValidator(check_plain_value)]
 
 
 class RelationshipKeys(Strict):
-    """``field`` of the model ``to`` has every value of the column."""
+    """``field`` of the model ``to`` contains every value of the column."""
 
     to: str
     field: ColumnName
 
 
 class RowCountChangeKeys(Strict):
-    """Shares of the rows that were there: 0.1 is a tenth."""
+    """Shares of the previous number of rows: 0.1 is a tenth."""
 
     max_drop: Annotated[float, Field(ge=0, le=1)] | None = None
     max_growth: Share | None = None
@@ -100,7 +100,7 @@ class ColumnCheckKeys(_CheckKeys):
     relationship: RelationshipKeys | None = None
 
     def check(self, column: str) -> Check:
-        """As the product's noun."""
+        """Return the check as a value of the domain model."""
         if self.not_null:
             return self._named(rules.NotNull(column))
         if self.accepted_values is not None:
@@ -121,7 +121,7 @@ class ModelCheckKeys(_CheckKeys):
     semi_additive: SemiAdditiveKeys | None = None
 
     def check(self) -> Check:
-        """As the product's noun."""
+        """Return the check as a value of the domain model."""
         if self.unique is not None:
             return self._named(rules.Unique(self.unique))
         if self.expression is not None:
@@ -144,8 +144,8 @@ ModelChecks = Annotated[tuple[ModelCheckKeys, ...], BeforeValidator(_expand_shor
 
 
 def refuse_boolean_values(checks: Iterable[ColumnCheckKeys], kind: str) -> None:
-    """Raise ValueError where a column that is no BOOLEAN is to have a truth value, which YAML makes of ``no`` and
-    ``on``: right rows, with these texts, would break the check.
+    """Raise ValueError where accepted values of a column that is not BOOLEAN are booleans, as which YAML reads ``no``
+    and ``on``: valid rows, with these words, would violate the check.
     """
     accepted = [value for each in checks for value in each.accepted_values or ()]
     switch = next((str(value).lower() for value in accepted if isinstance(value, bool)), None)
@@ -158,7 +158,7 @@ def refuse_boolean_values(checks: Iterable[ColumnCheckKeys], kind: str) -> None:
 def build_checks(
     columns: Iterable[tuple[str, Sequence[ColumnCheckKeys]]], model: Sequence[ModelCheckKeys]
 ) -> list[Check]:
-    """Those of each column, then those of the rows. Raises ValueError where two have one name."""
+    """Return the checks of each column, then those of the rows. Raises ValueError where two have the same name."""
     found = [each.check(column) for column, checks in columns for each in checks]
     found += [each.check() for each in model]
     names = [each.name for each in found]
@@ -169,7 +169,7 @@ def build_checks(
 
 
 def find_check_errors(model: Model, models: Mapping[str, Model]) -> Iterator[tuple[KeyPath, str]]:
-    """Names in a model's checks that lead nowhere: the key in the model's file, and what is wrong."""
+    """Yield the references in a model's checks that do not exist: the key in the model's file, and the message."""
     declared = {column.name for column in model.columns}
     for check in model.checks:
         rule = check.rule

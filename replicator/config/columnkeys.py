@@ -1,4 +1,4 @@
-"""Columns as files list them: their names, and what is declared of those of a source's table."""
+"""Columns as files list them: their names, and the declarations for columns of a source's table."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ def _check_logical_type(text: str) -> str:
 
 
 def normalize_columns(value: Any) -> Any:
-    """Columns in either notation as a list: ``{id: int}``, ``{id: {type: int}}`` or ``[{name: id, type: int}]``."""
+    """Convert columns in any notation into a list: ``{id: int}``, ``{id: {type: int}}`` or ``[{name: id,
+    type: int}]``.
+    """
     if not isinstance(value, dict):
         return value
     return [{"name": n, **t} if isinstance(t, dict) else {"name": n, "type": t} for n, t in value.items()]
 
 
 def refuse_duplicates(found: list[str], what: str) -> None:
-    """Raise ValueError when a name is there twice, or again in another case."""
+    """Raise ValueError where a name occurs twice, or again in another case."""
     twice = next((name for name in found if found.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"{what} has {twice!r} twice")
@@ -53,13 +55,13 @@ class NamedColumnKeys(Strict):
 
 
 class ColumnKeys(NamedColumnKeys):
-    """One of a list of declared columns."""
+    """An element of a list of declared columns."""
 
     name: ColumnName
 
     @property
     def supplements_schema(self) -> bool:
-        """Whether it says no more than a schema block leaves out."""
+        """Whether it declares only what a schema block omits."""
         return self.generated or self.unsigned or parse_type(self.type).unsigned
 
 

@@ -22,7 +22,7 @@ from replicator.spec import Connector, references
 
 Kind = Literal["mysql", "mariadb", "postgresql", "sqlserver", "oracle"]
 PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306, "sqlserver": 1433, "oracle": 1521}
-"""Where a server of a kind listens unless it was told otherwise."""
+"""The default port of each kind of database."""
 
 _BINLOG = ("mysql", "mariadb")
 _ONE_DATABASE = ("postgresql", "oracle")
@@ -36,17 +36,18 @@ Topic = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 
 class ConnectorKeys(Strict):
-    """How the source is captured. ``database`` is PostgreSQL's and Oracle's one, ``databases`` are the others' (all of
-    MySQL's and MariaDB's without it). ``tables`` or ``except_tables``, ``column_list`` or ``except_column_list``
-    are Debezium's regular expressions; without the first two, ``include`` or ``exclude`` of the source.
+    """How the source is captured. ``database`` is for PostgreSQL and Oracle, which have one; ``databases`` is for the
+    others (for MySQL and MariaDB, all by default). ``tables`` or ``except_tables``, ``column_list`` or
+    ``except_column_list`` are Debezium's regular expressions; the first two default to ``include`` or ``exclude`` of
+    the source.
 
-    ``form: flattened`` sends rows with their position, ``outbox`` what the event router makes of an outbox table.
-    ``schemas: false`` leaves the schema out of the records; decimals are texts then. ``slot`` and ``publication``
-    (PostgreSQL) are called as the source unless said; ``server_id`` (MySQL, MariaDB) is a number that no other client
-    of the binlog has. ``signals`` is a topic that the connector reads signals from, beside the source's signal table,
-    ``notifications`` one where it tells how far a snapshot is; neither may look like one of its tables'.
-    ``bootstrap_servers`` is Kafka as Connect reaches it, where that differs from here. ``config`` has any other key of
-    the connector.
+    ``form: flattened`` sends rows with their position, ``outbox`` sends what the event router makes of an outbox table.
+    ``schemas: false`` omits the schema from the records; decimals are strings then. ``slot`` and ``publication``
+    (PostgreSQL) default to the name of the source; ``server_id`` (MySQL, MariaDB) is a number that no other client of
+    the binlog has. ``signals`` is a topic that the connector reads signals from, in addition to the source's signal
+    table, ``notifications`` is one where it reports the progress of a snapshot; neither may be named like one of its
+    tables'. ``bootstrap_servers`` is the address of Kafka for Connect, where that differs from here. ``config`` has any
+    other key of the connector.
     """
 
     kind: Kind
@@ -105,7 +106,9 @@ class ConnectorKeys(Strict):
         return self
 
     def connector(self, prefix: str, bootstrap_servers: str) -> Connector:
-        """The same as the product's noun: of the source ``prefix``, with these servers if it names none."""
+        """Return the connector of the source ``prefix`` as a value of the domain model; the servers are used if it sets
+        none.
+        """
         slot = self.slot or re.sub(r"[^a-z0-9_]", "_", prefix.lower())[:_SLOT]
         is_postgres = self.kind == "postgresql"
         return Connector(

@@ -33,9 +33,9 @@ NonEmptyText = Annotated[str, Field(min_length=1)]
 class FeedKeys(Strict):
     """A file ``<name>.yaml`` of ``conf/canonical``. ``table`` is a model, or <source>/<database or schema>.<table>.
     ``version`` is that of the events' schema: raise it when their columns change. ``select`` names columns and their
-    SQL, all as they are without it. ``where`` narrows the rows. ``every_change`` sends each change, not only the newest
-    of a key. ``tombstones`` follow deletes, for a topic that is compacted. ``bootstrap_servers`` and ``options`` are
-    those of Kafka, where they are not the shared ones.
+    SQL; by default all columns are sent unchanged. ``where`` selects the rows. ``every_change`` sends each change, not
+    only the newest of a key. ``tombstones`` follow deletes, for a compacted topic. ``bootstrap_servers`` and
+    ``options`` are those of Kafka, where they differ from the shared ones.
     """
 
     topic: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]

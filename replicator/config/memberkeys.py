@@ -22,21 +22,23 @@ _TIMES = ("date", "timestamp")
 
 
 class DeclaredColumn(Protocol):
-    """What has to be known of a column."""
+    """The attributes of a column that the check needs."""
 
     @property
     def type(self) -> str:
-        """What Postgres stores it as."""
+        """Its Postgres type."""
 
     @property
     def nullable(self) -> bool:
-        """Whether it may be left out."""
+        """Whether it may be NULL."""
 
 
 def refuse_invalid_member(
     member: Mapping[str, object], columns: Mapping[str, DeclaredColumn], key: Sequence[str]
 ) -> None:
-    """Raise ValueError for a column that there is not, a value that its type has not, a column that must have one."""
+    """Raise ValueError for an unknown column, for a value that does not fit its column's type, and for a required
+    column without a value.
+    """
     for name, value in member.items():
         if name not in columns:
             raise ValueError(f"unknown_member: {name!r} is no column{suggest(name, columns)}")

@@ -44,7 +44,7 @@ _SPARK_PARAMETERS = ("self", "sqlQuery", "args")
 
 
 class NamedColumnKeys(Strict):
-    """A column of the model below its name, which is the SELECT's; ``type`` is what Postgres stores it as."""
+    """A column of the model below its name, which is that of the SELECT; ``type`` is its type in Postgres."""
 
     type: PostgresType
     nullable: bool = True
@@ -58,7 +58,7 @@ class NamedColumnKeys(Strict):
 
 
 class ColumnKeys(NamedColumnKeys):
-    """One of a list of the model's columns."""
+    """An element of a list of the model's columns."""
 
     name: PostgresName
 
@@ -80,7 +80,7 @@ def _refuse_reserved_table(table: str) -> str:
 
 
 class PublishKeys(Strict):
-    """The table that serves the model; ``target`` names an entry of ``targets``."""
+    """The table that the model is published to; ``target`` names an entry of ``targets``."""
 
     target: str
     schema_: PostgresName = Field(alias="schema")
@@ -89,13 +89,13 @@ class PublishKeys(Strict):
 
 class ModelKeys(Strict):
     """A file ``<name>.yaml`` of ``conf/models``, beside ``<name>.sql``. ``key`` are the columns that identify a row.
-    ``inputs`` says what each placeholder of the SELECT stands for: <source>/<database or schema>.<table>, or a model.
-    ``columns`` are those of the SELECT. ``references`` are models that it points to: it is published behind them.
-    ``publish`` is the table that serves it. ``lineage`` says for each input which columns hold the key of the input's
-    row, so that only affected rows are computed. ``refresh: full`` computes all of them each time. ``checks`` are rules
-    for its rows. ``unknown_member`` is the row that facts point to until their dimension arrives. ``deletion_vectors``
-    lets changed rows be marked instead of their files written anew: quicker where many rows change all over a large
-    table, which some engines then cannot read.
+    ``inputs`` maps each placeholder of the SELECT: <source>/<database or schema>.<table>, or a model. ``columns`` are
+    those of the SELECT. ``references`` are models that it references: it is published after them. ``publish`` is the
+    table that it is published to. ``lineage`` lists for each input the columns that hold the key of the input's row, so
+    that only affected rows are computed. ``refresh: full`` computes all of them each time. ``checks`` are rules for its
+    rows. ``unknown_member`` is the row that facts point to until their dimension arrives. ``deletion_vectors`` marks
+    changed rows instead of rewriting their files: faster where many rows change all over a large table, which some
+    engines then cannot read.
     """
 
     description: str = ""

@@ -1,4 +1,4 @@
-"""The keys of ``base.yaml`` and ``<env>.yaml``, each block a class: what may be said, and what holds without it."""
+"""The keys of ``base.yaml`` and ``<env>.yaml``, each block a class: the valid values, and the defaults."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from replicator.config.tablekeys import Format
 
 
 def absolute_path(path: str) -> str:
-    """A path as the JVM shall have it, whose own working directory may be another; one with a scheme as it is."""
+    """Return an absolute path, since the JVM's working directory may be another; one with a scheme is unchanged."""
     return path if "://" in path else os.path.abspath(os.path.expanduser(path))
 
 
 DATABASE = r"^[a-z0-9_]{1,255}$"
-"""What Glue and Athena take as the name of a database."""
+"""The database names that Glue and Athena accept."""
 
 _SECONDS = r"([1-9]\d{0,5}) ?seconds?"
 _SHORTEST_LEASE = 6
-"""Seconds: a renewal each second, and some for a commit that was let go."""
+"""Seconds: one renewal per second, and a margin for a commit that was already permitted."""
 
 Name = Annotated[str, Field(min_length=1)]
 
@@ -37,30 +37,31 @@ _LAKE = re.compile(r"s3a://[^/]|hdfs://[^/]|hdfs:///[^/]|file:///[^/]")
 
 
 def _refuse_file(root: str) -> str:
-    """A path that is a folder, or may become one."""
+    """Return a path that is a folder, or can become one. Raises ValueError for a file."""
     for path in (Path(root), *Path(root).parents):
-        if os.path.isfile(path):  # where nobody may look there is none: the lake's own errors say so
+        if os.path.isfile(path):  # False for a path that cannot be read: accessing the lake reports that
             raise ValueError(f"a lake is a folder, and {path} is a file")
     return root
 
 
 def _parse_lease(value: Any) -> Any:
-    """Seconds of ``30 seconds`` and other durations; None of ``off``, which YAML takes for false."""
+    """Return the seconds of ``30 seconds`` and other durations; None for ``off``, which YAML reads as false."""
     if value in (None, "off") or value is False:
         return None
     found = re.fullmatch(_SECONDS, str(value).strip())
-    told = int(found.group(1)) if found else parse_seconds(value)
-    if told < _SHORTEST_LEASE:
+    seconds = int(found.group(1)) if found else parse_seconds(value)
+    if seconds < _SHORTEST_LEASE:
         raise ValueError(f"a lease lasts {_SHORTEST_LEASE} seconds or longer; `off` keeps none")
-    return told
+    return seconds
 
 
 _Lease = Annotated[str, Field(pattern=rf"^\s*{_SECONDS}\s*$")] | DurationText | Literal["off", False] | None
 
 
 class LakeKeys(Strict):
-    """Where the lake is: a local directory (made absolute) or ``s3a://bucket/prefix``. ``lease``: for how many seconds
-    a driver that is silent keeps others out; None: nothing keeps two drivers apart.
+    """The lake. ``root`` is a local directory (made absolute) or ``s3a://bucket/prefix``. ``lease`` is how long (in
+    seconds) a driver that has stopped responding keeps others out; off: nothing keeps two drivers from writing at the
+    same time.
     """
 
     root: Name = "./lake"
@@ -73,14 +74,14 @@ class LakeKeys(Strict):
     def _absolute(cls, root: str) -> str:
         if not _URL.match(root):
             return _refuse_file(absolute_path(root))
-        whole = re.sub("^file:/(?!/)", "file:///", root).rstrip("/")  # as Hadoop writes it
+        whole = re.sub("^file:/(?!/)", "file:///", root).rstrip("/")  # Hadoop's notation
         if not _LAKE.match(whole):
             raise ValueError(f"a lake is a local directory, s3a://bucket/prefix, hdfs:// or file:///, not {root!r}")
         return whole
 
 
 class KafkaKeys(Strict):
-    """What sources share unless their own file says otherwise; ``options`` are Kafka client options."""
+    """Defaults for all sources; ``options`` are Kafka client options."""
 
     bootstrap_servers: str = ""
     options: dict[str, Text] = Field(default_factory=dict)
@@ -92,8 +93,8 @@ class KafkaKeys(Strict):
 
 
 class ConnectKeys(Strict):
-    """Kafka Connect's REST interface, which ``connect`` and ``doctor`` ask; ``user`` and ``password`` where it wants a
-    login (HTTP basic authentication). Let the password come from the environment.
+    """Kafka Connect's REST interface, used by ``connect`` and ``doctor``; ``user`` and ``password`` where it requires a
+    login (HTTP basic authentication). Set the password by an environment variable.
     """
 
     url: str | None = None
@@ -126,7 +127,7 @@ class ConnectKeys(Strict):
 
 
 class TargetKeys(Strict):
-    """A serving database; ``sslmode`` and ``options`` are libpq's. Let the password come from the environment."""
+    """A serving database; ``sslmode`` and ``options`` are libpq's. Set the password by an environment variable."""
 
     kind: str = "postgres"
     host: Name
@@ -139,7 +140,9 @@ class TargetKeys(Strict):
 
 
 class S3Keys(Strict):
-    """The object store behind ``s3a://``. Without keys the AWS default chain decides; without endpoint, AWS itself."""
+    """The object store behind ``s3a://``. Without keys, the AWS default credential chain is used; without ``endpoint``,
+    AWS.
+    """
 
     endpoint: str | None = None
     access_key: SecretStr | None = None
@@ -149,8 +152,9 @@ class S3Keys(Strict):
 
 
 class AthenaKeys(Strict):
-    """Where ``sql --engine athena`` asks. ``output`` is an s3:// folder for results, the workgroup's own without it;
-    ``database`` is the catalog's without it; region and credentials are those of AWS's default chain unless said here.
+    """Where ``sql --engine athena`` runs queries. ``output`` is an s3:// folder for results, by default that of the
+    workgroup; ``database`` defaults to that of the catalog; ``region`` and credentials default to those of AWS's
+    default chain.
     """
 
     workgroup: Name = "primary"
@@ -169,8 +173,8 @@ class AthenaKeys(Strict):
 
 
 class CatalogKeys(Strict):
-    """Where tables are registered for Athena and others. AWS itself without endpoint; credentials, and without one the
-    region, are found as by any AWS tool.
+    """Where tables are registered for Athena and other clients. Without ``endpoint`` it is AWS; credentials, and the
+    ``region`` by default, are found as by any AWS tool.
     """
 
     kind: Literal["glue"] = "glue"
@@ -180,8 +184,8 @@ class CatalogKeys(Strict):
 
 
 class BronzeKeys(Strict):
-    """Kafka -> bronze. ``trigger_seconds`` counts only in continuous mode; 0 starts the next batch at once.
-    ``max_objects_per_batch`` is for sources whose records lie in objects.
+    """Kafka -> bronze. ``trigger_seconds`` applies to continuous mode only; 0 starts the next batch at once.
+    ``max_objects_per_batch`` is for sources whose records are in objects.
     """
 
     trigger_seconds: float = Field(default=1.0, ge=0)
@@ -190,20 +194,24 @@ class BronzeKeys(Strict):
 
 
 class SilverKeys(Strict):
-    """Bronze -> silver. ``tables_at_once``: so many tables of a batch that is not large are worked on at a time."""
+    """Bronze -> silver. ``tables_at_once`` is how many tables of a batch are processed in parallel, unless the batch is
+    large.
+    """
 
     tables_at_once: int = Field(default=3, ge=1, le=32)
 
 
 class DeadLetterKeys(Strict):
-    """When rejects stop a table: ``max_share`` is a share of one batch, 0 to 1; 1 lets all go (debezium.md R5)."""
+    """When rejected records stop a table: ``max_share`` is a share of one batch, 0 to 1; 1 never stops it (debezium.md
+    R5).
+    """
 
     max_share: float = Field(default=0.01, ge=0, le=1)
 
 
 class MaintenanceKeys(Strict):
-    """Upkeep of tables: files that only versions need which are older than ``keep`` go; ``every``: how often a
-    continuous run does it by itself, None: never (``replicator maintain`` does it). Both in seconds.
+    """Table maintenance: files that are needed only by versions older than ``keep`` are deleted; ``every`` is how often
+    a continuous run does it by itself, by default never (``replicator maintain`` does it). Both are seconds once read.
     """
 
     keep: Duration = Field(default=604_800, validate_default=False)
@@ -211,9 +219,10 @@ class MaintenanceKeys(Strict):
 
 
 class Keys(Strict):
-    """Every key of ``base.yaml`` and ``<env>.yaml``. ``formats``: what tables may be kept in; each has its JARs.
+    """Every key of ``base.yaml`` and ``<env>.yaml``. ``formats`` are the formats that tables may have; each requires
+    its JARs.
 
-    ``runtime``: whose Delta and Hudi a ``spark-submit`` runs with: ours, or those that EMR and Glue have themselves.
+    ``runtime``: which Delta and Hudi a ``spark-submit`` uses: own, or emr for those that EMR and Glue provide.
     """
 
     lake: LakeKeys = LakeKeys()

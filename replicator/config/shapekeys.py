@@ -1,4 +1,4 @@
-"""How records are to be read where that is not as they look: events of an outbox, deletes, compacted topics."""
+"""How records are read where they do not show it themselves: outbox events, deletes, compacted topics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OutboxMode = Literal["router", "log", "current"]
 
 
 class OutboxKeys(Strict):
-    """Where events come from that stand in an outbox table (debezium.md section I); a word alone is the ``mode``."""
+    """How the events of an outbox table are read (debezium.md section I); a single word is the ``mode``."""
 
     mode: OutboxMode
     empty_payload: Literal["ignore", "delete"] = "ignore"
@@ -37,9 +37,9 @@ OutboxBlock = Annotated[
 
 
 class ShapeKeys(Strict):
-    """How the records of a table, or of all of a source, are to be read where that is not as they look.
-    ``outbox``: they are events. ``deletes`` is the connector's ``delete.tombstone.handling.mode``; ``drop`` needs
-    ``accept_lost_deletes``. ``compacted_topic``: of a key older records may be missing.
+    """How the records of a table, or all of a source, are read where they do not show it themselves. ``outbox``: they
+    are events. ``deletes`` is the connector's ``delete.tombstone.handling.mode``; ``drop`` requires
+    ``accept_lost_deletes``. ``compacted_topic``: older records of a key may be missing.
     """
 
     outbox: OutboxBlock = None
@@ -49,14 +49,14 @@ class ShapeKeys(Strict):
 
     @property
     def is_router(self) -> bool:
-        """Whether the records are what the outbox event router sends."""
+        """Whether the records are those of Debezium's outbox event router."""
         return self.outbox is not None and self.outbox.mode == "router"
 
     def over(self, source: ShapeKeys) -> ShapeKeys:
-        """These, and for what they leave open those of the source."""
+        """Return these keys, with the values of the source for those that are not set."""
         own = {name: getattr(self, name) for name in ShapeKeys.model_fields}
-        merged = {name: getattr(source, name) if told is None else told for name, told in own.items()}
-        return ShapeKeys.model_construct(**merged)  # each was checked where it stands
+        merged = {name: getattr(source, name) if value is None else value for name, value in own.items()}
+        return ShapeKeys.model_construct(**merged)  # both were validated where they are written
 
     @model_validator(mode="after")
     def _told(self) -> ShapeKeys:
@@ -68,14 +68,14 @@ class ShapeKeys(Strict):
         return self
 
 
-def build_outbox(told: ShapeKeys, keys: tuple[str, ...], columns: tuple[ColumnKeys, ...]) -> Outbox | None:
-    """The outbox that a table's entry declares, whose keys and columns are these; None if it is none."""
-    if told.outbox is None:
+def build_outbox(shape: ShapeKeys, keys: tuple[str, ...], columns: tuple[ColumnKeys, ...]) -> Outbox | None:
+    """Return the outbox that a table's entry with these keys and columns declares; None if it declares none."""
+    if shape.outbox is None:
         return None
     return Outbox(
-        told.outbox.mode,
+        shape.outbox.mode,
         key=AGGREGATE_ID if AGGREGATE_ID in keys else EVENT_ID,
-        null_deletes=told.outbox.empty_payload == "delete",
+        null_deletes=shape.outbox.empty_payload == "delete",
         binary=any(column.name == "payload" and column.type == "bytes" for column in columns),
-        topic=told.outbox.topic,
+        topic=shape.outbox.topic,
     )

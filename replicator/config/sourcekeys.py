@@ -1,4 +1,4 @@
-"""What a file of ``conf/sources``, or a ``--declare`` file, may say: its keys, and what goes together."""
+"""The keys of a file of ``conf/sources`` and of a ``--declare`` file, and which of them can be combined."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ class MaskKeys(Strict):
 
 
 class DeclareKeys(Strict):
-    """A ``--declare`` file: tables, and optionally the source that they are of; ``hash_key`` is the secret of columns
-    that are hashed: let it come from the environment. ``mask_before_bronze`` says what not even bronze keeps in clear.
+    """A ``--declare`` file: tables, and optionally the source that they belong to; ``hash_key`` is the secret of hashed
+    columns: set it by an environment variable. ``mask_before_bronze`` lists the columns that even bronze does not keep
+    in clear.
     """
 
     name: str | None = Field(default=None, validation_alias=AliasChoices("name", "source"))
@@ -82,10 +83,10 @@ class DeclareKeys(Strict):
         return table
 
     def _hidden(self, name: str, shards: str | None) -> list[str]:
-        """Columns that bronze does not keep in clear of the table, or of any of its shards."""
+        """Return the columns that bronze does not keep in clear, of the table or of any of its shards."""
         masks = self.mask_before_bronze.items()
-        own = [mask for told, mask in masks if told == name or (shards and re.fullmatch(shards, told))]
-        return [column for mask in own for column in (*mask.hash, *mask.drop)]
+        selected = [mask for table, mask in masks if table == name or (shards and re.fullmatch(shards, table))]
+        return [column for mask in selected for column in (*mask.hash, *mask.drop)]
 
     @field_validator("tables")
     @classmethod
@@ -94,23 +95,23 @@ class DeclareKeys(Strict):
         return tables
 
     def secret(self) -> str:
-        """The key of hashed columns; '' where none is."""
+        """Return the key of hashed columns; '' where there is none."""
         return "" if self.hash_key is None else self.hash_key.get_secret_value()
 
     def masks(self) -> tuple[Mask, ...]:
-        """What is kept out of bronze, as the product's noun."""
+        """Return the columns that bronze does not keep in clear, as values of the domain model."""
         return tuple(Mask(name, keys.hash, keys.drop) for name, keys in self.mask_before_bronze.items())
 
     def declarations(self) -> tuple[Declaration, ...]:
-        """The tables as the product's nouns."""
+        """Return the tables as values of the domain model."""
         return tuple(tablekeys.build_declaration(name, table) for name, table in self.tables.items())
 
 
 class DatabaseKeys(Strict):
-    """The source itself, for ``verify`` and ``connect check``: a login that may read its tables, or its catalogs. Let
-    the password come from the environment.
+    """The source database, for ``verify`` and ``connect check``: a login that may read its tables, or its catalogs. Set
+    the password by an environment variable.
 
-    ``dbname`` is for PostgreSQL and Oracle (its service); ``port`` is the server's usual one unless said.
+    ``dbname`` is for PostgreSQL and Oracle (its service); ``port`` defaults to the usual one of the server.
     """
 
     kind: Kind
@@ -128,27 +129,27 @@ class DatabaseKeys(Strict):
         return self
 
     def login(self) -> Login:
-        """The same as the product's noun."""
+        """Return the login as a value of the domain model."""
         port = self.port if self.port is not None else PORTS[self.kind]
         password = self.password.get_secret_value()
         return Login(self.kind, self.host, port, self.user, password, self.dbname, self.sslmode)
 
 
 class SourceKeys(DeclareKeys, ShapeKeys):
-    """A file of ``conf/sources``: ``include``, ``exclude`` or ``topics`` (a regular expression that Java and Python
-    both know: Kafka is asked by either) narrow what is read. A table of SQL Server is named ``<schema>.<table>`` there,
-    in whichever database, or ``<database>.<schema>.<table>``.
+    """A file of ``conf/sources``: ``include``, ``exclude`` or ``topics`` (a regular expression that is valid in both
+    Java and Python, since it is used by either) limit what is read. A table of SQL Server is named ``<schema>.<table>``
+    there, in any database, or ``<database>.<schema>.<table>``.
 
-    ``outbox``, ``deletes`` and ``compacted_topic`` hold for every table that does not say otherwise.
-    ``signal_data_collection`` is the connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro
-    writes bytes. ``binlog_position``: ``gtid`` where MariaDB's servers take turns and one GTID domain is written to,
-    ``file_pos_row`` where MySQL does not compress transactions (debezium.md Q4). ``objects`` is a folder of any file
-    system where a sink connector has put the records (docs/objects.md); Kafka is not asked then.
-    ``consistency: transaction`` shows transactions whole or not at all; the connector needs
-    ``provide.transaction.metadata`` then. ``decimal_handling_mode``, ``binary_handling_mode`` and
-    ``time_precision_mode`` are the connector's (types.md Y13), where ``connector`` does not say them: they hold for
-    declared types that do not name their form. ``database`` is the source itself, which ``verify`` compares silver
-    with; ``connector`` is how it is captured, for ``replicator connect``.
+    ``outbox``, ``deletes`` and ``compacted_topic`` are the defaults for its tables. ``signal_data_collection`` is the
+    connector's ``signal.data.collection``, ``avro_bytes`` is how JSON converted from Avro represents bytes.
+    ``binlog_position``: ``gtid`` where MariaDB's servers fail over and one GTID domain is written to, ``file_pos_row``
+    where MySQL does not compress transactions (debezium.md Q4). ``objects`` is a folder of any file system where a sink
+    connector has written the records (docs/objects.md); they are not read from Kafka then. ``consistency: transaction``
+    shows transactions completely or not at all; the connector needs ``provide.transaction.metadata`` then.
+    ``decimal_handling_mode``, ``binary_handling_mode`` and ``time_precision_mode`` are the connector's (types.md Y13),
+    where ``connector`` does not set them: they apply to declared types that do not specify their form. ``database`` is
+    the login to the source, which ``verify`` compares silver with; ``connector`` describes how it is captured, for
+    ``replicator connect``.
     """
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
@@ -214,8 +215,11 @@ class SourceKeys(DeclareKeys, ShapeKeys):
 
     @model_validator(mode="after")
     def _signalled(self) -> SourceKeys:
-        told = self.connector
-        for key, topic in (("signals", told and told.signals), ("notifications", told and told.notifications)):
+        connector = self.connector
+        for key, topic in (
+            ("signals", connector and connector.signals),
+            ("notifications", connector and connector.notifications),
+        ):
             if topic and topic.startswith(f"{self.name}."):
                 raise ValueError(f"{key}: {topic} looks like the topic of a table: call it {self.name}-{key}")
         return self
@@ -285,16 +289,18 @@ class SourceKeys(DeclareKeys, ShapeKeys):
         return self
 
     def modes(self) -> dict[str, str]:
-        """Settings of the connector by which declared types are written, by their key, as far as they are known."""
+        """Return the known settings of the connector that determine how values of declared types are written,
+        by key.
+        """
         return {**self._captured_modes(), **self._own_modes()}
 
     def _captured_modes(self) -> Mapping[str, str]:
         return {} if self.connector is None else self.connector.connector(self.name, "").modes
 
     def _own_modes(self) -> dict[str, str]:
-        told = {
+        modes = {
             DECIMALS: self.decimal_handling_mode,
             BINARY: self.binary_handling_mode,
             TIMES: self.time_precision_mode,
         }
-        return {key: mode for key, mode in told.items() if mode is not None}
+        return {key: mode for key, mode in modes.items() if mode is not None}

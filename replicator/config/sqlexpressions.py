@@ -67,8 +67,8 @@ _ARITHMETIC = re.compile(r"[\w\s.`()]*[-+*/%][-\w\s.`()+*/%]*", re.ASCII)
 
 
 def list_columns(sql: str) -> list[str]:
-    """The words of an expression that may be columns, by the source's spelling, in their order; key words are among
-    them. What cannot be a column is not: what stands right behind a point or ``AS``, or before a bracket.
+    """Return the words of an expression that may be columns, by their source spelling and in order, including keywords.
+    A word after a dot or ``AS``, or before a parenthesis, cannot be a column.
     """
     return [name for name, _ in _words(_strip_texts(sql))]
 

@@ -1,4 +1,4 @@
-"""What a source's file declares about one table: columns, keys, how its records look and what is done with them."""
+"""The declarations of one table in a source's file: columns, keys, the shape of its records, and their processing."""
 
 from __future__ import annotations
 
@@ -44,18 +44,19 @@ SequenceBy = Literal["position", "source.ts_ms"]
 
 
 class TableKeys(ShapeKeys):
-    """What is declared about a table; all of it optional. ``columns`` are those of records without a schema block, all
-    of them; where each is ``unsigned`` or ``generated``, they say that of columns of a schema block, which has others.
-    ``keys`` are its columns where events have no key, or another one is wanted. ``append_only``: no columns identify a
-    row, there is one per insert. ``apply_as_deletes`` is a SQL condition over its columns: a change whose row satisfies
-    it is a delete. ``truncate`` says what a TRUNCATE does. ``unavailable: false`` takes the placeholder
-    of values that PostgreSQL did not send for a text like others. ``schema_changes`` says whether columns may come and
-    change, wait for approval, or not. ``stored_as_scd_type: 2`` keeps every state of every row beside the table.
-    ``purge_after`` is how long deleted rows stay, where ``purge`` is run; 0 needs ``accept_refused_replays``.
-    ``sequence_by: source.ts_ms`` orders changes by time, which is weaker than by position. ``shape`` is that of the
-    records where it is not to be seen. ``format`` is where rows are kept, or both: [delta, hudi]. ``table_type`` is of
-    Hudi. ``partition_by`` are columns of hive-style folders. ``transform`` is what is done with changes before they are
-    rows. ``shards`` is a regular expression of tables whose rows it takes, told apart by ``shard_column``.
+    """The declarations of a table; all of them are optional. ``columns`` are all columns of records without a schema
+    block; where each is ``unsigned`` or ``generated``, they supplement a schema block, which has further columns.
+    ``keys`` are its key columns where events have no key, or where another key is wanted. ``append_only``: no columns
+    identify a row; there is one row per insert. ``apply_as_deletes`` is a SQL condition over its columns: a change
+    whose row satisfies it is a delete. ``truncate`` is how a TRUNCATE is handled. ``unavailable: false`` treats the
+    placeholder of values that PostgreSQL did not send as an ordinary text. ``schema_changes`` is whether new and
+    changed columns are applied, wait for approval, or are ignored. ``stored_as_scd_type: 2`` keeps every state of every
+    row beside the table. ``purge_after`` is how long deleted rows are kept, where ``purge`` is run; 0 requires
+    ``accept_refused_replays``. ``sequence_by: source.ts_ms`` orders changes by time, which is weaker than by position.
+    ``shape`` is that of the records where it cannot be inferred. ``format`` is the format that rows are stored in, or
+    both: [delta, hudi]. ``table_type`` is Hudi's. ``partition_by`` are columns of hive-style folders. ``transform`` is
+    applied to changes before they become rows. ``shards`` is a regular expression of the source tables whose rows it
+    takes; ``shard_column`` tells them apart.
     """
 
     columns: Columns = ()
@@ -79,7 +80,7 @@ class TableKeys(ShapeKeys):
 
     @property
     def whole(self) -> tuple[ColumnKeys, ...]:
-        """The declared columns where these are all that there may be; else none."""
+        """The declared columns where all columns are declared; else none."""
         return () if all(column.supplements_schema for column in self.columns) else self.columns
 
     @model_validator(mode="after")
@@ -163,7 +164,7 @@ class TableKeys(ShapeKeys):
 
 
 def refuse_append_only_conflict(table: TableKeys, shape: ShapeKeys) -> None:
-    """Raise ValueError for what an append-only table of this shape cannot be as well."""
+    """Raise ValueError for declarations that an append-only table of this shape cannot have."""
     if not table.append_only:
         return
     reasons = {
@@ -188,8 +189,8 @@ def refuse_append_only_conflict(table: TableKeys, shape: ShapeKeys) -> None:
 
 
 def streamed_columns(table: TableKeys, shape: ShapeKeys) -> dict[str, str]:
-    """The declared columns that a record of a table of this shape may have, with their Spark types, where they are all
-    of them; what the outbox router sends is not declared.
+    """Return the declared columns that a record of a table of this shape may have, with their Spark types; none where
+    not all of them are declared, and for records of the outbox router.
     """
     if shape.is_router:
         return {}
@@ -198,7 +199,7 @@ def streamed_columns(table: TableKeys, shape: ShapeKeys) -> dict[str, str]:
 
 
 def refuse_undeclared_columns(name: str, table: TableKeys, shape: ShapeKeys) -> None:
-    """Raise ValueError where the table's SQL reads a column that is not declared, though others are."""
+    """Raise ValueError where the table's SQL reads an undeclared column although all columns are declared."""
     columns = streamed_columns(table, shape)
     if table.apply_as_deletes is not None:
         conditions.refuse_undeclared_columns(table.apply_as_deletes, name, columns)
@@ -211,8 +212,8 @@ def refuse_undeclared_columns(name: str, table: TableKeys, shape: ShapeKeys) -> 
 def build_declaration(
     name: str, table: TableKeys, source: ShapeKeys | None = None, modes: HandlingModes = DEFAULT_MODES
 ) -> Declaration:
-    """What a table's entry declares, and for what it leaves open its source, whose connector has these modes (Y13):
-    what the event router sends is none of the connector's columns.
+    """Return the declaration of a table's entry, with the values of its source for keys that are not set. ``modes`` are
+    those of the source's connector (Y13); they do not apply to the output of the event router.
     """
     shape = table if source is None else table.over(source)
     has_own = shape.is_router
@@ -247,5 +248,5 @@ def build_declaration(
 def _build_transform(table: TableKeys) -> Transform | None:
     if table.transform is None and table.shard_column is None and table.apply_as_deletes is None:
         return None
-    told = Transform() if table.transform is None else table.transform.transform()
-    return replace(told, shard=table.shard_column or "", as_deletes=table.apply_as_deletes or "")
+    transform = Transform() if table.transform is None else table.transform.transform()
+    return replace(transform, shard=table.shard_column or "", as_deletes=table.apply_as_deletes or "")

@@ -40,7 +40,7 @@ _Sql = Annotated[str, Field(min_length=1)]
 
 
 class TransformKeys(Strict):
-    """The steps, in the order in which they are taken: ``cast``, ``function``, ``derive``, ``where``, ``hash`` and
+    """The steps, in the order in which they are applied: ``cast``, ``function``, ``derive``, ``where``, ``hash`` and
     ``mask``, ``column_list`` or ``except_column_list``, ``rename``. Each names columns as the source spells them; in
     SQL they have the names that silver gives them.
     """
@@ -77,21 +77,21 @@ class TransformKeys(Strict):
         return self
 
     def fit(self, columns: Sequence[str], generated: Sequence[str]) -> None:
-        """Raise ValueError for a name that is none of the declared columns, where these are all that there may be, and
-        for a filter over rows that never come whole.
+        """Raise ValueError for a name that is not among the declared columns, where all of them are declared, and for a
+        filter on rows of which some columns are never sent.
         """
         known = [*columns, *self.derive]
-        told = (*self.hash, *self.mask, *self.column_list, *self.except_column_list, *self.rename, *self.cast)
-        strange = next((name for name in told if columns and self.function is None and name not in known), None)
-        if strange is not None:
-            raise ValueError(f"{strange!r} is no declared column{suggest(strange, known)}")
-        kept = next((name for name in generated if name not in self.except_column_list), None)
-        if self.where is not None and kept is not None and not (self.column_list and kept not in self.column_list):
-            raise ValueError(f"where needs whole rows, and {kept!r} is generated: put it into except_column_list")
+        listed = (*self.hash, *self.mask, *self.column_list, *self.except_column_list, *self.rename, *self.cast)
+        unknown = next((name for name in listed if columns and self.function is None and name not in known), None)
+        if unknown is not None:
+            raise ValueError(f"{unknown!r} is no declared column{suggest(unknown, known)}")
+        absent = next((name for name in generated if name not in self.except_column_list), None)
+        if self.where is not None and absent is not None and not (self.column_list and absent not in self.column_list):
+            raise ValueError(f"where needs whole rows, and {absent!r} is generated: put it into except_column_list")
 
     def refuse_strange(self, table: str, columns: Sequence[str], shard: Sequence[str]) -> None:
-        """Raise ValueError where SQL reads none of the declared columns, where these are all that there may be;
-        ``where`` may read the ``shard`` as well.
+        """Raise ValueError where SQL reads a column that is not among the declared ones, where all of them are
+        declared; ``where`` may also read the ``shard``.
         """
         if self.function is not None:
             return
@@ -100,12 +100,12 @@ class TransformKeys(Strict):
             conditions.refuse_unknown_column(f"{what} of {table}", sql, [*columns, *further])
 
     def _asked(self) -> list[tuple[str, str]]:
-        """Each SQL, with what it is."""
+        """Return each SQL expression, with its name for messages."""
         derived = [(f"derive of {name!r}", sql) for name, sql in self.derive.items()]
         return derived if self.where is None else [*derived, ("where", self.where)]
 
     def transform(self) -> Transform:
-        """The same as the product's noun."""
+        """Return the steps as a value of the domain model."""
         return Transform(
             tuple(self.cast.items()),
             self.function or "",
