@@ -51,7 +51,7 @@ class TableKeys(ShapeKeys):
     whose row satisfies it is a delete. ``truncate`` is how a TRUNCATE is handled. ``unavailable: false`` treats the
     placeholder of values that PostgreSQL did not send as an ordinary text. ``schema_changes`` is whether new and
     changed columns are applied, wait for approval, or are ignored. ``stored_as_scd_type: 2`` keeps every state of every
-    row beside the table. ``purge_after`` is how long deleted rows are kept, where ``purge`` is run; 0 requires
+    row beside the table. ``purge_after`` is how long deleted rows stay, where ``purge`` is run; 0 requires
     ``accept_refused_replays``. ``sequence_by: source.ts_ms`` orders changes by time, which is weaker than by position.
     ``shape`` is that of the records where it cannot be inferred. ``format`` is the format that rows are stored in, or
     both: [delta, hudi]. ``table_type`` is Hudi's. ``partition_by`` are columns of hive-style folders. ``transform`` is
