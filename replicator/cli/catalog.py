@@ -52,8 +52,8 @@ def sync(
     keys = settings.catalog_in(database)
     catalog = GlueCatalog(keys.database, keys.region, keys.endpoint)
     found = _inventory(context, settings, keys.database, source, table or [])
-    made = syncing.sync(catalog, found.plan, drop=drop, dry_run=dry_run)
-    outcomes = print_outcomes([*found.refused], made, as_json=as_json)
+    pending = syncing.sync(catalog, found.plan, drop=drop, dry_run=dry_run)
+    outcomes = print_outcomes([*found.refused], pending, as_json=as_json)
     _warn_unreadable(found.tables)
     if dry_run:
         console.narrate("Nothing was written: this was a dry run.", style="yellow")
@@ -78,12 +78,14 @@ def ddl(
     settings = options.settings(env, conf, lake)
     keys = settings.catalog_in(database)
     found = _inventory(context, settings, keys.database, source, table or [])
-    made = [(entry, athena_ddl.statements(entry, keys.database)) for entry in found.plan.entries]
+    ddl_lines = [(entry, athena_ddl.statements(entry, keys.database)) for entry in found.plan.entries]
     if as_json:
-        console.print_json([{"name": each.name, "kind": each.kind.value, "statements": lines} for each, lines in made])
+        console.print_json(
+            [{"name": each.name, "kind": each.kind.value, "statements": lines} for each, lines in ddl_lines]
+        )
     else:
         console.print_text(f"CREATE DATABASE IF NOT EXISTS `{keys.database}`;\n")
-        for _, lines in made:
+        for _, lines in ddl_lines:
             console.print_text("".join(f"{line};\n\n" for line in lines).rstrip("\n") + "\n")
     _print_errors(found.refused)
     _warn_unreadable(found.tables)

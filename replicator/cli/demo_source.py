@@ -31,6 +31,6 @@ def load(context: typer.Context) -> None:
             where=str(_CHECKOUT),
             mend="Clone it, run `make env` there, and use the replicator of its .venv.",
         )
-    done = subprocess.run([sys.executable, "-m", "infra.sources.load", *context.args], cwd=_CHECKOUT, check=False)
-    if done.returncode:
-        raise typer.Exit(done.returncode)
+    process = subprocess.run([sys.executable, "-m", "infra.sources.load", *context.args], cwd=_CHECKOUT, check=False)
+    if process.returncode:
+        raise typer.Exit(process.returncode)

@@ -48,10 +48,10 @@ def init(
             mend="It has letters, digits, dots, hyphens and underscores only.",
         )
     files = {folder / path: text for path, text in scaffold.render_project(source, kind and kind.value).items()}
-    there = next((path for path in files if path.exists()), None)
-    if there is not None:
+    existing = next((path for path in files if path.exists()), None)
+    if existing is not None:
         raise ConfigError(
-            "the file is there already", where=str(there), mend="Give another folder; nothing was written."
+            "the file is there already", where=str(existing), mend="Give another folder; nothing was written."
         )
     for path, text in files.items():
         _write(path, text)

@@ -44,22 +44,22 @@ def maintain(
     stages = ("bronze", "silver", "gold")
     with exclusive(options.existing_lake(settings), stages, assemble.lease_options(settings)) as fence:
         spark, keeper = session(settings, debug=options.is_debug(context)), assemble.lake_tables(settings, fence)
-        done: list[MaintenanceResult] = []
+        results: list[MaintenanceResult] = []
         for each in operate.maintain(
             spark, keeper.tables_of, operate.select_tables(keeper.tables(spark), table), seconds
         ):
-            done.append(each)
+            results.append(each)
             if each.error is not None:
                 console.narrate(f"{each.table}: {each.error}", style="red")
         for name in operate.drop_shadows(spark, keeper) if table is None else ():
             console.narrate(f"what an interrupted rebuild of {name} had made is removed", style="dim")
-    _show(done, settings.lake.root, as_json=as_json)
-    if any(each.error is not None for each in done):
+    _show(results, settings.lake.root, as_json=as_json)
+    if any(each.error is not None for each in results):
         raise typer.Exit(1)
 
 
-def _show(done: Sequence[MaintenanceResult], root: str, *, as_json: bool) -> None:
-    rows = [_to_row(each) for each in done]
+def _show(results: Sequence[MaintenanceResult], root: str, *, as_json: bool) -> None:
+    rows = [_to_row(each) for each in results]
     if as_json:
         console.print_json(rows)
     elif rows:

@@ -92,8 +92,8 @@ def flags(env: str, conf: Path | None, lake: str | None) -> str:
     """Return the options that another command needs to address the same lake, quoted for a shell."""
     if lake is not None:
         return shlex.join(["--lake", lake])
-    named = [] if env == DEFAULT_ENV else ["--env", env]
-    return shlex.join(named if conf is None else [*named, "--conf", str(conf)])
+    arguments = [] if env == DEFAULT_ENV else ["--env", env]
+    return shlex.join(arguments if conf is None else [*arguments, "--conf", str(conf)])
 
 
 def command(*words: str, flags: str) -> str:
@@ -131,13 +131,13 @@ def parse_offsets(texts: Iterable[str]) -> dict[tuple[str, int], int]:
     return collect_unique("--from", map(parse_offset, texts))
 
 
-def collect_unique(flag: str, given: Iterable[tuple[Name, Value]]) -> dict[Name, Value]:
+def collect_unique(flag: str, pairs: Iterable[tuple[Name, Value]]) -> dict[Name, Value]:
     """Return the values of a repeatable option by name. Raises ConfigError where a name is given twice."""
     found: dict[Name, Value] = {}
-    for name, value in given:
+    for name, value in pairs:
         if name in found:
-            named = name if isinstance(name, str) else ":".join(map(str, name))
-            raise ConfigError(f"{flag} {named} is given twice", mend="Leave one of them out.")
+            label = name if isinstance(name, str) else ":".join(map(str, name))
+            raise ConfigError(f"{flag} {label} is given twice", mend="Leave one of them out.")
         found[name] = value
     return found
 

@@ -33,9 +33,9 @@ _API_VERSIONS, _CORRELATION = 18, 4711
 
 def python() -> str:
     """Check that the Python version is a tested one."""
-    here, (oldest, newest) = sys.version_info[:2], _PYTHONS
-    name = f"Python {here[0]}.{here[1]}"
-    if not oldest <= here <= newest:
+    version, (oldest, newest) = sys.version_info[:2], _PYTHONS
+    name = f"Python {version[0]}.{version[1]}"
+    if not oldest <= version <= newest:
         mend = f"Use Python {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}."
         raise ConfigError(f"{name} is none that was tested.", where=sys.executable, mend=mend)
     return name
@@ -43,13 +43,13 @@ def python() -> str:
 
 def spark() -> str:
     """Check that the installed Spark is of a tested release line, and describe what that line supports."""
-    line, here = sparkline.installed(), importlib.metadata.version("pyspark")
-    tested = "" if here == line.spark else f" (tested: {line.spark})"
-    given = environment.variable("SPARK_HOME")
-    is_other = given is not None and not spark_home.fits(Path(given), line)
-    passed = f"; SPARK_HOME is passed over: no Spark {line.name} is in {given}" if is_other else ""
-    can = f"tables in {' and '.join(line.formats)}{passed}"
-    return f"Spark {here}{tested}, Scala {line.scala}, Delta {line.delta}; {can}"
+    line, installed = sparkline.installed(), importlib.metadata.version("pyspark")
+    tested = "" if installed == line.spark else f" (tested: {line.spark})"
+    configured = environment.variable("SPARK_HOME")
+    is_other = configured is not None and not spark_home.fits(Path(configured), line)
+    passed = f"; SPARK_HOME is passed over: no Spark {line.name} is in {configured}" if is_other else ""
+    capabilities = f"tables in {' and '.join(line.formats)}{passed}"
+    return f"Spark {installed}{tested}, Scala {line.scala}, Delta {line.delta}; {capabilities}"
 
 
 def java() -> str:

@@ -48,7 +48,7 @@ def purge(
     with exclusive(options.existing_lake(settings), stages, assemble.lease_options(settings)) as fence:
         spark, sources = options.open_sources(context, settings, source, declared, fence=fence)
         tables, now_ms = operate.select_tables(spark, sources, table), int(time.time() * 1000)
-        found = [operate.attempt(spark, at, name, now_ms, dry=dry_run) for at, name in tables]
+        found = [operate.attempt(spark, refinement, name, now_ms, dry=dry_run) for refinement, name in tables]
     _show(found, as_json=as_json)
     if dry_run and found:
         console.narrate("Nothing was removed: this was a dry run.", style="yellow")

@@ -66,5 +66,5 @@ def _to_json(start: PartitionStart) -> dict[str, Any]:
 def _row(start: PartitionStart) -> list[str]:
     gap, read = start.gap, "nothing" if start.read is None else str(start.read)
     missing = "nothing" if gap is None else f"{gap.first} to {gap.last}"
-    there = f"{start.first} to {start.end - 1}" if start.first < start.end else "nothing"
-    return [start.topic, str(start.partition), read, there, str(start.start), missing, start.why]
+    available = f"{start.first} to {start.end - 1}" if start.first < start.end else "nothing"
+    return [start.topic, str(start.partition), read, available, str(start.start), missing, start.why]

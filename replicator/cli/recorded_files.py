@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SMALL_BYTES = 4 << 20
 
 
-def absolute_paths(given: list[str]) -> list[str]:
+def absolute_paths(names: list[str]) -> list[str]:
     """Return recorded files by their absolute paths, before anything of a lake is created. Raises ConfigError for an
     empty name, which would resolve to the current folder, and for the name of a stage that is no file; BadRecording for
     a missing file.
@@ -35,12 +35,12 @@ def absolute_paths(given: list[str]) -> list[str]:
     from replicator.sources.kcat_files import refuse_missing
     from replicator.stages.run_report import CANONICAL, STAGES
 
-    if not all(given):
+    if not all(names):
         raise ConfigError("--recorded has a file without a name", mend="Name it; is a variable of the shell not set?")
-    stage = next((each for each in given if each in (*STAGES, CANONICAL) and not Path(each).exists()), None)
+    stage = next((each for each in names if each in (*STAGES, CANONICAL) and not Path(each).exists()), None)
     if stage is not None:
         raise ConfigError(f"{stage} is a stage, not a file: --recorded runs bronze and silver", mend="Leave it out.")
-    files = [settingkeys.absolute_path(file) for file in given]
+    files = [settingkeys.absolute_path(file) for file in names]
     refuse_missing(files)
     return files
 

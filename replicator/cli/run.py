@@ -107,15 +107,15 @@ def _run(settings: Settings, named: list[str], summary: RunSummary, *, once: boo
         _require_kafka(settings)
     with exclusive(Lake(settings.lake.root), stages, assemble.lease_options(settings, wait)) as fence:
         spark = session(settings, debug=debug)
-        made = assemble.pipeline(spark, settings, fence)
+        assembled = assemble.pipeline(spark, settings, fence)
         with reporting(spark, settings, " ".join(["run", *named]), summary) as report:
             if once:
-                pipeline.run_once(spark, made, stages, report)
+                pipeline.run_once(spark, assembled, stages, report)
             else:
                 upkeep = _maintenance(spark, settings, fence, stages)
                 stop = _stop_on_signal()
                 with _suppress_shutdown_errors(stop, spark, report) as filtered:
-                    continuous.run_continuously(spark, made, stages, filtered, stop, upkeep)
+                    continuous.run_continuously(spark, assembled, stages, filtered, stop, upkeep)
 
 
 def _require_kafka(settings: Settings) -> None:

@@ -189,8 +189,8 @@ def _rows(spark: SparkSession, query: str, known: list[str], past: AsOf | None =
 
 
 def _nodes(plan: Any) -> list[Any]:
-    below = [n for some in (plan.children(), plan.innerChildren(), plan.subqueries()) for n in gateway.iterate(some)]
-    plans = [node for node in below if hasattr(node, "getClass")]
+    found = [n for each in (plan.children(), plan.innerChildren(), plan.subqueries()) for n in gateway.iterate(each)]
+    plans = [node for node in found if hasattr(node, "getClass")]
     return [plan, *(node for child in plans for node in _nodes(child))]
 
 

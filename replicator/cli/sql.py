@@ -133,11 +133,11 @@ def _question(
     if (query is None) == (saved is None):
         raise ConfigError("give one query, or --saved NAME", mend="`replicator sql --list` shows the saved ones.")
     values = options.collect_unique("--param", map(_parameter, parameters))
-    own: Dialect = dialect.value
+    default: Dialect = dialect.value
     if saved is None:
-        return SqlQuery(query or "", own, values)
+        return SqlQuery(query or "", default, values)
     file = queryfile.load_query(folder, saved)
-    return SqlQuery(file.text, own if given or file.dialect is None else file.dialect, values)
+    return SqlQuery(file.text, default if given or file.dialect is None else file.dialect, values)
 
 
 def _parameter(text: str) -> tuple[str, str]:

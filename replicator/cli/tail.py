@@ -217,9 +217,9 @@ def _describe_missing(table: Table, first: int, last: int) -> str:
 
 def _commit_lines(commit: Any, table: Table) -> Iterator[_Line]:
     with commit as (moment, rows):
-        at = moment.at.isoformat(" ", "milliseconds")
+        when = moment.at.isoformat(" ", "milliseconds")
         for row in diff.with_ordered_columns(rows.orderBy("at")).toLocalIterator():
             change, key, cells = diff.format_row(row)
-            text = Text(f"{moment.version}  {at}  ").append_text(change).append(f"  {key.plain}  ").append_text(cells)
-            head = json.dumps({"table": table.name, "version": moment.version, "timestamp": at})
+            text = Text(f"{moment.version}  {when}  ").append_text(change).append(f"  {key.plain}  ").append_text(cells)
+            head = json.dumps({"table": table.name, "version": moment.version, "timestamp": when})
             yield text, partial("{}, {}}}".format, head[:-1], diff.json_members(row))

@@ -94,7 +94,7 @@ def verify(
 
 
 def _compare(
-    spark: SparkSession, comparisons: Sequence[Comparison], look: VerifyOptions, marks: Marks
+    spark: SparkSession, comparisons: Sequence[Comparison], selection: VerifyOptions, marks: Marks
 ) -> list[Verdict]:
     """Return all verdicts; each is printed as soon as it is known."""
     from replicator.operate import verify as operate
@@ -102,11 +102,11 @@ def _compare(
     verdicts: list[Verdict] = []
 
     def sizes() -> list[int]:
-        return [int(size * look.share) for size in operate.sizes(spark, comparisons)]
+        return [int(size * selection.share) for size in operate.sizes(spark, comparisons)]
 
     with console.row_progress("comparing", sizes) as work:
         for verdict in operate.verify(
-            spark, comparisons, replace(look, advance=work.advance), _best_effort(marks.note)
+            spark, comparisons, replace(selection, advance=work.advance), _best_effort(marks.note)
         ):
             work.finish()
             verdicts.append(verdict)

@@ -42,15 +42,15 @@ class JobKeys(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> JobKeys:
-        for who, cores, memory in (
+        for process, cores, memory in (
             ("driver", self.driver_cores, self.driver_memory),
             ("executor", self.executor_cores, self.executor_memory),
         ):
             wanted = int(memory[:-1])
-            whole = math.ceil(wanted + max(wanted * _OVERHEAD, _LEAST_OVERHEAD))
-            if whole > _LARGEST[cores]:
+            total = math.ceil(wanted + max(wanted * _OVERHEAD, _LEAST_OVERHEAD))
+            if total > _LARGEST[cores]:
                 raise ValueError(
-                    f"no {who} has {cores} cores and {wanted}g: with Spark's overhead that is {whole} of at most"
+                    f"no {process} has {cores} cores and {wanted}g: with Spark's overhead that is {total} of at most"
                     f" {_LARGEST[cores]} gigabytes"
                 )
         return self

@@ -162,9 +162,9 @@ def build_checks(
     found = [each.check(column) for column, checks in columns for each in checks]
     found += [each.check() for each in model]
     names = [each.name for each in found]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"the check {twice!r} is there twice: give one of them a name")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise ValueError(f"the check {duplicate!r} is there twice: give one of them a name")
     return found
 
 

@@ -31,9 +31,9 @@ def normalize_columns(value: Any) -> Any:
 
 def refuse_duplicates(found: list[str], what: str) -> None:
     """Raise ValueError where a name occurs twice, or again in another case."""
-    twice = next((name for name in found if found.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{what} has {twice!r} twice")
+    duplicate = next((name for name in found if found.count(name) > 1), None)
+    if duplicate is not None:
+        raise ValueError(f"{what} has {duplicate!r} twice")
     try:
         names.refuse_case_conflict(found, what)
     except ConfigError as error:

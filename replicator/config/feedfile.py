@@ -121,9 +121,9 @@ def _find_errors(
     found = [("table", wrong)] if wrong else []
     if not feed.bootstrap_servers:
         found.append(("topic", "there is no Kafka to write to: give bootstrap_servers here or under kafka"))
-    twin = next((other for other in others if other.topic == feed.topic), None)
-    if twin is not None:
-        found.append(("topic", f"the feed {twin.name!r} writes this topic already"))
+    duplicate = next((other for other in others if other.topic == feed.topic), None)
+    if duplicate is not None:
+        found.append(("topic", f"the feed {duplicate.name!r} writes this topic already"))
     reader = next((source for source in sources if source.matches(feed.topic)), None)
     if reader is not None:
         found.append(("topic", f"the source {reader.name!r} reads this topic: its events would come back as records"))

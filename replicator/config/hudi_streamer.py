@@ -63,44 +63,44 @@ def translate(properties: Mapping[str, str], topic: str | None = None, schema: s
     """Translate normalized properties into a source file. ``topic`` is required where they do not name one; ``schema``
     is the content of the file that SCHEMA_FILE names. Raises ConfigError.
     """
-    named = topic or properties.get(_TOPIC, "")
-    prefix, dot, table = named.partition(".")
+    topic_name = topic or properties.get(_TOPIC, "")
+    prefix, dot, table = topic_name.partition(".")
     if not dot or table.count(".") != 1:
         raise ConfigError(
-            f"the topic {named!r} is none of Debezium's" if named else "no topic is named",
+            f"the topic {topic_name!r} is none of Debezium's" if topic_name else "no topic is named",
             mend="Give --topic <prefix>.<database or schema>.<table>.",
         )
-    own: dict[str, Any] = {"format": "hudi"}
+    table_keys: dict[str, Any] = {"format": "hudi"}
     document: dict[str, Any] = {"name": prefix, "include": [table]}
-    whence = next((name for name in (_SERVERS, _ROOT) if name in properties), None)
-    if whence is not None:
-        value = properties[whence]
-        document |= {"bootstrap_servers": value} if whence == _SERVERS else {"objects": _S3.sub("s3a://", value)}
+    location_key = next((name for name in (_SERVERS, _ROOT) if name in properties), None)
+    if location_key is not None:
+        value = properties[location_key]
+        document |= {"bootstrap_servers": value} if location_key == _SERVERS else {"objects": _S3.sub("s3a://", value)}
     same, untold, options = dict[str, str](), dict[str, str](), dict[str, str]()
     for name, text in properties.items():
         if name == f"{_WRITE}recordkey.field":
-            own["keys"] = _split_list(text)
+            table_keys["keys"] = _split_list(text)
         elif name == f"{_WRITE}partitionpath.field":
-            own["partition_by"] = _partition_columns(name, text, untold)
+            table_keys["partition_by"] = _partition_columns(name, text, untold)
         elif name == f"{_WRITE}table.type":
-            own["table_type"] = text.lower()
+            table_keys["table_type"] = text.lower()
         elif name == SCHEMA_FILE and schema is not None:
-            own["columns"] = columns(schema)
-        elif name not in (_TOPIC, whence):
+            table_keys["columns"] = columns(schema)
+        elif name not in (_TOPIC, location_key):
             _translate_other(name, text, same, untold, options)
     if options:
         document["options"] = options
-    return Translation(document | {"tables": {table: {k: v for k, v in own.items() if v != []}}}, same, untold)
+    return Translation(document | {"tables": {table: {k: v for k, v in table_keys.items() if v != []}}}, same, untold)
 
 
 def _partition_columns(name: str, text: str, untold: dict[str, str]) -> list[str]:
     """Return the partition columns. A column with a transformation of its values (``created:TIMESTAMP``) has no
     equivalent.
     """
-    made = [part for part in _split_list(text) if ":" in part]
-    if made:
-        untold[name] = f"partitions are values of columns as they are, which {', '.join(made)} is not"
-    return [part for part in _split_list(text) if part not in made]
+    transformed = [part for part in _split_list(text) if ":" in part]
+    if transformed:
+        untold[name] = f"partitions are values of columns as they are, which {', '.join(transformed)} is not"
+    return [part for part in _split_list(text) if part not in transformed]
 
 
 def _translate_other(

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from replicator.spec import SourceSpec
 
 
-def resolve_refresh(asked: str | None, inputs: Mapping[str, str], lineage: Mapping[str, Sequence[str]]) -> str:
+def resolve_refresh(refresh: str | None, inputs: Mapping[str, str], lineage: Mapping[str, Sequence[str]]) -> str:
     """Return how a model is refreshed: as its file says, else incrementally where the lineage names every input."""
-    return asked or (INCREMENTAL if all(name in lineage for name in inputs) else FULL)
+    return refresh or (INCREMENTAL if all(name in lineage for name in inputs) else FULL)
 
 
 def find_lineage_errors(

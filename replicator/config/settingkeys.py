@@ -74,10 +74,10 @@ class LakeKeys(Strict):
     def _absolute(cls, root: str) -> str:
         if not _URL.match(root):
             return _refuse_file(absolute_path(root))
-        whole = re.sub("^file:/(?!/)", "file:///", root).rstrip("/")  # Hadoop's notation
-        if not _LAKE.match(whole):
+        url = re.sub("^file:/(?!/)", "file:///", root).rstrip("/")  # Hadoop's notation
+        if not _LAKE.match(url):
             raise ValueError(f"a lake is a local directory, s3a://bucket/prefix, hdfs:// or file:///, not {root!r}")
-        return whole
+        return url
 
 
 class KafkaKeys(Strict):
@@ -114,8 +114,8 @@ class ConnectKeys(Strict):
         parts = urlsplit(url)
         if "@" in parts.netloc:
             raise ValueError("an address is printed: give user and password beside it")
-        is_whole = parts.scheme in ("http", "https") and parts.hostname and not re.search(r"\s", url)
-        if not is_whole or parts.port == 0:  # `port` raises ValueError for what is none
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and not re.search(r"\s", url)
+        if not is_valid or parts.port == 0:  # `port` raises ValueError for what is none
             raise ValueError("an address is http://host:port or https://host:port")
         return url
 

@@ -67,8 +67,8 @@ def load_sources(
 
 
 def _keys_class(document: Document) -> type[DeclareKeys]:
-    own = set(SourceKeys.model_fields) - set(DeclareKeys.model_fields)
-    return SourceKeys if own & set(document.values) else DeclareKeys
+    source_only = set(SourceKeys.model_fields) - set(DeclareKeys.model_fields)
+    return SourceKeys if source_only & set(document.values) else DeclareKeys
 
 
 def _build_source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]) -> SourceSpec:
@@ -146,9 +146,9 @@ def _last_two(name: str) -> str:
 def _refuse_overlap(found: Sequence[tuple[SourceSpec, str]], problems: Problems) -> None:
     seen: dict[str, tuple[SourceSpec, str]] = {}
     for source, file in found:
-        twin, twin_file = seen.setdefault(source.name.casefold(), (source, file))
-        if twin is not source:
-            problems.add(f"{twin_file} has the source {twin.name!r} already", file)
+        first, first_file = seen.setdefault(source.name.casefold(), (source, file))
+        if first is not source:
+            problems.add(f"{first_file} has the source {first.name!r} already", file)
         for other, _ in found:
             if other.name.startswith(f"{source.name}.") and topicnames.overlaps(source, other):
                 hint = (

@@ -254,9 +254,11 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             raise ValueError("give include or exclude, not both: what is not included is not read")
         if self.outbox is not None and (self.outbox.topic is not None or self.outbox.empty_payload != "ignore"):
             raise ValueError("outbox of a whole source is a mode alone: give topic and empty_payload to a table")
-        own = [table.outbox.topic for table in self.tables.values() if table.outbox is not None and table.outbox.topic]
+        routed = [
+            table.outbox.topic for table in self.tables.values() if table.outbox is not None and table.outbox.topic
+        ]
         unread = next(
-            (t for t in own if self.topics is None and (self.include or not t.startswith(f"{self.name}."))), None
+            (t for t in routed if self.topics is None and (self.include or not t.startswith(f"{self.name}."))), None
         )
         if unread is not None:
             raise ValueError(f"the outbox topic {unread!r} is not read: give topics, a regular expression that has it")

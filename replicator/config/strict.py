@@ -116,13 +116,13 @@ def _path(loc: KeyPath, document: Document) -> KeyPath:
     key.
     """
     path: KeyPath = ()
-    here: Any = document.values
+    node: Any = document.values
     for index, part in enumerate(loc):
-        is_entry = isinstance(part, int) and isinstance(here, dict) and part < len(here)
-        key = list(here)[part] if is_entry else part  # type: ignore[index]  # an int
+        is_entry = isinstance(part, int) and isinstance(node, dict) and part < len(node)
+        key = list(node)[part] if is_entry else part  # type: ignore[index]  # an int
         if (*path, key) in document.origins or index == len(loc) - 1:
             path = (*path, key)
-            here = _child(here, key)
+            node = _child(node, key)
     return path
 
 

@@ -194,8 +194,8 @@ def streamed_columns(table: TableKeys, shape: ShapeKeys) -> dict[str, str]:
     """
     if shape.is_router:
         return {}
-    own = {column.name: parse_type(column.type) for column in table.whole if not column.generated}
-    return {name: spark_type(logical) for name, logical in own.items()}
+    types = {column.name: parse_type(column.type) for column in table.whole if not column.generated}
+    return {name: spark_type(logical) for name, logical in types.items()}
 
 
 def refuse_undeclared_columns(name: str, table: TableKeys, shape: ShapeKeys) -> None:

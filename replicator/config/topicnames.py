@@ -23,8 +23,8 @@ def topic_pattern(prefix: str, include: tuple[str, ...] = (), exclude: tuple[str
     expression of what precedes it.
     """
     tables = "|".join(_literal(table) for table in include or exclude)
-    some = f"{database}(?:{tables})" if include else f"(?!{ANY_DATABASE}(?:{tables})$).*" if exclude else ".*"
-    return f"{_literal(prefix)}[.]{some}"
+    selection = f"{database}(?:{tables})" if include else f"(?!{ANY_DATABASE}(?:{tables})$).*" if exclude else ".*"
+    return f"{_literal(prefix)}[.]{selection}"
 
 
 def includes_table(source: SourceSpec, table: str) -> bool:
@@ -46,8 +46,8 @@ def overlaps(source: SourceSpec, other: SourceSpec) -> bool:
     """Return whether a source reads topics of another one whose name begins with its own."""
     if source.topics == topic_pattern(source.name):
         return True
-    both = (f"{other.name}.{table}" for table in list_included(source))
-    return any(source.matches(topic) and other.matches(topic) for topic in both)
+    topics = (f"{other.name}.{table}" for table in list_included(source))
+    return any(source.matches(topic) and other.matches(topic) for topic in topics)
 
 
 def _literal(name: str) -> str:

@@ -62,12 +62,12 @@ class TransformKeys(Strict):
         for what in ("hash", "mask", "column_list", "except_column_list"):
             _refuse_duplicates(getattr(self, what), what)
         _refuse_duplicates(list(self.rename.values()), "rename")
-        both = set(self.hash) & set(self.mask)
-        if both:
-            raise ValueError(f"{min(both)!r} is hashed and masked: choose one")
-        gone = set(self.except_column_list) & {*self.hash, *self.mask, *self.rename}
-        if gone:
-            raise ValueError(f"{min(gone)!r} is in except_column_list: there is nothing of it to be changed")
+        overlap = set(self.hash) & set(self.mask)
+        if overlap:
+            raise ValueError(f"{min(overlap)!r} is hashed and masked: choose one")
+        dropped = set(self.except_column_list) & {*self.hash, *self.mask, *self.rename}
+        if dropped:
+            raise ValueError(f"{min(dropped)!r} is in except_column_list: there is nothing of it to be changed")
         return self
 
     @model_validator(mode="after")
@@ -96,8 +96,8 @@ class TransformKeys(Strict):
         if self.function is not None:
             return
         for what, sql in self._asked():
-            further = [*self.derive, *shard] if what == "where" else []
-            conditions.refuse_unknown_column(f"{what} of {table}", sql, [*columns, *further])
+            extra = [*self.derive, *shard] if what == "where" else []
+            conditions.refuse_unknown_column(f"{what} of {table}", sql, [*columns, *extra])
 
     def _asked(self) -> list[tuple[str, str]]:
         """Return each SQL expression, with its name for messages."""

@@ -45,43 +45,43 @@ _ABOUT = ("default", "description", "format", "writeOnly")
 
 def build(kind: str) -> dict[str, Any]:
     """Return the JSON Schema of one of the KINDS."""
-    made = TypeAdapter(KINDS[kind]).json_schema(schema_generator=_YamlSchemaGenerator)
-    whole = _allow_nested_variables(made, needed=kind != _OVER_ANOTHER)
-    return {"$schema": GenerateJsonSchema.schema_dialect, "title": f"replicator: {kind}", **whole}
+    schema = TypeAdapter(KINDS[kind]).json_schema(schema_generator=_YamlSchemaGenerator)
+    extended = _allow_nested_variables(schema, needed=kind != _OVER_ANOTHER)
+    return {"$schema": GenerateJsonSchema.schema_dialect, "title": f"replicator: {kind}", **extended}
 
 
 class _YamlSchemaGenerator(GenerateJsonSchema):
     """Adds what depends on one class alone."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
-        made, model = super().model_schema(schema), schema["cls"]
-        _add_descriptions(made, model)
+        extended, model = super().model_schema(schema), schema["cls"]
+        _add_descriptions(extended, model)
         for name, field in model.model_fields.items():
             if isinstance(field.validation_alias, AliasChoices):
-                _add_spellings(made, [each for each in field.validation_alias.choices if isinstance(each, str)])
+                _add_spellings(extended, [each for each in field.validation_alias.choices if isinstance(each, str)])
             if any(isinstance(each, BeforeValidator) for each in field.metadata):
-                made["properties"].get(name, {}).pop("default", None)  # it is not in the notation of the file
-        return made
+                extended["properties"].get(name, {}).pop("default", None)  # it is not in the notation of the file
+        return extended
 
 
-def _add_descriptions(made: dict[str, Any], model: type[BaseModel]) -> None:
+def _add_descriptions(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Add descriptions to a class and each of its keys, from the docstrings."""
     texts = [" ".join((each.__dict__.get("__doc__") or "").split()).replace("``", "`") for each in model.__mro__[:-2]]
     sentences = [sentence for text in texts for sentence in re.split(r"(?<=\.) (?=[A-Z`])", text)]
     if texts[0]:
-        made["description"] = texts[0]
-    for name, own in made["properties"].items():
+        schema["description"] = texts[0]
+    for name, own in schema["properties"].items():
         about = [sentence for sentence in sentences if re.search(rf"`{re.escape(name)}\b", sentence)]
         if about:
             own["description"] = " ".join(about)
 
 
-def _add_spellings(made: dict[str, Any], names: list[str]) -> None:
+def _add_spellings(schema: dict[str, Any], names: list[str]) -> None:
     """Add the alternative names of a key; where the key is required, any of them satisfies it."""
-    made["properties"] |= dict.fromkeys(names, made["properties"][names[0]])
-    if names[0] in made.get("required", ()):
-        made["required"].remove(names[0])
-        made["anyOf"] = [{"required": [name]} for name in names]
+    schema["properties"] |= dict.fromkeys(names, schema["properties"][names[0]])
+    if names[0] in schema.get("required", ()):
+        schema["required"].remove(names[0])
+        schema["anyOf"] = [{"required": [name]} for name in names]
 
 
 def _allow_variables(found: Any, *, needed: bool) -> Any:
@@ -102,14 +102,14 @@ def _allow_variables(found: Any, *, needed: bool) -> Any:
 
 def _allow_nested_variables(found: dict[str, Any], *, needed: bool) -> dict[str, Any]:
     """Do the same for everything that a schema contains, but not for the schema itself."""
-    kept = {key: value for key, value in found.items() if _is_kept(key, value, needed=needed)}
-    for key in {"properties", "$defs"} & kept.keys():
-        kept[key] = {name: _allow_variables(each, needed=needed) for name, each in kept[key].items()}
-    for key in {"items", "additionalProperties"} & kept.keys():
-        kept[key] = _allow_variables(kept[key], needed=needed) if isinstance(kept[key], dict) else kept[key]
-    if "anyOf" in kept:
-        kept["anyOf"] = [_allow_nested_variables(each, needed=needed) for each in kept["anyOf"]]
-    return kept
+    result = {key: value for key, value in found.items() if _is_kept(key, value, needed=needed)}
+    for key in {"properties", "$defs"} & result.keys():
+        result[key] = {name: _allow_variables(each, needed=needed) for name, each in result[key].items()}
+    for key in {"items", "additionalProperties"} & result.keys():
+        result[key] = _allow_variables(result[key], needed=needed) if isinstance(result[key], dict) else result[key]
+    if "anyOf" in result:
+        result["anyOf"] = [_allow_nested_variables(each, needed=needed) for each in result["anyOf"]]
+    return result
 
 
 def _is_kept(key: str, value: Any, *, needed: bool) -> bool:

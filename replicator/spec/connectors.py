@@ -79,9 +79,9 @@ class Connector:
         strings where records carry no schema (debezium-measured.md Z1.1), else Debezium's defaults.
         """
         in_binlog = self.kind in ("mysql", "mariadb")
-        made = {
+        defaults = {
             DECIMALS: "precise" if self.schemas else "string",
             BINARY: "bytes",
             TIMES: "adaptive_time_microseconds" if in_binlog else "adaptive",
         }
-        return {key: self.config.get(key, usual).strip().lower() for key, usual in made.items()}
+        return {key: self.config.get(key, default).strip().lower() for key, default in defaults.items()}

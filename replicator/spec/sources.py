@@ -162,8 +162,8 @@ class SourceSpec:
         transform = self.declaration(home).transform or Transform()
         left_out = bool(transform.column_list) and name not in map(str.casefold, transform.column_list)
         is_masked = any(each.hashes(column) or each.drops(column) for each in self.masks if each.table in (table, home))
-        named = (*transform.hashed, *transform.masked, *transform.except_column_list)
-        return left_out or is_masked or name in map(str.casefold, named)
+        listed = (*transform.hashed, *transform.masked, *transform.except_column_list)
+        return left_out or is_masked or name in map(str.casefold, listed)
 
     @property
     def hides_some(self) -> bool:
