@@ -144,8 +144,8 @@ ModelChecks = Annotated[tuple[ModelCheckKeys, ...], BeforeValidator(_expand_shor
 
 
 def refuse_boolean_values(checks: Iterable[ColumnCheckKeys], kind: str) -> None:
-    """Raise ValueError where accepted values of a column that is not BOOLEAN are booleans, as which YAML reads ``no``
-    and ``on``: valid rows, with these words, would violate the check.
+    """Raise ValueError where accepted values of a column that is not BOOLEAN are booleans. YAML reads ``no`` and ``on``
+    as booleans, so that valid rows with these words would violate the check.
     """
     accepted = [value for each in checks for value in each.accepted_values or ()]
     switch = next((str(value).lower() for value in accepted if isinstance(value, bool)), None)

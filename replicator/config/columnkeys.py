@@ -21,8 +21,8 @@ def _check_logical_type(text: str) -> str:
 
 
 def normalize_columns(value: Any) -> Any:
-    """Convert columns in any notation into a list: ``{id: int}``, ``{id: {type: int}}`` or ``[{name: id,
-    type: int}]``.
+    """Convert columns into a list from any notation, ``{id: int}``, ``{id: {type: int}}`` or ``[{name: id, type:
+    int}]``.
     """
     if not isinstance(value, dict):
         return value

@@ -1,6 +1,4 @@
-"""Translates the properties of Hudi's streaming tool into a source file; properties without an equivalent are
-listed.
-"""
+"""Translates the properties of Hudi's streaming tool into a source file, and lists those without an equivalent."""
 
 from __future__ import annotations
 

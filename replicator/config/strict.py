@@ -134,8 +134,8 @@ def _child(value: Any, key: str | int) -> Any:
 
 
 def _value_at(value: Any, path: KeyPath) -> Any:
-    """Return the value of the file at a path, or the scalar that is there instead of a mapping: the 5 of ``columns:
-    {id: 5}`` for its type.
+    """Return the value of the file at a path, or the scalar that is there instead of a mapping: for its type, the 5 of
+    ``columns: {id: 5}``.
     """
     for key in path:
         value = _child(value, key) if isinstance(value, (dict, list)) else value
