@@ -1,4 +1,4 @@
-"""``replicator plan``: what the next run of gold would compute, and why."""
+"""``replicator plan``: show what the next run of gold would compute, and why."""
 
 from __future__ import annotations
 

@@ -66,10 +66,10 @@ class SourceSpec:
     ``signal.data.collection`` names; ``latin1_bytes`` is how JSON converted from Avro represents bytes (debezium.md
     A5). ``binlog_position``: see ``Reading.binlog``. ``objects`` is the folder where a sink connector writes the
     records; '': they are read from Kafka. ``whole_transactions``: incomplete transactions wait, as in
-    ``consistency: transaction``. ``database`` is the login for queries of the source itself, ``connector`` captures it; None where
-    its file has none. ``hash_key`` is the secret of hashed columns; it is excluded from the ``repr``. ``masks`` are the
-    columns that bronze does not store in clear. ``modes`` are the known settings of the connector that determine how
-    values are written, by key.
+    ``consistency: transaction``. ``database`` is the login for queries of the source itself, ``connector`` captures it;
+    None where its file has none. ``hash_key`` is the secret of hashed columns; it is excluded from the ``repr``.
+    ``masks`` are the columns that bronze does not store in clear. ``modes`` are the known settings of the connector
+    that determine how values are written, by key.
     """
 
     name: str
