@@ -1,4 +1,4 @@
-"""Settings -> the values that stages work on: the one place where implementations are chosen."""
+"""Settings -> the objects that stages work on: the one place where implementations are chosen."""
 
 from __future__ import annotations
 
@@ -41,32 +41,38 @@ if TYPE_CHECKING:
 
 
 def lease_options(settings: Settings, wait: float = 0.0) -> LeaseOptions:
-    """How the lake's leases are kept; a living holder is waited for so many seconds."""
+    """How the lake's leases are kept; ``wait`` is how many seconds to wait for an active holder."""
     return LeaseOptions(settings.lake.lease, wait, settings.s3)
 
 
 def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Pipeline:
-    """Everything that the configuration names, which writes while the ``fence`` lets it."""
+    """Everything that the configuration names; it writes only while ``fence`` allows it."""
     lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
     silver = table_format(settings, fence)
-    objects, keys = registry.load("source", "objects"), settings.bronze
+    objects, bronze_keys = registry.load("source", "objects"), settings.bronze
 
     def intake(source: SourceSpec) -> ObjectIngestion:
         landing: Landing = objects(source.objects, source.topics)
         return ObjectIngestion(
-            source.name, landing, delta, lake, keys.max_objects_per_batch, keys.trigger_seconds, spec=source
+            source.name,
+            landing,
+            delta,
+            lake,
+            bronze_keys.max_objects_per_batch,
+            bronze_keys.trigger_seconds,
+            spec=source,
         )
 
     return Pipeline(
         ingestions=tuple(
             Ingestion(
                 source.name,
-                kafka_source(source, keys.max_offsets_per_trigger),
+                kafka_source(source, bronze_keys.max_offsets_per_trigger),
                 delta,
                 lake,
-                keys.trigger_seconds,
+                bronze_keys.trigger_seconds,
                 source,
-                keys.max_offsets_per_trigger,
+                bronze_keys.max_offsets_per_trigger,
             )
             for source in settings.sources
             if not source.objects
@@ -84,18 +90,18 @@ def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -
 
 
 def kafka_source(source: SourceSpec, max_offsets: int | None = None) -> Source:
-    """A source's topics in Kafka."""
+    """The Kafka topics of a source."""
     made: Source = _load_kafka_source(source, max_offsets)
     return made
 
 
 def _load_kafka_source(source: SourceSpec, max_offsets: int | None = None) -> Any:
-    """The same as all that it is: more is asked of it than of other sources."""
+    """As :func:`kafka_source`, untyped: callers use more of its methods than the Source protocol has."""
     return registry.load("source", "kafka")(source.bootstrap_servers, source.topics, source.options, max_offsets)
 
 
 def feed_context(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> FeedContext | None:
-    """What others get as events, None where the configuration has no feed."""
+    """The configured feeds with everything they need; None if there are none."""
     if not settings.feeds:
         return None
     kafka, sources = registry.load("outlet", "kafka"), refinements(spark, settings, SourceSpec("", ""), fence)
@@ -111,14 +117,14 @@ def feed_context(spark: SparkSession, settings: Settings, fence: Fence = UNFENCE
 
 @dataclass(frozen=True)
 class Recording:
-    """Captured events: what reads them, and which of their ``topics`` each source has."""
+    """Captured events: their reader, and which of their ``topics`` belong to each source."""
 
     reader: Source
     topics: Mapping[str, list[str]]
 
 
 def open_recording(spark: SparkSession, files: Sequence[str]) -> Recording:
-    """The events of some files, once all are looked at. Raises BadRecording."""
+    """The events of some files, after a first pass over all of them. Raises BadRecording."""
     reader: Source = registry.load("source", "recorded")(tuple(files))
     by_source: dict[str, list[str]] = {}
     for topic, source in sorted(sources_of(reader.read(spark)).items()):
@@ -129,14 +135,15 @@ def open_recording(spark: SparkSession, files: Sequence[str]) -> Recording:
 def recording_pipeline(
     spark: SparkSession, settings: Settings, events: Recording, declared: SourceSpec, fence: Fence = UNFENCED
 ) -> tuple[Pipeline, Mapping[Ingestion, list[str]]]:
-    """A pipeline over captured events, without gold and targets; and which topics of the files each source has.
+    """A pipeline over captured events, without gold and targets; and which topics of the files each of its ingestions
+    reads.
 
-    ``declared`` says what is declared of each source, whatever its name.
+    ``declared`` holds the declarations for every source, whatever its name.
     """
     lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
     silver = table_format(settings, fence)
     specs = [replace(declared, name=name, topics="") for name in events.topics]
-    made = Pipeline(
+    recorded = Pipeline(
         ingestions=(),
         intakes=(),
         refinements=tuple(
@@ -146,25 +153,27 @@ def recording_pipeline(
         models=(),
         sinks={},
     )
-    return made, {Ingestion(s.name, events.reader, delta, lake, spec=s): events.topics[s.name] for s in specs}
+    return recorded, {Ingestion(s.name, events.reader, delta, lake, spec=s): events.topics[s.name] for s in specs}
 
 
 @contextmanager
 def read_topic(spark: SparkSession, source: SourceSpec) -> Iterator[TopicTables]:
-    """What is in the topics of a source now, as tables, for the time of the block."""
-    from replicator.stages import topic_tables as stage  # noqa: PLC0415 - where a topic is asked
+    """The current contents of a source's topics, as tables, valid inside of the block."""
+    from replicator.stages import topic_tables as stage  # noqa: PLC0415 - only where a topic is read
 
     nowhere, control = registry.load("format", "memory")(), registry.load("control", "memory")()
     with stage.read_tables(
         spark, Refinement(source, nowhere, nowhere, control, Lake("memory")), _load_kafka_source(source).present
-    ) as told:
-        yield told
+    ) as tables:
+        yield tables
 
 
 def refinements(
     spark: SparkSession, settings: Settings, declared: SourceSpec, fence: Fence = UNFENCED
 ) -> tuple[Refinement, ...]:
-    """Silver of every source: those of the configuration, and what the lake has besides, with what is ``declared``."""
+    """Silver of every source, by name: the configured ones, and those found in the lake, to which
+    ``declared`` applies.
+    """
     lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
     configured = {source.name: source for source in settings.sources}
     present = [names.decode(folder) for folder in delta.tables(spark, lake.bronze_root())]
@@ -176,12 +185,12 @@ def refinements(
 
 
 def warehouse(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Warehouse:
-    """Where models are, and their inputs."""
+    """Where models and their inputs are stored."""
     return Warehouse(table_format(settings, fence), _delta(fence), _control(spark, fence), Lake(settings.lake.root))
 
 
 def verify_inputs(spark: SparkSession, settings: Settings, declared: SourceSpec) -> VerifyInputs:
-    """What ``verify`` can compare: the lake, its targets, and the sources that can be asked."""
+    """What ``verify`` can compare: the lake, its targets, and the sources whose databases can be queried."""
     from replicator.operate.verify import VerifyInputs  # noqa: PLC0415 - clients of databases only where they are asked
 
     sources = refinements(spark, settings, declared)
@@ -202,7 +211,7 @@ def verify_inputs(spark: SparkSession, settings: Settings, declared: SourceSpec)
 
 
 def verification_marks(spark: SparkSession, settings: Settings) -> Marks:
-    """How far the lake's tables were verified."""
+    """The marks of how far the lake's tables were verified."""
     from replicator.operate.verify.marks import Marks  # noqa: PLC0415 - as above
 
     return Marks(
@@ -213,19 +222,19 @@ def verification_marks(spark: SparkSession, settings: Settings) -> Marks:
 
 
 def lake_source(spark: SparkSession, settings: Settings, source: str, fence: Fence = UNFENCED) -> LakeSource:
-    """A source where ``epoch`` works on it. Raises ConfigError for a name that neither the configuration nor the lake
-    has.
+    """A source as ``epoch`` works on it. Raises ConfigError for a name that neither the configuration nor
+    the lake has.
     """
     known = {each.source.name: each for each in refinements(spark, settings, SourceSpec("", ""), fence)}
     if source not in known:
         raise ConfigError(f"there is no source {source!r}{suggest(source, known)}")
-    at = known[source]
-    return LakeSource(source, at.lake, at.bronze, at.control, at.silver)
+    refinement = known[source]
+    return LakeSource(source, refinement.lake, refinement.bronze, refinement.control, refinement.silver)
 
 
 def streaming_source(settings: Settings, source: str) -> SourceSpec:
-    """A source that has a checkpoint. Raises ConfigError for one that the configuration does not have, or whose records
-    do not come from Kafka.
+    """A source that has a checkpoint. Raises ConfigError for one that is not configured, or whose records do not come
+    from Kafka.
     """
     found = settings.source(source)
     if found.objects or found.is_nowhere:
@@ -236,41 +245,41 @@ def streaming_source(settings: Settings, source: str) -> SourceSpec:
 def stopped_source(
     spark: SparkSession, settings: Settings, source: SourceSpec, fence: Fence = UNFENCED
 ) -> StoppedSource:
-    """A source whose checkpoint is to be made anew."""
+    """A source whose checkpoint is to be recreated."""
     kafka = _load_kafka_source(source)
-    at = Ingestion(source.name, kafka, _delta(fence), Lake(settings.lake.root), spec=source)
-    return StoppedSource(at, kafka, table_format(settings, fence), _control(spark, fence), fence)
+    ingestion = Ingestion(source.name, kafka, _delta(fence), Lake(settings.lake.root), spec=source)
+    return StoppedSource(ingestion, kafka, table_format(settings, fence), _control(spark, fence), fence)
 
 
 def lake_tables(settings: Settings, fence: Fence = UNFENCED) -> LakeTables:
-    """The lake, for its upkeep."""
+    """The lake's tables, for maintenance."""
     return LakeTables(Lake(settings.lake.root), table_format(settings, fence))
 
 
 def run_log(spark: SparkSession, settings: Settings, command: str) -> RunLog:
-    """Where a run is noted that begins now."""
+    """The log for a run that begins now."""
     return RunLog(_control(spark, UNFENCED), Lake(settings.lake.root), command)
 
 
 def runs(spark: SparkSession, settings: Settings) -> Runs:
-    """The runs of the lake."""
+    """The recorded runs of the lake."""
     return Runs(_control(spark, UNFENCED), Lake(settings.lake.root))
 
 
 def status_inputs(spark: SparkSession, settings: Settings) -> StatusInputs:
-    """What ``status`` looks at."""
-    made = pipeline(spark, settings)
-    nowhere = {source.name for source in settings.sources if source.is_nowhere}
-    readers = {each.source: each.reader for each in made.ingestions if each.source not in nowhere}
-    at = made.warehouse
-    intakes = {intake.source: intake for intake in made.intakes}
-    sources = {each.source.name: each for each in made.refinements}
+    """What ``status`` reads."""
+    configured = pipeline(spark, settings)
+    without_kafka = {source.name for source in settings.sources if source.is_nowhere}
+    readers = {each.source: each.reader for each in configured.ingestions if each.source not in without_kafka}
+    models = configured.warehouse
+    intakes = {intake.source: intake for intake in configured.intakes}
+    sources = {each.source.name: each for each in configured.refinements}
     sinks = {name: targets.sink(name, target, brief=True) for name, target in settings.targets.items()}
-    return StatusInputs(at.lake, at.silver, at.control, readers, intakes, made.models, sinks, sources)
+    return StatusInputs(models.lake, models.silver, models.control, readers, intakes, configured.models, sinks, sources)
 
 
 def table_format(settings: Settings, fence: Fence = UNFENCED) -> TableFormat:
-    """Tables in the formats that the configuration has."""
+    """Tables in the configured formats."""
     formats: dict[str, TableFormat] = {name: _format(name, fence) for name in settings.formats}
     return formats["delta"] if len(formats) == 1 else MixedFormat(formats)
 
@@ -290,5 +299,5 @@ def _control(spark: SparkSession, fence: Fence) -> Control:
 
 
 def _silver_batch_settings(settings: Settings) -> tuple[float, int]:
-    """What the configuration says of a batch of silver."""
+    """The settings of a silver batch: the greatest share of dead letters, and how many tables are processed at once."""
     return settings.dead_letter.max_share, settings.silver.tables_at_once

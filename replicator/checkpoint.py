@@ -1,9 +1,10 @@
-"""What the checkpoint of a stream from Kafka says, and how other topics go on from it.
+"""The checkpoint of a stream from Kafka: how it is read, and how it is changed when the set of topics changes.
 
-Spark keeps two logs of small files, one of each per batch: in ``offsets`` where each partition's batch ends, written
-before it, and in ``commits`` that it was done. A topic that has left the subscription, and one that comes and does not
-begin at 0, it takes for lost data; by then the batch is planned, and planned again by each later run. So before a
-stream starts, a batch without records stands between what was read and the topics that are read from now on.
+Spark keeps two logs of small files, one file per batch in each: in ``offsets``, written before the batch, where each
+partition's batch ends; in ``commits`` that the batch is done. Spark reports lost data for a topic that has left the
+subscription, and for a new one that does not begin at offset 0; by then the batch is planned, and every later run plans
+it again. So before a stream starts, a batch without records is inserted between what was read and the topics that are
+read from now on.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from replicator.jvm import causes
 from replicator.jvm.hadoop import file_system, read_error, read_text
 
 EndOffsets = Mapping[str, Mapping[str, int]]
-"""Topic -> partition -> the offset after the last record that was taken."""
+"""Topic -> partition -> the offset after the last record that was read."""
 
 _OFFSETS, _COMMITS, _METADATA, _BEGINNING = "offsets", "commits", "metadata", "sources"
 _VERSION = re.compile(r"v\d+")
@@ -33,7 +34,7 @@ _FIRST_COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 
 @dataclass(frozen=True)
 class Batch:
-    """The newest batch that is planned: ``head`` is what its file says before its ``ends``."""
+    """The newest planned batch: ``head`` is the content of its file before its ``ends``."""
 
     number: int
     head: str
@@ -42,12 +43,14 @@ class Batch:
 
     @property
     def done(self) -> int:
-        """The newest one that is done: this, or the one before it."""
+        """The number of the newest batch that is done: this one, or the one before it."""
         return self.number if self.is_done else self.number - 1
 
 
 def read_stream_id(spark: SparkSession, checkpoint: str) -> str | None:
-    """The id of the stream whose checkpoint it is; None where there is none. Raises CheckpointDamaged."""
+    """Return the id of the stream that owns the checkpoint; None if there is no checkpoint. Raises
+    CheckpointDamaged.
+    """
     path = f"{checkpoint}/{_METADATA}"
     files, place, _ = file_system(spark, path)
     if not files.exists(place):
@@ -56,10 +59,10 @@ def read_stream_id(spark: SparkSession, checkpoint: str) -> str | None:
 
 
 def read_newest_batch(spark: SparkSession, checkpoint: str) -> Batch | None:
-    """None where no batch was planned yet. Raises CheckpointDamaged where a file is damaged, or a plan gone, that a
-    stream begins with: those of the newest batches.
+    """Return the newest planned batch; None if none was planned yet. Raises CheckpointDamaged if a file that a stream
+    starts from is damaged, or a plan among them is missing: those of the newest batches.
     """
-    planned, taken = (
+    planned, committed = (
         _batch_numbers(spark, f"{checkpoint}/{_OFFSETS}"),
         _batch_numbers(spark, f"{checkpoint}/{_COMMITS}"),
     )
@@ -70,14 +73,14 @@ def read_newest_batch(spark: SparkSession, checkpoint: str) -> Batch | None:
         if number - 1 not in planned:
             raise _damaged(f"{checkpoint}/{_OFFSETS}/{number - 1}", "gone")
         _read_plan(spark, checkpoint, number - 1)
-    if taken:
-        _refuse_damaged_commit(spark, f"{checkpoint}/{_COMMITS}/{max(taken)}")
-    return Batch(number, *_read_plan(spark, checkpoint, number), number in taken)
+    if committed:
+        _refuse_damaged_commit(spark, f"{checkpoint}/{_COMMITS}/{max(committed)}")
+    return Batch(number, *_read_plan(spark, checkpoint, number), number in committed)
 
 
 def read_committed_offsets(spark: SparkSession, checkpoint: str) -> EndOffsets:
-    """Where the newest batch ends that is done; nowhere without one. Raises CheckpointDamaged, also where those are no
-    offsets of partitions.
+    """Return where the newest batch that is done ends; empty if there is none. Raises CheckpointDamaged, also if its
+    offsets are not those of partitions.
     """
     batch = read_newest_batch(spark, checkpoint)
     found = {} if batch is None else (read_end_offsets(spark, checkpoint, batch.done) or {})
@@ -86,18 +89,18 @@ def read_committed_offsets(spark: SparkSession, checkpoint: str) -> EndOffsets:
     return found
 
 
-def _is_partition_offsets(told: object) -> bool:
-    return isinstance(told, dict) and all(part.isdecimal() and type(end) is int for part, end in told.items())
+def _is_partition_offsets(offsets: object) -> bool:
+    return isinstance(offsets, dict) and all(part.isdecimal() and type(end) is int for part, end in offsets.items())
 
 
 def read_end_offsets(spark: SparkSession, checkpoint: str, number: int) -> EndOffsets | None:
-    """Where a batch ends; None where its plan is not kept any more. Raises CheckpointDamaged."""
+    """Return where a batch ends; None if its plan is no longer retained. Raises CheckpointDamaged."""
     files, place, _ = file_system(spark, f"{checkpoint}/{_OFFSETS}/{number}")
     return _read_plan(spark, checkpoint, number)[1] if files.exists(place) else None
 
 
 def _read_plan(spark: SparkSession, checkpoint: str, number: int) -> tuple[str, EndOffsets]:
-    """What the file of a plan says: its head and its ends."""
+    """The content of a plan's file: its head and its end offsets."""
     path = f"{checkpoint}/{_OFFSETS}/{number}"
     head, _, ends = _read_text(spark, path).rstrip("\n").rpartition("\n")
     if _VERSION.fullmatch(head.partition("\n")[0]) is None or "\n" not in head:
@@ -113,7 +116,7 @@ def _refuse_damaged_commit(spark: SparkSession, path: str) -> None:
 
 
 def _read_text(spark: SparkSession, path: str) -> str:
-    """What a file holds. Raises as ``read_error``, and CheckpointDamaged where its checksum is another."""
+    """The content of a file. Raises as ``read_error`` does, and CheckpointDamaged if the checksum differs."""
     try:
         return read_text(spark, path)
     except Py4JJavaError as error:
@@ -122,10 +125,10 @@ def _read_text(spark: SparkSession, path: str) -> str:
         raise _damaged(path) from error
 
 
-def _parse_object(path: str, told: str, *names: str) -> dict[str, Any]:
-    """A JSON object that has these names."""
+def _parse_object(path: str, text: str, *names: str) -> dict[str, Any]:
+    """A JSON object that has at least these names."""
     try:
-        found = json.loads(told)
+        found = json.loads(text)
     except ValueError:
         found = None
     if not isinstance(found, dict) or not found.keys() >= set(names):
@@ -139,7 +142,7 @@ def _damaged(path: str, how: str = "damaged") -> CheckpointDamaged:
 
 
 def mark_committed(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
-    """Note that a planned batch is done, as Spark would have."""
+    """Record that a planned batch is done, as Spark would have."""
     before = f"{checkpoint}/{_COMMITS}/{batch.number - 1}"
     _write(
         spark, f"{checkpoint}/{_COMMITS}/{batch.number}", read_text(spark, before) if batch.number else _FIRST_COMMIT
@@ -147,22 +150,22 @@ def mark_committed(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
 
 
 def discard_plan(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
-    """Take back the plan of a batch of which nothing was written."""
-    files, place, _ = file_system(spark, f"{checkpoint}/{_OFFSETS}/{batch.number}")
-    files.delete(place, False)
+    """Delete the plan of a batch of which nothing was written."""
+    files, path, _ = file_system(spark, f"{checkpoint}/{_OFFSETS}/{batch.number}")
+    files.delete(path, False)
 
 
 def discard_starting_offsets(spark: SparkSession, checkpoint: str) -> None:
-    """Forget where a stream that has planned nothing was to begin: Spark notes it before the first plan, and misses
-    each topic of then that is not subscribed to any more.
+    """Delete the starting offsets of a stream that has planned nothing: Spark records them before the first plan, and
+    fails for each topic among them that is no longer subscribed to.
     """
-    files, place, _ = file_system(spark, f"{checkpoint}/{_BEGINNING}")
-    files.delete(place, True)
+    files, path, _ = file_system(spark, f"{checkpoint}/{_BEGINNING}")
+    files.delete(path, True)
 
 
 def append_empty_batch(spark: SparkSession, checkpoint: str, batch: Batch, ends: EndOffsets) -> None:
-    """A batch without records behind one that is done, with other ends. A death between its two files leaves a plan of
-    which nothing was written.
+    """Append a batch without records, with other end offsets, after one that is done. A crash between its two files
+    leaves a plan of which nothing was written.
     """
     number = batch.number + 1
     commit = read_text(spark, f"{checkpoint}/{_COMMITS}/{batch.number}")
@@ -171,8 +174,9 @@ def append_empty_batch(spark: SparkSession, checkpoint: str, batch: Batch, ends:
 
 
 def set_aside(spark: SparkSession, checkpoint: str, aside: str) -> bool:
-    """Move what there is of a checkpoint to where nothing is; whether there was any. On an object store file by file: a
-    death leaves a part of it in each place. Raises Unreachable, ReplicatorError where it cannot be moved.
+    """Move an existing checkpoint to ``aside``, where nothing may exist; return whether there was one. On an object
+    store this moves file by file: a crash leaves a part in each place. Raises Unreachable, or ReplicatorError if it
+    cannot be moved.
     """
     files, place, jvm = file_system(spark, checkpoint)
     target = jvm.org.apache.hadoop.fs.Path(aside)
@@ -189,8 +193,8 @@ def set_aside(spark: SparkSession, checkpoint: str, aside: str) -> bool:
 
 
 def create(spark: SparkSession, checkpoint: str, stream_id: str, number: int, ends: EndOffsets) -> None:
-    """A stream's checkpoint where none is: its batch of that number is done and ends there. A stream goes on from two
-    plans. Until its last file, the stream's id, it is no stream's.
+    """Create a stream's checkpoint where none exists: its batch ``number`` is done and ends at ``ends``. A stream
+    resumes from two plans. Until its last file, the stream's id, is written, the checkpoint belongs to no stream.
     """
     for each in range(max(0, number - 1), number + 1):
         _write(spark, f"{checkpoint}/{_OFFSETS}/{each}", _format_plan(_FIRST_HEAD, ends))
@@ -212,8 +216,8 @@ def _batch_numbers(spark: SparkSession, folder: str) -> set[int]:
 
 
 def _write(spark: SparkSession, path: str, content: str) -> None:
-    """Whole or not at all: beside its place first, under a name that Spark does not read. Raises ReplicatorError where
-    there is a file already.
+    """Write a file atomically: first beside its place, under a name that Spark does not read. Raises ReplicatorError if
+    the file already exists.
     """
     folder, _, name = path.rpartition("/")
     files, place, jvm = file_system(spark, path)

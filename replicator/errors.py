@@ -1,46 +1,46 @@
-"""Everything that can go wrong, as one tree.
+"""The tree of all errors.
 
     ReplicatorError                    exit 1
     ├── ConfigError                    exit 2   a file or flag is wrong; a retry changes nothing
     │   ├── JarsMissing                         a JAR is absent or differs from its lock
     │   ├── JavaUnsuitable                      no Java 17 or 21
-    │   ├── LoginRefused                        a database or Kafka lets no such login in; one that goes on tries again
+    │   ├── LoginRefused                        a database or Kafka refuses the login; a continuous run retries
     │   ├── StoreRefused                        the object store refuses the driver's keys, or they lack a right
-    │   ├── BadRecording                        a line of a recorded file is no Kafka record
-    │   └── VersionMissing                      a table was not there then, or that version is not kept any more
+    │   ├── BadRecording                        a line of a recorded file is not a Kafka record
+    │   └── VersionMissing                      a table did not exist then, or that version is no longer retained
     ├── Unreachable                    exit 3   a service does not answer; retry later
     ├── LakeBusy                       exit 3   another driver writes this lake (F-W1); retry later
-    ├── AtWork                         exit 3   somebody is writing what is to be read together; retry in a moment
-    ├── LeaseLost                      exit 3   another driver writes by now, this one must not (F-W2); retry later
+    ├── AtWork                         exit 3   what must be read consistently is being written; retry in a moment
+    ├── LeaseLost                      exit 3   another driver took over; this one must not write (F-W2); retry later
     ├── ConnectorFailed                exit 1   a Debezium task stopped for good; its trace says why
-    ├── TableMissing                   exit 1   nobody has written this table yet
-    ├── NoControlRow                   exit 1   an object below _replicator is cut off, or somebody else's
+    ├── TableMissing                   exit 1   the table was never written
+    ├── NoControlRow                   exit 1   an object below _replicator is truncated, or foreign
     └── TableStopped                   exit 1   one table stops, the others go on (debezium.md R6)
         ├── TopicsMissing                       no topic matches what the source names
-        ├── OffsetsLost                         Kafka dropped records before we read them (F-K2)
+        ├── OffsetsLost                         Kafka dropped records before they were read (F-K2)
         ├── SourceRewound                       the source's order went back: restored, reset, replaced (J4)
-        ├── PartitionsGrew                      more partitions where only offsets tell the order (Q8)
-        ├── TopicDeleted                        the topic is not there any more
-        ├── TopicRecreated                      the topic is another one now (J5, F-K3)
+        ├── PartitionsGrew                      more partitions where only offsets define the order (Q8)
+        ├── TopicDeleted                        the topic no longer exists
+        ├── TopicRecreated                      the topic was deleted and created again (J5, F-K3)
         ├── CheckpointBehindTable               the bronze checkpoint is not the one that wrote it (F-C2)
         ├── CheckpointDamaged                   a file of the bronze checkpoint cannot be read (F-C1)
-        ├── BronzeReplaced                      bronze is another one, or an older copy, than was read (F-C6)
+        ├── BronzeReplaced                      bronze is another table, or an older copy, than was read (F-C6)
         ├── ObjectRefused                       an object changed after it was read, or is too large
-        ├── EngineFailed                        Spark, a disk or a library failed at it; one that goes on tries again
+        ├── EngineFailed                        Spark, a disk or a library failed; a continuous run retries
         ├── ValueRefused                        an expression cannot be computed for some row
         ├── StaleWriter                         a commit did not happen: another writer was there
         ├── DeadLetterShare                     too many rejects in one batch (R5)
-        ├── Residue                             the account does not add up (R1)
+        ├── Residue                             the record counts do not add up (R1)
         ├── SchemaRefused                       a change of types that silver cannot follow (G3)
-        ├── TransformChanged                    the rows at rest were made by another transform
-        ├── ChangesLost                         versions that a feed has not sent yet are not kept any more
-        ├── WouldLose                           a rebuild would take away what bronze does not have any more
+        ├── TransformChanged                    the stored rows were made by another transform
+        ├── ChangesLost                         versions that a feed has not sent yet are no longer retained
+        ├── WouldLose                           a rebuild would remove what bronze no longer has
         ├── ChecksFailed                        a model breaks its own rule
         ├── CatalogRefused                      the catalog cannot have this table, or has another of its name
-        └── TargetRefused                       the serving database said no, for good
-            └── TargetMoved        exit 3   it is not what the rows were made for any more; other rows will do
+        └── TargetRefused                       the serving database refused, for good
+            └── TargetMoved        exit 3   the target is no longer what the rows were made for; retry with other rows
 
-An error says what happened, where, and how to mend it. It carries no row values.
+An error says what happened, where, and how to fix it. It carries no row values.
 """
 
 from __future__ import annotations
@@ -54,11 +54,14 @@ if TYPE_CHECKING:
 
 
 _ENDS = (".", "?", "!", ":", ";", ",")
-"""What a sentence ends with: how to mend it is another one."""
+"""Punctuation after which ``mend`` follows as a new sentence without a further period."""
 
 
 class ReplicatorError(Exception):
-    """Root of the tree: one sentence of *what*, an optional *where*, and what to do (*mend*)."""
+    """Root of the tree: *what* happened in one sentence, optionally *where*, and how to fix it (*mend*).
+
+    ``exit_code`` is the exit code of the process; ``retry`` says whether a later attempt may succeed unchanged.
+    """
 
     exit_code: ClassVar[int] = 1
     retry: ClassVar[bool] = False
@@ -83,22 +86,22 @@ class ConfigError(ReplicatorError):
 
 
 class JarsMissing(ConfigError):
-    """A JAR is missing from the cache or its SHA-256 is not the lock's."""
+    """A JAR is missing from the cache, or its SHA-256 differs from the lock."""
 
 
 class JavaUnsuitable(ConfigError):
-    """No Java, or one that this Spark line does not run on."""
+    """No Java was found, or only one that this Spark line does not run on."""
 
 
 class LoginRefused(ConfigError):
-    """A database, or Kafka, answers, and lets nobody in as the configuration says: it means another user, password or
-    database.
+    """A database or Kafka answers, but refuses the configured login: the user, the password or the
+    database is wrong.
     """
 
 
 class StoreRefused(ConfigError):
-    """An object store answers, and does not let the driver do what it asks for: keys that do not hold (any more), or
-    that lack a right; or it has no such bucket.
+    """An object store answers, but refuses the operation: the keys are invalid or expired, they lack a right, or the
+    bucket does not exist.
     """
 
 
@@ -107,8 +110,8 @@ class BadRecording(ConfigError):
 
 
 class VersionMissing(ConfigError):
-    """The version or the time that was asked for is none that the table has, or none that it still has: then ``oldest``
-    is the first one behind it that is left, where somebody has looked.
+    """The table never had the requested version or time, or no longer retains it. In the latter case ``oldest`` is the
+    first later version that is still retained, where that was determined.
     """
 
     def __init__(
@@ -126,35 +129,35 @@ class Unreachable(ReplicatorError):
 
 
 class LakeBusy(ReplicatorError):
-    """Another driver holds the lease of a stage of this lake, and keeps it up."""
+    """Another driver holds the lease of a stage of this lake and keeps renewing it."""
 
     exit_code = 3
     retry = True
 
 
 class AtWork(ReplicatorError):
-    """What must be read as of one moment is being written, by a driver that need not wait for readers."""
+    """Data that must be read as of one moment is being written, by a driver that does not wait for readers."""
 
     exit_code = 3
     retry = True
 
 
 class LeaseLost(ReplicatorError):
-    """This driver was silent for too long, or was shut out: it may not write any more."""
+    """This driver was silent for too long, or its lease was revoked: it may no longer write."""
 
     exit_code = 3
     retry = True
 
 
 class ConnectorFailed(ReplicatorError):
-    """A connector or its task is FAILED in Kafka Connect and stays so until it is mended and restarted."""
+    """A connector or its task is FAILED in Kafka Connect and stays so until it is fixed and restarted."""
 
 
 NO_LAKE = (Unreachable, StoreRefused)
-"""What keeps a lake away as a whole: it is not about one of its tables, and none of them need be tried."""
+"""Errors that concern a lake as a whole: no other table of it needs to be tried."""
 
 SHUT = (*NO_LAKE, LoginRefused)
-"""What keeps any service away so."""
+"""Errors that concern any service as a whole."""
 
 
 class TableMissing(ReplicatorError):
@@ -162,18 +165,18 @@ class TableMissing(ReplicatorError):
 
     @classmethod
     def of(cls, table: Table) -> TableMissing:
-        """Said of a table that is nowhere."""
+        """Return the error for a table that does not exist."""
         return cls(f"table {table.name} does not exist yet", where=table.location)
 
 
 class NoControlRow(ReplicatorError):
-    """An object below ``_replicator`` is not what was written there: cut off, somebody else's, or of a version of ours
-    that this one does not know.
+    """An object below ``_replicator`` is not a valid control row: truncated, foreign, or of a format version that this
+    release does not know.
     """
 
     @classmethod
     def at(cls, path: str, what: str = "a control row is no JSON object") -> NoControlRow:
-        """Said of the one at that path."""
+        """Return the error for the control row at ``path``."""
         checksum = f".{path.rpartition('/')[2]}.crc"
         mend = (
             f"Put it back from a copy of the lake, and remove {checksum} beside it where that is; what it says, and of "
@@ -184,7 +187,7 @@ class NoControlRow(ReplicatorError):
 
 
 class TableStopped(ReplicatorError):
-    """One table stops with no progress moved; the others go on. ``code`` is the name in debezium.md R6."""
+    """One table stops and makes no progress; the others go on. ``code`` is the name in debezium.md R6."""
 
     code: ClassVar[str] = "TABLE_STOPPED"
 
@@ -193,15 +196,13 @@ class TableStopped(ReplicatorError):
 
 
 class TopicsMissing(TableStopped):
-    """No topic, or no object of one, has a name that the source's pattern matches: a wrong prefix, or a connector that
-    never ran.
-    """
+    """No topic, or no object of one, matches the source's pattern: the prefix is wrong, or the connector never ran."""
 
     code = "TOPICS_MISSING"
 
 
 class OffsetsLost(TableStopped):
-    """Retention removed records that were never read: a new snapshot of their tables has the rows."""
+    """Retention removed records that were never read; a new snapshot of their tables restores the rows."""
 
     code = "OFFSETS_LOST"
     MEND: ClassVar[str] = (
@@ -213,8 +214,9 @@ class OffsetsLost(TableStopped):
 
     @classmethod
     def next(cls, topic: str, partition: int, wanted: int, has: tuple[int, int], where: str) -> OffsetsLost:
-        """Said of the record that was to be read next, where Kafka ``has`` a first offset and one behind the last. Of a
-        log that ends before it nothing is passed over: its offsets will be of other records.
+        """Return the error for the record at offset ``wanted``, which was to be read next, given the first offset that
+        Kafka ``has`` and the one after its last. If the log ends before ``wanted``, skipping the gap is not offered:
+        the topic's future offsets would belong to other records.
         """
         return cls(
             f"of topic {topic}, partition {partition}, record {wanted} was to be read next; the earliest that Kafka "
@@ -225,31 +227,33 @@ class OffsetsLost(TableStopped):
 
 
 class SourceRewound(TableStopped):
-    """A new change stands below what its partition had reached: a backup, a reset log, another server."""
+    """A new change has a lower position than its partition had reached: a restored backup, a reset log, or another
+    server.
+    """
 
     code = "SOURCE_REWOUND"
 
 
 class PartitionsGrew(TableStopped):
-    """A topic whose records only their offsets order has more partitions: keys may have moved between them."""
+    """A topic whose records are ordered by offset alone got more partitions: keys may have moved between them."""
 
     code = "PARTITIONS_GREW"
 
 
 class TopicDeleted(TableStopped):
-    """A topic that was read is there no more: nobody knows whether all of it was."""
+    """A topic that was read no longer exists; whether all of it was read is unknown."""
 
     code = "TOPIC_DELETED"
 
 
 class TopicRecreated(TableStopped):
-    """The topic was deleted and created again: offsets mean something else now."""
+    """The topic was deleted and created again: its offsets belong to other records now."""
 
     code = "TOPIC_RECREATED"
 
     @classmethod
     def of(cls, topic: str, where: str) -> TopicRecreated:
-        """Said of a topic."""
+        """Return the error for a topic."""
         return cls(
             f"topic {topic} was deleted and created again: its offsets start anew",
             where=where,
@@ -265,22 +269,22 @@ class CheckpointBehindTable(TableStopped):
 
 
 class CheckpointDamaged(TableStopped):
-    """A file of the streaming checkpoint is not what Spark wrote: truncated, zeroed, garbage."""
+    """A file of the streaming checkpoint is not what Spark wrote: truncated, zeroed, or garbage."""
 
     code = "CHECKPOINT_DAMAGED"
     MEND: ClassVar[str] = "Have the checkpoint made anew of what bronze has: `replicator rebuild --checkpoint SOURCE`."
 
 
 class BronzeReplaced(TableStopped):
-    """The table's progress names another input table than the one that is there, or a version that it does not have
-    any more; or bronze itself has records from elsewhere, or lacks batches that its checkpoint has done.
+    """The table's progress names another input table than the existing one, or a version that it no longer has; or
+    bronze itself has records from elsewhere, or lacks batches that its checkpoint has completed.
     """
 
     code = "BRONZE_REPLACED"
 
     @classmethod
     def under_silver(cls, source: str, read: int, upto: int) -> BronzeReplaced:
-        """Said of a bronze that lacks versions which silver has read."""
+        """Return the error for a bronze table that lacks versions which silver has read."""
         return cls(
             f"silver has read bronze up to version {read}, and bronze is at {upto}: it is an older copy",
             where=source,
@@ -289,7 +293,7 @@ class BronzeReplaced(TableStopped):
 
     @classmethod
     def gone(cls, source: str, where: str) -> BronzeReplaced:
-        """Said of a bronze that is not there, while silver has tables of the source."""
+        """Return the error for a bronze table that does not exist although silver has tables of the source."""
         return cls(
             f"there is no bronze of {source}, and silver has tables that were made from it",
             where=where,
@@ -299,41 +303,43 @@ class BronzeReplaced(TableStopped):
 
 
 class ObjectRefused(TableStopped):
-    """Objects that cannot be taken: they were replaced after they were read, or are too large. All others were."""
+    """Objects were not ingested because they were replaced after they were read, or are too large. All others were
+    ingested.
+    """
 
     code = "OBJECT_REFUSED"
 
 
 class EngineFailed(TableStopped):
-    """Spark, what it stands on or a format's library failed at the table: its disk is full, a file of it is gone. What
-    cures that happens elsewhere.
+    """Spark, its infrastructure or a format's library failed at the table: a full disk, a missing file. The remedy lies
+    outside of the table's records.
     """
 
     code = "ENGINE_FAILED"
 
 
 class ValueRefused(TableStopped):
-    """Spark cannot compute an expression, of a model's SQL mostly, for some row: with the same rows it comes to the
-    same end.
+    """Spark cannot compute an expression, usually of a model's SQL, for some row; a retry with the same rows fails
+    again.
     """
 
     code = "VALUE_REFUSED"
 
 
 class StaleWriter(TableStopped):
-    """A commit left no new version: somebody else wrote, or the progress was already there."""
+    """A commit left no new version: another writer was there, or the progress was already recorded."""
 
     code = "STALE_WRITER"
 
 
 class DeadLetterShare(TableStopped):
-    """More rejects in one batch than the policy allows."""
+    """One batch has more rejects than the policy allows."""
 
     code = "DEAD_LETTER_SHARE"
 
 
 class Residue(TableStopped):
-    """read != applied + superseded + dead-lettered + ignored."""
+    """The counts violate read = applied + superseded + dead-lettered + ignored."""
 
     code = "RESIDUE"
 
@@ -345,33 +351,33 @@ class SchemaRefused(TableStopped):
 
 
 class TransformChanged(TableStopped):
-    """What a table's ``transform`` says, does or is keyed with is not what made the rows that it has."""
+    """A table's ``transform`` differs in text, behaviour or key from the one that made the stored rows."""
 
     code = "TRANSFORM_CHANGED"
 
 
 class WouldLose(TableStopped):
-    """A rebuild would take rows or values away that bronze cannot prove to be wrong: it does not reach back to them."""
+    """A rebuild would remove rows or values that bronze cannot prove wrong, because it does not reach back to them."""
 
     code = "WOULD_LOSE"
 
 
 class ChangesLost(TableStopped):
-    """What changed in a table since a feed's last event cannot be told any more, or it is another table by now."""
+    """The changes of a table since a feed's last event can no longer be determined, or the table is another one now."""
 
     code = "CHANGES_LOST"
 
 
 class ChecksFailed(TableStopped):
-    """A gold model breaks a rule that it declares: its key is not unique, a column is NULL. A few keys of such rows are
-    named, and nothing else of them.
+    """A gold model breaks a rule that it declares: its key is not unique, or a column is NULL. The message names a few
+    keys of such rows and no other values.
     """
 
     code = "CHECKS_FAILED"
 
 
 class CatalogRefused(TableStopped):
-    """The catalog has a table of that name which is somebody else's, or cannot hold or read this one."""
+    """The catalog has a foreign table of that name, or cannot hold or read this one."""
 
     code = "CATALOG_REFUSED"
 
@@ -379,8 +385,8 @@ class CatalogRefused(TableStopped):
 class TargetRefused(TableStopped):
     """The serving database refused the rows or the statement; a retry would be refused again.
 
-    Of a whole batch: ``refused`` holds each refused or waiting model's own error, ``applied`` what was committed
-    for the others.
+    For a whole batch, ``refused`` holds the error of each model that was refused or waits for one that was, and
+    ``applied`` what was committed for the others.
     """
 
     code = "TARGET_REFUSED"
@@ -400,14 +406,14 @@ class TargetRefused(TableStopped):
 
     @classmethod
     def waits(cls, model: str, cause: str) -> TargetRefused:
-        """The error of a model that references one that was refused."""
+        """Return the error for a model that references a refused one."""
         what = f"model {model} references {cause}, which was refused, and waits for it."
         return cls(what, where=model, mend=f"Mend {cause} first.")
 
 
 class TargetMoved(TargetRefused):
-    """The target is not any more what the rows were made for, as behind a standby that took over: the next publication
-    makes others.
+    """The target is no longer the one that the rows were made for, for example after a failover to a standby; the next
+    publication makes the rows anew for it.
     """
 
     code = "TARGET_MOVED"
@@ -416,20 +422,22 @@ class TargetMoved(TargetRefused):
 
 
 MENDED_ELSEWHERE = (TargetRefused, EngineFailed, StaleWriter)
-"""What stops a table and no record is to blame for: it is mended in the target, on a disk, by another writer's end."""
+"""Errors that stop a table without any record being the cause: the remedy is in the target, on a disk, or the end of
+another writer.
+"""
 
 
 def first_line(error: BaseException) -> str:
-    """What an error that is not ours says, in one line: of Spark's parser the first one is empty, and of its analyser
-    it ends with a semicolon.
+    """Return the message of a foreign error in one line: the first non-empty one, since the first line of Spark's
+    parser is empty, without the semicolon with which its analyser ends it.
     """
     lines = (line.strip().rstrip(";") for line in str(error).splitlines())
     return next(filter(None, lines), type(error).__name__)
 
 
 def exit_code(errors: Collection[ReplicatorError]) -> int:
-    """What a command ends with that went on after these: 0 without any, 1 where a table stopped, else 2 where a service
-    lets nobody in, and 3 where another try may cure all.
+    """Return the exit code of a command that went on after these errors: 0 without any, 1 if a table stopped, else 2 if
+    a service refused the login, and 3 if a retry may succeed for all of them.
     """
     known = (error.exit_code if error.retry or isinstance(error, SHUT) else 1 for error in errors)
     return min(known, default=0)

@@ -1,4 +1,4 @@
-"""Where each layer of each table lives. The only module that joins lake paths (architecture section 4)."""
+"""The location of every table and control row. The only module that joins lake paths (architecture section 4)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from replicator import names
 from replicator.spec import Table
 
 HISTORY = "__history"
-"""What the name of a history table ends with, behind its table's."""
+"""The suffix of a history table's name after that of its table."""
 
 DEPTHS = {"bronze": 1, "gold": 1, "silver": 2, "history": 2, "twins": 3}
-"""How many folders deep each table of a layer lies in the folder of its layer."""
+"""How many folder levels below its layer's folder the tables of a layer are."""
 
 LAYERS = frozenset({*DEPTHS, "dead_letters"})
-"""The folders of a lake that have tables in them."""
+"""The folders of a lake that contain tables."""
 
 _SHADOWS = ("silver", "history", "dead_letters")
 
 TWINS = ("delta", "hudi")
-"""Formats that a copy of a silver table may be in; its name ends with ``__<format>``."""
+"""Formats in which a copy of a silver table may be kept; the copy's name ends with ``__<format>``."""
 
 
 def is_local(place: str) -> bool:
@@ -31,7 +31,7 @@ def is_local(place: str) -> bool:
 
 
 def local_path(place: str) -> Path:
-    """A place that :func:`is_local`."""
+    """The path of a place for which :func:`is_local` holds."""
     return Path(place.removeprefix("file://").removeprefix("file:"))
 
 
@@ -64,7 +64,7 @@ class Lake:
         return Table(f"{source}/{table}{HISTORY}", location, keys)
 
     def source_table(self, source: str, name: str) -> Table:
-        """Silver's table of a source, or the history of one where the name ends so."""
+        """The silver table ``name`` of a source, or the history table if the name has its suffix."""
         current = name.removesuffix(HISTORY)
         return self.silver(source, name) if current == name else self.history(source, current)
 
@@ -82,14 +82,14 @@ class Lake:
         return self._join("twins", format_) if source is None else self._join("twins", format_, names.encode(source))
 
     def companions(self) -> list[tuple[str, str, Callable[[str, str], Table]]]:
-        """The kinds of tables that may lie beside silver's: what their names end with, the folder with one folder per
-        source, and such a table by source and table name.
+        """The kinds of tables that may exist beside silver's: the suffix of their names, the folder with one folder per
+        source, and a function from source and table name to such a table.
         """
         twins = [(f"__{name}", self.twins_root(name), partial(self.twin, format_=name)) for name in TWINS]
         return [(HISTORY, self.history_root(), self.history), *twins]
 
     def gold(self, model: str, keys: tuple[str, ...] = ()) -> Table:
-        """One model."""
+        """The table of one model."""
         return Table(model, self._join("gold", names.encode(model)), keys)
 
     def gold_root(self) -> str:
@@ -97,12 +97,12 @@ class Lake:
         return self._join("gold")
 
     def dead_letters(self, source: str) -> Table:
-        """Records of one source that could not be applied, with a reason each."""
+        """Records of one source that could not be applied, each with a reason."""
         keys = ("topic", "partition", "offset")
         return Table(f"dead_letters/{source}", self._join("dead_letters", names.encode(source)), keys)
 
     def dropped_letters(self, source: str) -> Table:
-        """Dead letters of one source that somebody gave up, with when and by which filter."""
+        """Dead letters of one source that were dropped by an operator, with the time and the filter."""
         keys = ("topic", "partition", "offset", "first_seen")
         return Table(
             f"dropped_letters/{source}", self._join("_replicator", "dropped_letters", names.encode(source)), keys
@@ -113,15 +113,15 @@ class Lake:
         return self._join("_replicator", "checkpoints", names.encode(source))
 
     def checkpoint_aside(self, source: str, when: str) -> str:
-        """Where the checkpoint that a source had until then lies since another one was made."""
+        """The place of a source's former checkpoint, set aside at ``when``."""
         return self._join("_replicator", "checkpoints_aside", names.encode(source), when)
 
     def gaps(self, source: str) -> str:
-        """Control row of a source: offsets that are not in bronze, and were passed over by its operator's word."""
+        """Control row of a source: offsets that are not in bronze and were skipped on an operator's command."""
         return self._join("_replicator", "gaps", f"{names.encode(source)}.json")
 
     def inputs(self, model: str, number: int) -> str:
-        """Control row of a model's refresh: which version of every input it read."""
+        """Control row of a model's refresh: the version of every input that it read."""
         return self._join("_replicator", "inputs", names.encode(model), f"{number}.json")
 
     def routes(self, source: str) -> str:
@@ -129,15 +129,15 @@ class Lake:
         return self._join("_replicator", "routes", f"{names.encode(source)}.json")
 
     def epochs(self, source: str) -> str:
-        """Control row of a source: from which offsets its order starts anew."""
+        """Control row of a source: the offsets from which a new epoch of its order begins."""
         return self._join("_replicator", "epochs", f"{names.encode(source)}.json")
 
     def cut(self, source: str) -> str:
-        """Control row of a source: up to where its transactions are whole."""
+        """Control row of a source: up to which position its transactions are complete."""
         return self._join("_replicator", "cuts", f"{names.encode(source)}.json")
 
     def reached(self, source: str) -> str:
-        """Control row of a source: how far each partition had got in the source's order."""
+        """Control row of a source: the position in the source's order that each partition has reached."""
         return self._join("_replicator", "reached", f"{names.encode(source)}.json")
 
     def pauses(self, source: str) -> str:
@@ -145,7 +145,9 @@ class Lake:
         return self._join("_replicator", "pauses", f"{names.encode(source)}.json")
 
     def snapshots(self, source: str) -> str:
-        """Control row of a source: whole snapshots that were taken again so that what they do not mention goes."""
+        """Control row of a source: complete snapshots that were repeated to delete the rows that they do
+        not contain.
+        """
         return self._join("_replicator", "snapshots", f"{names.encode(source)}.json")
 
     def truncates(self, source: str, table: str) -> str:
@@ -153,31 +155,31 @@ class Lake:
         return self._join("_replicator", "truncates", names.encode(source), f"{names.encode_table(table)}.json")
 
     def horizon(self, source: str, table: str) -> str:
-        """Control row of a table: up to where deleted rows were purged."""
+        """Control row of a table: the position up to which deleted rows were purged."""
         return self._join("_replicator", "horizons", names.encode(source), f"{names.encode_table(table)}.json")
 
     def schema(self, source: str, table: str) -> str:
-        """Control row of a table: how its columns came to be."""
+        """Control row of a table: the origin of its columns."""
         return self._join("_replicator", "schemas", names.encode(source), f"{names.encode_table(table)}.json")
 
     def origin(self, source: str, table: str) -> str:
-        """Control row of a transformed table: its columns at the source, and what made it."""
+        """Control row of a transformed table: its columns at the source, and the transform that made it."""
         return self._join("_replicator", "origins", names.encode(source), f"{names.encode_table(table)}.json")
 
     def rebuild(self, source: str, table: str) -> str:
-        """Control row of a rebuild of one silver table that is under way: what it reads, and for what."""
+        """Control row of an unfinished rebuild of one silver table: what it reads, and its purpose."""
         return self._join("_replicator", "rebuild", f"{_shadow_name(source, table)}.json")
 
     def shadow_roots(self) -> tuple[str, ...]:
-        """The folders with one folder per table that a rebuild has made."""
+        """The folders with one folder per table written by a rebuild."""
         return tuple(self._join("_replicator", "rebuild", kind) for kind in _SHADOWS)
 
     def canonical(self, feed: str) -> str:
-        """Control row of a feed: up to where its events were sent."""
+        """Control row of a feed: the position up to which its events were sent."""
         return self._join("_replicator", "canonical", f"{names.encode(feed)}.json")
 
     def event_schema(self, feed: str, version: int) -> str:
-        """The JSON Schema of a feed's events of one version."""
+        """The JSON Schema of one version of a feed's events."""
         return self._join("_replicator", "canonical", names.encode(feed), f"v{version}.schema.json")
 
     def verified_root(self, layer: str) -> str:
@@ -185,7 +187,7 @@ class Lake:
         return self._join("_replicator", "verified", layer)
 
     def verified(self, layer: str, table: str, against: str) -> str:
-        """Control row of a table: when, and as of what, it was last found equal to ``against``."""
+        """Control row of a table: when, and as of which version, it was last found equal to ``against``."""
         return self._join("_replicator", "verified", layer, f"{names.encode(f'{table} {against}')}.json")
 
     def runs_root(self) -> str:
@@ -193,7 +195,7 @@ class Lake:
         return self._join("_replicator", "runs")
 
     def run(self, run: str) -> str:
-        """Control row of a run: what became of the records that it read."""
+        """Control row of a run: what happened to the records that it read."""
         return self._join("_replicator", "runs", f"{run}.json")
 
     def leases_root(self) -> str:
@@ -201,11 +203,11 @@ class Lake:
         return self._join("_replicator", "leases")
 
     def lease(self, stage: str) -> str:
-        """Who writes a stage."""
+        """The lease of a stage: which driver writes it."""
         return self._join("_replicator", "leases", f"{stage}.json")
 
     def token(self) -> str:
-        """The last token that a writer has drawn."""
+        """The last fencing token drawn by a writer."""
         return self._join("_replicator", "leases", "token.json")
 
     def is_local(self) -> bool:
@@ -218,41 +220,41 @@ class Lake:
 
 @dataclass(frozen=True)
 class Shadow(Lake):
-    """A lake in which one silver table of a source is made once more: the table, its history, the source's dead letters
-    and what is known of this table alone lie aside; everything else is where it is in the lake.
+    """A lake in which one silver table of a source is rebuilt: the table, its history, the source's dead letters and
+    the control rows of this table alone are in a separate place; everything else is where it is in the lake.
     """
 
     source: str
     table: str
 
     def silver(self, source: str, table: str, keys: tuple[str, ...] = ()) -> Table:
-        """The table once more; another one as it is."""
+        """The rebuilt table; any other table as in the lake."""
         found = super().silver(source, table, keys)
         return self._aside(found, "silver") if self._is_of(source, table) else found
 
     def history(self, source: str, table: str, keys: tuple[str, ...] = ()) -> Table:
-        """Its history once more."""
+        """The rebuilt history; any other history as in the lake."""
         found = super().history(source, table, keys)
         return self._aside(found, "history") if self._is_of(source, table) else found
 
     def dead_letters(self, source: str) -> Table:
-        """What could not be applied this time."""
+        """The records that could not be applied during the rebuild."""
         return self._aside(super().dead_letters(source), "dead_letters")
 
     def truncates(self, source: str, table: str) -> str:
-        """Of the table that is made."""
+        """That of the rebuilt table; any other as in the lake."""
         return self._row("truncates") if self._is_of(source, table) else super().truncates(source, table)
 
     def horizon(self, source: str, table: str) -> str:
-        """Of the table that is made: none of its rows are purged."""
+        """That of the rebuilt table, none of whose rows are purged; any other as in the lake."""
         return self._row("horizon") if self._is_of(source, table) else super().horizon(source, table)
 
     def schema(self, source: str, table: str) -> str:
-        """Of the table that is made."""
+        """That of the rebuilt table; any other as in the lake."""
         return self._row("schema") if self._is_of(source, table) else super().schema(source, table)
 
     def origin(self, source: str, table: str) -> str:
-        """Of the table that is made."""
+        """That of the rebuilt table; any other as in the lake."""
         return self._row("origin") if self._is_of(source, table) else super().origin(source, table)
 
     def _is_of(self, source: str, table: str) -> bool:
@@ -267,5 +269,5 @@ class Shadow(Lake):
 
 
 def _shadow_name(source: str, table: str) -> str:
-    """Reversible: an encoded name has no dot."""
+    """Reversible, since an encoded name contains no dot."""
     return f"{names.encode(source)}.{names.encode_table(table)}"

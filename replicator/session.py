@@ -1,4 +1,4 @@
-"""The only place that starts a JVM and builds a SparkSession; what they are told is said in ``jvm/sparkconf.py``."""
+"""The only place that starts a JVM and builds a SparkSession; their settings are in ``jvm/sparkconf.py``."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
 
 _NO_CLUSTER = re.compile(r"^java\.lang\.IllegalStateException: |running MetricsSystem|application has already ended")
-"""Of a context that its cluster has ended while it was made: it is stopped, or has lost a part of itself, or YARN says
-so. Spark's own class for its settings is another.
+"""Messages of a SparkContext whose cluster ended it during its start: it is stopped, or has lost a part of itself, or
+YARN reports it. Errors in Spark's own settings have another class.
 """
 
 _IO_ERROR = "java.io.IOException: "
-"""A full disk, say: no setting is to blame."""
+"""The prefix of a failure such as a full disk, for which no setting is to blame."""
 
 _OPEN_FILES = 1024
-"""So many open files are usual for a user, and enough."""
+"""A usual limit of open files per user, and enough for Spark."""
 
 
 def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> SparkSession:
-    """A session on the running JVM (``spark-submit``, or an earlier call), else on a new one.
+    """Return a session on the running JVM (``spark-submit``, or an earlier call), else on a new one.
 
-    Raises JavaUnsuitable, JarsMissing, and Unreachable when nothing listens at the object store's address, or it
-    hangs, before a JVM starts: its own client tells after minutes. ConfigError for a Delta or Hudi beside the runtime's
-    own, for a format that this line of Spark has not, and for settings that Spark does not start with; Unreachable
-    where the cluster takes no driver, too. Without *debug* Spark's log goes to ``spark.log`` in the cache, not on
-    stderr. The JVM ends with this process; *brief* says that this will be soon.
+    Raises JavaUnsuitable, JarsMissing, and Unreachable if nothing listens at the object store's address or it hangs;
+    this is checked before a JVM starts, since its own client takes minutes to report it. Raises ConfigError for a Delta
+    or Hudi beside the runtime's own, for a format that this line of Spark does not support, and for settings with which
+    Spark does not start; Unreachable also if the cluster accepts no driver. Without *debug*, Spark's log goes to
+    ``spark.log`` in the cache instead of stderr. The JVM ends with this process; *brief* says that this will be soon.
     """
     import pyspark  # noqa: PLC0415 - `replicator validate` and --help load no pyspark
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -54,8 +54,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     sparkline.refuse_formats(line, settings.formats)
     submitted = _ensure_jvm(settings, debug=debug, brief=brief)
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
-    told = pyspark.SparkContext._jvm.java.lang.System.getProperty("sun.jnu.encoding")  # type: ignore[union-attr]  # noqa: SLF001
-    refuse_unencodable_path(settings.lake.root, str(told))
+    charset = pyspark.SparkContext._jvm.java.lang.System.getProperty("sun.jnu.encoding")  # type: ignore[union-attr]  # noqa: SLF001
+    refuse_unencodable_path(settings.lake.root, str(charset))
     for name in settings.formats:
         _refuse_missing_jars(name, pyspark.SparkContext._jvm, settings.runtime)  # noqa: SLF001
     if "hudi" in settings.formats:
@@ -78,8 +78,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
 
 
 def jvm(settings: Settings, *, debug: bool = False) -> Any:
-    """The running JVM, else a new one for a short look, with our JARs and without a session: its Kafka client is the
-    one that we have. Raises JavaUnsuitable, JarsMissing.
+    """Return the running JVM, else a new one for a short task, with the locked JARs and without a session; it serves as
+    the Kafka client. Raises JavaUnsuitable, JarsMissing.
     """
     import pyspark  # noqa: PLC0415 - as above
 
@@ -88,33 +88,33 @@ def jvm(settings: Settings, *, debug: bool = False) -> Any:
 
 
 def _build(builder: SparkSession.Builder) -> SparkSession:
-    """The session, with the state that Spark makes with the first query else: what is wrong with a setting of SQL is
-    told here, before a table is blamed for it. Raises ConfigError, Unreachable.
+    """Build the session together with the state that Spark would otherwise create with the first query, so that an
+    invalid SQL setting is reported here and not as the failure of a table. Raises ConfigError, Unreachable.
     """
     from replicator.jvm.failures import FAILURES  # noqa: PLC0415 - as above
 
     try:
         spark = builder.getOrCreate()
-        spark._jsparkSession.sessionState()  # noqa: SLF001 - pyspark has no word for it
+        spark._jsparkSession.sessionState()  # noqa: SLF001 - pyspark has no API for it
     except FAILURES as error:
-        told = causes.describe_root_cause(error)
-        if causes.is_infrastructure(error) or told.startswith(_IO_ERROR):
+        cause = causes.describe_root_cause(error)
+        if causes.is_infrastructure(error) or cause.startswith(_IO_ERROR):
             raise
-        if _NO_CLUSTER.search(told):
+        if _NO_CLUSTER.search(cause):
             what, mend = "the cluster of `spark.master` took no driver", "Check it and its address, then run again."
-            raise Unreachable(f"{what}: {told}", mend=mend) from error
+            raise Unreachable(f"{what}: {cause}", mend=mend) from error
         mend = "Mend it below `spark` in base.yaml or the environment's file, or among the options of spark-submit."
-        raise ConfigError(f"Spark does not start with its settings: {told}.", mend=mend) from error
+        raise ConfigError(f"Spark does not start with its settings: {cause}.", mend=mend) from error
     return spark
 
 
 def log_file(cache: Path) -> Path:
-    """Where Spark's own log goes."""
+    """The file of Spark's own log."""
     return cache / "spark.log"
 
 
 def _ensure_jvm(settings: Settings, *, debug: bool, brief: bool) -> bool:
-    """Have a JVM; whether it was there before."""
+    """Start a JVM unless one is running; return whether one was."""
     import pyspark  # noqa: PLC0415 - as above
 
     environment.set_defaults({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
@@ -126,7 +126,7 @@ def _ensure_jvm(settings: Settings, *, debug: bool, brief: bool) -> bool:
 
 
 def _line() -> Line:
-    """That of the pyspark which Python finds. Raises ConfigError."""
+    """The line of the pyspark that Python finds. Raises ConfigError."""
     import pyspark  # noqa: PLC0415 - as above
 
     return sparkline.of(pyspark.__version__, pyspark.__file__)
@@ -137,7 +137,7 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
 
     environment.ensure_utf8_locale()
     class_path = jars.locate(jars.load_lock(line.name, settings.formats), settings.cache)
-    # the JVM's launcher believes JAVA_HOME before the PATH, so an unsuitable one has to give way
+    # the JVM's launcher prefers JAVA_HOME to the PATH, so an unsuitable one must be replaced
     java = java_home(environment.variable("JAVA_HOME"))
     environment.set_variables({"JAVA_HOME": str(java)})
     environment.set_variables({"SPARK_HOME": str(spark_home.choose(environment.variable("SPARK_HOME"), line))})
@@ -159,15 +159,15 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
         raise ReplicatorError(
             "The JVM of Spark did not start.", where=str(log or "see above"), mend=_start_hint()
         ) from error
-    interrupts.cancel_on_interrupt(lambda: None)  # nothing is at work yet; py4j has no trace to write either
+    interrupts.cancel_on_interrupt(lambda: None)  # no job runs yet; py4j has no traceback to write either
 
 
 def _start_hint() -> str | None:
-    """Where too few files may be open at once, or the host is one that nobody knows: Spark asks for it where AWS's
+    """A hint if the limit of open files is too low, or if this host's name does not resolve: Spark looks it up if AWS's
     variables are set.
     """
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if 0 <= most < _OPEN_FILES:  # below zero: any number
+    if 0 <= most < _OPEN_FILES:  # below zero: unlimited
         return f"{most} files may be open at once here, and Spark opens hundreds: `ulimit -n {_OPEN_FILES}` or more."
     name = socket.gethostname()
     try:
@@ -178,8 +178,8 @@ def _start_hint() -> str | None:
 
 
 def _refuse_missing_jars(name: str, jvm: Any, runtime: str) -> None:
-    """A JVM that somebody else started has the JARs that it was given, and no others; without Hudi's extension its
-    incremental reads would find nothing, and say nothing (stack.md 1.3).
+    """Raise JarsMissing if the JVM lacks a format's session extension. A JVM started by somebody else has only the JARs
+    it was given; without Hudi's extension, its incremental reads would silently return nothing (stack.md 1.3).
     """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415
 
@@ -195,40 +195,41 @@ def _refuse_missing_jars(name: str, jvm: Any, runtime: str) -> None:
 
 
 def _redirect_stdout(jvm: Any) -> None:
-    """What libraries print in the JVM goes where Spark's own words go, for stdout is data. Hudi's warn, when merging
-    on read, of what no user can mend.
+    """Redirect what libraries print in the JVM to Spark's log, since stdout is for data. On merge-on-read, Hudi prints
+    warnings about which a user can do nothing.
     """
     system = jvm.java.lang.System
     log = system.getProperty("replicator.log")
-    kept = log is not None and jvm.java.io.File(log).canWrite()
-    system.setOut(jvm.java.io.PrintStream(jvm.java.io.FileOutputStream(log, True)) if kept else system.err)
+    is_writable = log is not None and jvm.java.io.File(log).canWrite()
+    system.setOut(jvm.java.io.PrintStream(jvm.java.io.FileOutputStream(log, True)) if is_writable else system.err)
 
 
 def _set_time_zone_utc(jvm: Any) -> None:
-    """Hudi names commits in UTC, as our tables tell it to, but its upkeep may do so in the JVM's own zone, and by that
-    it always goes where it asks which files are old enough: commits would lie hours ahead, or no log ever be merged.
+    """Set the JVM's default time zone to UTC. Hudi names commits in UTC, as its table settings require, but its table
+    services may use the JVM's zone, and always use it to decide which files are old enough: commits would be dated
+    hours ahead, or no log would ever be merged.
     """
     zones = jvm.java.util.TimeZone
     zones.setDefault(zones.getTimeZone("UTC"))
 
 
 def refuse_unencodable_path(root: str, charset: str) -> None:
-    """Raise ConfigError where a local lake's path has a letter that the JVM has no bytes for in its locale: it would
-    read and write elsewhere.
+    """Raise ConfigError if a local lake's path has a character that the JVM cannot encode in its locale: it would read
+    and write elsewhere.
     """
     try:
         if is_local(root):
             root.encode(charset)
     except LookupError:
-        return  # of a charset that Python does not know nothing can be said
+        return  # for a charset unknown to Python, this cannot be checked
     except UnicodeEncodeError as error:
         what, mend = f"the JVM's locale ({charset}) cannot spell the lake's path", "Start it with LC_ALL=C.UTF-8."
         raise ConfigError(what, where=root, mend=mend) from error
 
 
 def refuse_missing_extension(formats: Iterable[str], told: str | None) -> None:
-    """Raise ConfigError where a format's session extension is not among those that Spark was *told*: it takes none once
-    it runs, and Hudi's reads without its own find nothing and say nothing (stack.md 1.3).
+    """Raise ConfigError if a format's session extension is not in *told*, the value of ``spark.sql.extensions``: a
+    running Spark accepts none, and without its extension Hudi's reads silently return nothing (stack.md 1.3).
     """
     have = {each.strip() for each in (told or "").split(",")}
     missing = next((name for name in formats if sparkconf.EXTENSIONS[name] not in have), None)
@@ -240,7 +241,7 @@ def refuse_missing_extension(formats: Iterable[str], told: str | None) -> None:
 
 
 def spark_defaults() -> dict[str, str]:
-    """``spark-defaults.conf`` as a plain ``python`` would get it; empty if there is none."""
+    """Return ``spark-defaults.conf`` as a plain ``python`` would get it; empty if there is none."""
     folder = environment.variable("SPARK_CONF_DIR")
     home = environment.variable("SPARK_HOME")
     path = Path(folder or (Path(home) / "conf" if home else "")) / "spark-defaults.conf"

@@ -1,7 +1,7 @@
 """``conf/*.yaml`` as one frozen value, its ``${VARIABLES}`` filled from the environment (architecture section 7).
 
-:func:`load` reads ``base.yaml``, lays ``<env>.yaml`` over it, and adds the sources and models. All problems are
-reported at once, each with its file, line and key.
+:func:`load` reads ``base.yaml``, overrides it with ``<env>.yaml``, and adds the sources, models and feeds. All problems
+are reported at once, each with its file, line and key.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from replicator.lake import is_local, local_path
 from replicator.spec import Feed, Model, SourceSpec, references
 from replicator.spelling import suggest
 
-# what Spark itself redacts in its UI, so that nobody is surprised by what shows and what does not
+# the keys that Spark redacts in its UI are masked here, too, for consistency
 _SECRET_KEY = re.compile(r"secret|password|token|access[.]?key|credential|jaas", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class SettingEntry:
-    """One line of ``replicator config show``: the key, its value with secrets masked, where it came from."""
+    """One line of ``replicator config show``: the key, its value with secrets masked, and its origin."""
 
     key: str
     value: str
@@ -39,7 +39,9 @@ class SettingEntry:
 
 
 class Settings(Keys):
-    """All that one run is told: the keys of the YAML files, and the product's nouns made of the other files."""
+    """The settings of one run: the keys of the YAML files, and the sources, models and feeds declared in the other
+    files.
+    """
 
     env: str
     cache: SkipValidation[Path]
@@ -49,34 +51,40 @@ class Settings(Keys):
     origins: SkipValidation[Mapping[KeyPath, Origin]] = Field(default_factory=dict, repr=False)
 
     def source(self, name: str) -> SourceSpec:
-        """The source of that name. Raises ConfigError, naming those that exist."""
+        """Return the source of that name. Raises ConfigError, listing the existing ones or suggesting the nearest."""
         found = next((s for s in self.sources if s.name == name), None)
         if found is None:
             raise ConfigError(f"there is no source {name!r}{suggest(name, [s.name for s in self.sources])}")
         return found
 
     def target(self, name: str) -> TargetKeys:
-        """The serving database of that name. Raises ConfigError, naming those that exist."""
+        """Return the serving database of that name. Raises ConfigError, listing the existing ones or suggesting the
+        nearest.
+        """
         if name not in self.targets:
             raise ConfigError(f"there is no target {name!r}{suggest(name, self.targets)}")
         return self.targets[name]
 
     def model(self, name: str) -> Model:
-        """The gold model of that name. Raises ConfigError, naming the nearest one."""
+        """Return the gold model of that name. Raises ConfigError, listing the existing ones or suggesting
+        the nearest.
+        """
         found = next((each for each in self.models if each.name == name), None)
         if found is None:
             raise ConfigError(f"there is no model {name!r}{suggest(name, [each.name for each in self.models])}")
         return found
 
     def feed(self, name: str) -> Feed:
-        """The feed of that name. Raises ConfigError, naming those that exist."""
+        """Return the feed of that name. Raises ConfigError, listing the existing ones or suggesting the nearest."""
         found = next((each for each in self.feeds if each.name == name), None)
         if found is None:
             raise ConfigError(f"there is no feed {name!r}{suggest(name, [each.name for each in self.feeds])}")
         return found
 
     def catalog_in(self, database: str | None) -> CatalogKeys:
-        """The catalog, with another database where one is given. Raises ConfigError for what is no name of one."""
+        """Return the catalog's settings, with another database if one is given. Raises ConfigError for an
+        invalid name.
+        """
         if database is None:
             return self.catalog
         if not re.fullmatch(DATABASE, database):
@@ -84,12 +92,12 @@ class Settings(Keys):
         return self.catalog.model_copy(update={"database": database})
 
     def with_formats_of(self, declared: SourceSpec) -> Settings:
-        """These settings, and the formats that a declaration asks for."""
-        asked = {name for table in declared.tables for name in table.formats}
-        return self.model_copy(update={"formats": tuple(sorted({*self.formats, *asked}))})
+        """Return these settings with the formats added that a declaration requires."""
+        required = {name for table in declared.tables for name in table.formats}
+        return self.model_copy(update={"formats": tuple(sorted({*self.formats, *required}))})
 
     def shown(self) -> Iterator[SettingEntry]:
-        """Every value and where it came from, secrets masked."""
+        """Yield every value with its origin, secrets masked."""
         keys = {name: _plain(getattr(self, name)) for name in Keys.model_fields}
         for path, value in leaves(keys):
             yield SettingEntry(_key(path), _mask(path, value), self._origin(path))
@@ -117,10 +125,10 @@ class Settings(Keys):
 
 
 def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = None) -> Settings:
-    """The configuration of one environment: ``<conf>/base.yaml``, then ``<conf>/<env>.yaml`` over it.
+    """Load the configuration of one environment: ``<conf>/base.yaml``, overridden by ``<conf>/<env>.yaml``.
 
-    *conf* defaults to ``$REPLICATOR_CONF``, else ``./conf``; *environment* to the process's own. Raises ConfigError
-    that lists every problem found; of models and feeds as soon as all sources are right.
+    *conf* defaults to ``$REPLICATOR_CONF``, else ``./conf``; *environment* to the process's own. Raises a ConfigError
+    that lists every problem found; models and feeds are checked only once all sources are valid.
     """
     variables = of_process() if environment is None else environment
     place = conf_dir(conf, variables)
@@ -132,7 +140,7 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     so_far = len(problems.found)
     found = sourcefile.load_sources(place / "sources", kafka.bootstrap_servers, kafka.options, variables, problems)
     if len(problems.found) > so_far:
-        problems.raise_if_any()  # what reads a source whose file is wrong would be told that there is none
+        problems.raise_if_any()  # else models of an invalid source would be reported as naming an unknown one
     targets = None if keys is None else list(keys.targets)
     sources = tuple(source for source, _ in found)
     models = modelfile.load_models(place / "models", sources, targets, variables, problems)
@@ -155,8 +163,8 @@ def conf_dir(conf: Path | None, environment: Mapping[str, str] | None = None) ->
 
 
 def bare(lake: str | None = None) -> Settings:
-    """The defaults, for commands that need no configuration (``run --recorded``, ``sql --lake``). Raises ConfigError
-    where the lake is none.
+    """Return the defaults, for commands that need no configuration (``run --recorded``, ``sql --lake``). Raises
+    ConfigError for an invalid lake.
     """
     keys = Keys() if lake is None else Keys(lake=_lake(lake))
     root = keys.lake.root
@@ -170,18 +178,18 @@ def _lake(root: str) -> LakeKeys:
     problems = Problems()
     keys = check(LakeKeys, Document({"root": root}, {("root",): Origin("--lake")}), problems)
     problems.raise_if_any()
-    assert keys is not None  # noqa: S101 - else there was a problem
+    assert keys is not None  # noqa: S101 - otherwise a problem was raised
     return keys
 
 
 def load_declarations(path: Path | str) -> SourceSpec:
-    """A ``--declare`` file with the process's own variables. Raises ConfigError."""
+    """Load a ``--declare`` file, with variables of the process's environment. Raises ConfigError."""
     return sourcefile.load_declare_file(path, of_process())
 
 
 def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
-    """Where downloads and logs are kept: ``$REPLICATOR_CACHE``, else ``replicator`` below ``$XDG_CACHE_HOME``. Raises
-    ConfigError for a user without a home, as some containers have.
+    """The folder for downloads and logs: ``$REPLICATOR_CACHE``, else ``replicator`` below ``$XDG_CACHE_HOME`` (default
+    ``~/.cache``). Raises ConfigError for a user without a home directory, as in some containers.
     """
     variables = of_process() if environment is None else environment
     own = variables.get("REPLICATOR_CACHE")
@@ -207,7 +215,7 @@ def _read_layers(folder: Path, env: str, problems: Problems) -> Document:
         )
     own = yaml_files(folder, problems)
     if not _exists(above, Path.is_file):
-        problems.raise_if_any()  # it may be there as .yml
+        problems.raise_if_any()  # the file may exist as .yml
         known = [file.stem for file in own if file.stem != "base" and ".example" not in file.suffixes]
         raise ConfigError(
             f"there is no environment {env!r}: {above} does not exist{suggest(env, known)}",
@@ -218,7 +226,7 @@ def _read_layers(folder: Path, env: str, problems: Problems) -> Document:
 
 
 def _exists(path: Path, kind: Callable[[Path], bool]) -> bool:
-    """Whether something of that kind is there. Raises ConfigError where nobody may look, or no name is so long."""
+    """Whether a file or folder of that kind exists. Raises ConfigError if access is denied or the name is too long."""
     try:
         return kind(path)
     except OSError as error:
@@ -227,7 +235,7 @@ def _exists(path: Path, kind: Callable[[Path], bool]) -> bool:
 
 def _refuse_formats(keys: Keys | None, found: Iterable[tuple[SourceSpec, str]], problems: Problems) -> None:
     if keys is None:
-        return  # which formats are said is not known
+        return  # the configured formats are not known
     for source, file in found:
         for table in source.tables:
             for name in (name for name in table.formats if name not in keys.formats):
@@ -236,7 +244,7 @@ def _refuse_formats(keys: Keys | None, found: Iterable[tuple[SourceSpec, str]], 
 
 
 def _refuse_spark_line(keys: Keys | None, problems: Problems) -> None:
-    """Note a format that the installed Spark has not, unless stages run on another."""
+    """Add a problem for a format that the installed Spark does not support, unless stages run on another Spark."""
     if keys is None or keys.runtime != "own":
         return
     try:
@@ -246,7 +254,7 @@ def _refuse_spark_line(keys: Keys | None, problems: Problems) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """The keys as plain mappings, secrets still wrapped; pydantic's own dump would render them."""
+    """The keys as plain mappings, with secrets still wrapped; pydantic's own dump would reveal them."""
     if isinstance(value, BaseModel):
         return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
     return {k: _plain(v) for k, v in value.items()} if isinstance(value, dict) else value
@@ -260,7 +268,7 @@ def _mask(path: KeyPath, value: Any) -> str:
         return "***"
     if isinstance(value, tuple):
         return f"[{', '.join(map(str, value))}]"
-    # whatever the key, a password may stand in an address, or among options of the JVM
+    # under any key, an address or JVM options may contain a password
     return "" if value is None else references.mask("", str(to_text(value)))
 
 
