@@ -1,4 +1,4 @@
-"""Settings -> what reads the lake without Spark. Raises ConfigError for a store that only Spark reaches."""
+"""Settings -> the readers of the lake without Spark. Raises ConfigError for a store that only Spark reaches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def arrow_survey(settings: Settings, store: Store) -> ArrowSurvey:
-    """What ``status`` looks at where no JVM is needed for it."""
+    """What ``status`` reads if it needs no JVM."""
     return ArrowSurvey(
         Lake(settings.lake.root),
         store,
@@ -29,7 +29,7 @@ def arrow_survey(settings: Settings, store: Store) -> ArrowSurvey:
 
 
 def sources(settings: Settings, of: ArrowSurvey) -> list[SourceSpec]:
-    """Those of the configuration, and what the lake has besides, by name."""
+    """The configured sources, and the others found in the lake, by name."""
     configured = {source.name: source for source in settings.sources}
     present = map(names.decode, of.tables(of.lake.bronze_root()))
     every = {name: SourceSpec(name, "") for name in present} | configured
@@ -37,10 +37,10 @@ def sources(settings: Settings, of: ArrowSurvey) -> list[SourceSpec]:
 
 
 def control_reader(store: Store) -> StoredControlReader:
-    """The lake's control rows."""
+    """The reader of the lake's control rows."""
     return StoredControlReader(store, store.files())
 
 
 def runs(settings: Settings, store: Store) -> Runs:
-    """The runs of the lake."""
+    """The recorded runs of the lake."""
     return Runs(control_reader(store), Lake(settings.lake.root))

@@ -1,4 +1,4 @@
-"""Clients of AWS's services by boto3, and their errors as ours: by botocore's classes and by AWS's codes.
+"""boto3 clients of AWS's services; their errors, by botocore's classes and AWS's codes, become errors of this project.
 
 Credentials come from boto3's own chain: environment, profile, role.
 """
@@ -23,22 +23,26 @@ _RETRYABLE = frozenset(
      "RequestTimeout", "ServiceUnavailable", "Throttling", "ThrottlingException", "TooManyRequestsException"}
 )  # fmt: skip
 _THROTTLED, _SERVER_ERROR, _NOT_IMPLEMENTED = 429, 500, 501
-"""Answers that say the same whatever the code, such as S3's SlowDown; what a service has not got it will not have."""
+"""Statuses that are decisive whatever the code, such as that of S3's SlowDown; what a service does not implement, a
+retry will not find either.
+"""
 
 ServiceError = Callable[[str, str, str], ReplicatorError]
 
 
 def refusal(name: str, mend: str, error: type[ReplicatorError] = ConfigError) -> ServiceError:
-    """Errors of that class for whatever a service refuses: "<name> refuses", AWS's code and message, how to mend it."""
+    """Return a function that makes errors of that class for refusals: "<name> refuses", AWS's code and message, and how
+    to fix it.
+    """
     return lambda code, message, where: error(f"{name} refuses: {code}: {message}", where=where, mend=mend)
 
 
 @dataclass(frozen=True)
 class Service:
-    """One of AWS's services: how people call it, where the configuration says its region, and what to do about rights.
+    """One of AWS's services: its name for messages, the setting of its region, and the hint for missing rights.
 
-    ``refused`` is the error of any other code than those that every service has: from the code, AWS's message, and
-    where (:func:`refusal`).
+    ``refused`` makes the error for any code that is specific to the service: from the code, AWS's message, and where
+    (:func:`refusal`).
     """
 
     name: str
@@ -47,7 +51,7 @@ class Service:
     refused: ServiceError
 
     def client(self, region: str | None, endpoint: str | None, **config: Any) -> Any:
-        """A client of boto3; without a region and an endpoint AWS's own chain decides. Raises ConfigError."""
+        """Return a boto3 client; without a region and an endpoint, AWS's own chain decides. Raises ConfigError."""
         import boto3  # noqa: PLC0415 - on demand
         from botocore.config import Config  # noqa: PLC0415 - as above
 
@@ -60,7 +64,7 @@ class Service:
 
     @contextmanager
     def translated(self, where: str) -> Iterator[None]:
-        """Errors of botocore inside of the block as ours."""
+        """Translate errors of botocore inside of the block."""
         from botocore import exceptions as aws  # noqa: PLC0415 - on demand
 
         credentials = aws.NoCredentialsError, aws.PartialCredentialsError, aws.CredentialRetrievalError
@@ -83,8 +87,8 @@ class Service:
             raise ConfigError(f"{self.name} cannot be asked: {error}", where=where) from error
 
     def _error_of_code(self, error: Any, where: str) -> ReplicatorError:
-        about = error.response.get("Error", {})
-        code, message = str(about.get("Code", "?")), str(about.get("Message", ""))
+        details = error.response.get("Error", {})
+        code, message = str(details.get("Code", "?")), str(details.get("Message", ""))
         if code in _ACCESS_DENIED:
             return ConfigError(f"{self.name} does not let us in: {code}: {message}", where=where, mend=self.rights)
         status = s3.status(error)

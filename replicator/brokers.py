@@ -1,4 +1,4 @@
-"""What a Kafka cluster says about itself, through the admin client of the JVM: the Kafka client that we have."""
+"""Queries of a Kafka cluster through the admin client of the JVM, the only Kafka client in use."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def topic_id(described: Any) -> str | None:
     """The id of a topic as the admin client describes it (J5). Brokers before 2.8 have none, which the client returns
     as an id of zeros; after an upgrade the topic gets an id, and is still the same topic.
     """
-    told = described.topicId()
-    return None if told.getMostSignificantBits() == told.getLeastSignificantBits() == 0 else str(told)
+    uuid = described.topicId()
+    return None if uuid.getMostSignificantBits() == uuid.getLeastSignificantBits() == 0 else str(uuid)
 
 
 def missing_topic(topic: str, known: Any, bootstrap_servers: str) -> Unreachable:

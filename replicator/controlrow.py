@@ -1,4 +1,4 @@
-"""A control row as it is read: one that is damaged, or of a version that this one does not know, is named."""
+"""Reading control rows: a damaged one, or one of an unknown format version, is named in the error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.errors import NoControlRow
 
 
 class ControlRow(dict[str, Any]):
-    """A JSON object of the row at a ``path``; to look up a name that it has not raises NoControlRow."""
+    """A JSON object of the row at ``path``; looking up a missing name raises NoControlRow."""
 
     def __init__(self, told: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), path: str = "") -> None:
         super().__init__(told)
@@ -22,22 +22,22 @@ class ControlRow(dict[str, Any]):
 
 
 def read(path: str, text: str | bytes) -> ControlRow:
-    """The row at that path, which holds this text, and so each object in it. Raises NoControlRow for what is no JSON
-    object.
+    """Parse the text of the row at that path; nested objects become control rows, too. Raises NoControlRow if it is not
+    a JSON object.
     """
     try:
-        told = json.loads(text, object_hook=lambda each: ControlRow(each, path))
+        row = json.loads(text, object_hook=lambda each: ControlRow(each, path))
     except ValueError as error:
         raise NoControlRow.at(path) from error
-    if not isinstance(told, ControlRow):
+    if not isinstance(row, ControlRow):
         raise NoControlRow.at(path)
-    return told
+    return row
 
 
 def select_fields(kind: type[Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told of the fields of a dataclass, those with a default only where they are told; what a newer version
-    tells besides is left out. Only of what is for people, since who writes it anew writes it without that. Raises
-    NoControlRow for a control row that lacks one.
+    """Return the fields of the dataclass ``kind`` in ``told``; those with a default may be absent, and fields of a
+    newer version are dropped. Only for rows that serve for display, since rewriting such a row would lose what was
+    dropped. Raises NoControlRow for a control row that lacks a required field.
     """
     return {each.name: told[each.name] for each in fields(kind) if each.name in told or not _has_default(each)}
 

@@ -1,4 +1,4 @@
-"""Missing or damaged files of a table: recognised by the error texts of Spark and the formats, with a way to repair.
+"""Missing or damaged files of a table: recognized by the error texts of Spark and the formats, with a repair hint.
 
 All layers but bronze are derived from the one before, so their tables can be deleted and rebuilt. Bronze's records
 exist nowhere else but in Kafka.

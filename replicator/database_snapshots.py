@@ -1,6 +1,6 @@
-"""A database, or what serves a model, as of one moment: how its rows are asked for, and how values travel as texts.
+"""A database, or the target of a model, as of one moment: how its rows are queried, and how values travel as texts.
 
-Implementations are in ``databases/`` and ``sinks/``; ``verify`` is who looks.
+Implementations are in ``databases/`` and ``sinks/``; ``verify`` uses them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def missing_table(table: str, where: str) -> TableMissing:
-    """Said of a table that silver has and the database there has not."""
+    """Return the error for a table that silver has and the database does not."""
     mend = "Dropped or renamed there, or not shown to this login? `exclude` in the source's file leaves it out."
     return TableMissing(f"the database has no table {table}", where=where, mend=mend)
 
 
 @dataclass(frozen=True)
 class DatabaseColumn:
-    """A column as a database has it: ``type`` in the database's own words, with length and precision."""
+    """A column as a database has it; ``type`` is the database's own type name, with length and precision."""
 
     name: str
     type: str
@@ -34,58 +34,60 @@ class DatabaseColumn:
 
 
 class ColumnCodec(Protocol):
-    """How a column travels: ``sql`` asks the database for its text, ``value`` makes the value of it, ``meaning`` says
-    how such texts are compared (``transforms/comparison/canonical.py``).
+    """How a column's values travel: ``sql`` converts a value to text in the database, ``value`` converts the text to
+    Spark's value, ``meaning`` says how such texts are compared (``transforms/comparison/canonical.py``).
     """
 
     @property
     def sql(self) -> str:
-        """An expression of the database's; the column's quoted name goes where ``{}`` stands."""
+        """An expression in the database's SQL; ``{}`` stands for the column's quoted name."""
 
     @property
     def meaning(self) -> str:
-        """'', or what a text means."""
+        """The meaning of a text for comparison; '' if it has no special one."""
 
     @property
     def ordered(self) -> str:
-        """An expression whose order in the database is that of the value in Spark; '' where there is none."""
+        """An expression whose order in the database is that of the value in Spark; '' if there is none."""
 
     @property
     def may_not_fit(self) -> bool:
-        """Whether the database may hold what is no value of that type; ``value`` makes NULL of it."""
+        """Whether the database may hold values outside of that type; ``value`` converts these to NULL."""
 
     def value(self, text: Column) -> Column:
         """The value of a text."""
 
 
 TextColumns = Sequence[tuple[str, str]]
-"""Columns by name, each with the expression that tells its text."""
+"""Columns by name, each with the expression that converts it to text."""
 
 ValueFilter = tuple[Sequence[tuple[str, str]], Sequence[tuple[Any, ...]]]
-"""Columns by name with the expressions that are ordered, and the values that they have in Spark, row by row."""
+"""Columns by name, each with its expression for the order, and the values that they have in Spark, row by row."""
 
 RangeFilter = tuple[tuple[str, str], Sequence[tuple[Any, Any]]]
-"""A column by name with the expression that is ordered, and intervals: above the first value up to the second, None
-where there is no such end.
+"""A column by name, with its expression for the order, and intervals: above the first value, up to and including the
+second; None for an open end.
 """
 
 
 class DatabaseSnapshot(Protocol):
-    """A database as of one moment: whatever is read through it belongs together, however long that takes.
+    """A database as of one moment: all reads through it are consistent, however long they take.
 
-    All methods raise Unreachable when the connection is lost, TableStopped when the database refuses. ``position`` is
-    how far its log was at that moment, in its own words; '' where it does not say.
+    All methods raise Unreachable when the connection is lost, and TableStopped when the database refuses. ``position``
+    is the position of the database's log at that moment, in its own notation; '' if it has none.
     """
 
     @property
     def position(self) -> str:
-        """For people."""
+        """The position of the database's log, for display."""
 
     def columns(self, table: str) -> Sequence[DatabaseColumn]:
-        """The columns of ``<database or schema>.<table>``, in their order. Raises TableMissing."""
+        """Return the columns of ``<database or schema>.<table>``, in their order. Raises TableMissing."""
 
     def told(self, held: DatabaseColumn, kind: DataType) -> ColumnCodec | None:
-        """How a value of the column becomes one of that type of Spark's; None where nobody can say (types.md Y6)."""
+        """Return how values of the column become values of that Spark type; None if no conversion is known (types.md
+        Y6).
+        """
 
     def rows(
         self,
@@ -95,12 +97,12 @@ class DatabaseSnapshot(Protocol):
         chunk: int,
         within: RangeFilter | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:
-        """All rows, those whose values are ``among`` some, or those that are ``within`` intervals, up to ``chunk`` at a
-        time, in no order.
+        """Yield all rows, or those with the values in ``among``, or those in the intervals of ``within``: up to
+        ``chunk`` at a time, in no order.
         """
 
     def later(self, seq: Column) -> Column:
-        """Whether a ``_seq`` is of a change behind this moment for certain; false where that cannot be told."""
+        """Whether a ``_seq`` certainly belongs to a change after this moment; false if that cannot be determined."""
 
 
 class Database(Protocol):
@@ -111,13 +113,14 @@ class Database(Protocol):
         """Its address, for messages."""
 
     def read_snapshot(self) -> AbstractContextManager[DatabaseSnapshot]:
-        """A look at this moment, in a transaction of its own that reads only. Raises Unreachable."""
+        """Open a snapshot as of now, in a read-only transaction of its own. Raises Unreachable."""
 
 
 @dataclass(frozen=True)
 class TargetColumn:
-    """A column of a target: ``value`` of gold, of that ``kind``, is what it must show; ``told`` how it shows that, None
-    where nobody can compare it, since its ``type`` there writes values in its own way.
+    """A column of a target: ``value`` is the column of gold, of Spark type ``kind``, that it must show; ``told`` is how
+    values are read back, None if they cannot be compared because the database formats values of this ``type`` in its
+    own way.
     """
 
     name: str
@@ -128,11 +131,11 @@ class TargetColumn:
 
 
 class TargetReadback(Protocol):
-    """The target of one model as of one moment; ``progress`` is what its ledger says."""
+    """The target of one model as of one moment; ``progress`` is what its ledger records."""
 
     @property
     def progress(self) -> Progress | None:
-        """None if nothing was ever published."""
+        """The published progress; None if nothing was ever published."""
 
     @property
     def snapshot(self) -> DatabaseSnapshot:
@@ -140,10 +143,12 @@ class TargetReadback(Protocol):
 
     @property
     def table(self) -> str:
-        """The target's name there."""
+        """The target's name in the database."""
 
     def shown(self, rows: DataFrame) -> Sequence[TargetColumn]:
-        """What rows of the model must look like there, column by column. Raises TargetRefused as publishing does."""
+        """Return how rows of the model must appear in the target, column by column. Raises TargetRefused as publishing
+        does.
+        """
 
 
 @runtime_checkable
@@ -151,4 +156,4 @@ class ReadableSink(Protocol):
     """A sink whose target can be read back."""
 
     def look(self, model: Model) -> AbstractContextManager[TargetReadback]:
-        """A look at this moment. Raises Unreachable."""
+        """Open the model's target as of now. Raises Unreachable."""

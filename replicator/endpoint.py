@@ -1,4 +1,4 @@
-"""Whether a service listens at a URL, or answers: asked before a client with retries of its own is left to find out."""
+"""Whether a service accepts connections, or answers: checked before a client with retries of its own takes minutes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _WITH_PORT = re.compile(r".+:\d+")
 
 def check_reachable(url: str, what: str, mend: str) -> None:
     """Raise Unreachable, named *what*, unless something accepts a connection at *url* within five seconds; ConfigError
-    where nothing ever could.
+    for an invalid address.
     """
     with _connect(url, what, mend):
         pass
 
 
 def check_responds(url: str, what: str, mend: str) -> None:
-    """The same of a server of HTTP, which must also say a first word, whatever it is, within five seconds: clients wait
-    for one that takes connections and hangs for minutes.
+    """As :func:`check_reachable` for an HTTP server, which must also send a first byte, whatever it is, within five
+    seconds: clients wait minutes for a server that accepts connections and hangs.
     """
     with _connect(url, what, mend) as (connection, host, is_encrypted):
         try:
@@ -34,13 +34,13 @@ def check_responds(url: str, what: str, mend: str) -> None:
         except TimeoutError as error:
             silent = f"{what} takes connections and says nothing for {_SECONDS:.0f} s"
             raise Unreachable(silent, where=url, mend=mend) from error
-        except OSError:  # it has hung up, at once: what that is about its client tells
+        except OSError:  # it closed the connection at once; its client reports why
             return
 
 
 @contextmanager
 def _connect(url: str, what: str, mend: str) -> Iterator[tuple[socket.socket, str, bool]]:
-    """A connection, the name of the host, and whether it is to be encrypted."""
+    """A connection, the host's name, and whether the connection is to be encrypted."""
     try:
         parts = urlsplit(url if "://" in url else f"https://{url}")
         place = (parts.hostname or "", parts.port or _PORTS[parts.scheme])
@@ -55,16 +55,18 @@ def _connect(url: str, what: str, mend: str) -> Iterator[tuple[socket.socket, st
 
 
 def _read_first_byte(connection: socket.socket, host: str, *, is_encrypted: bool) -> None:
-    """Wait for the first byte. Whose certificate it is its client judges, by what it trusts."""
-    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    with trusting.wrap_socket(connection, server_hostname=host) if is_encrypted else nullcontext(connection) as heard:
-        heard.sendall(f"HEAD / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
-        heard.recv(1)
+    """Wait for the first byte. The certificate is not verified here; the client does that with its own
+    trust settings.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with context.wrap_socket(connection, server_hostname=host) if is_encrypted else nullcontext(connection) as stream:
+        stream.sendall(f"HEAD / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        stream.recv(1)
 
 
 def parse_addresses(addresses: str, what: str, mend: str) -> list[str]:
-    """The comma-separated *addresses*. Raises ConfigError, named *what*, for one without a port."""
+    """Return the comma-separated *addresses*. Raises ConfigError, named *what*, for one without a port."""
     found = [address.strip() for address in addresses.split(",") if address.strip()]
     for address in found or [addresses]:
         if not _WITH_PORT.fullmatch(address):

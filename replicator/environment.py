@@ -1,4 +1,6 @@
-"""The variables of the process: the only module that looks at them, and light, since it is asked before all others."""
+"""The environment variables of the process. The only module that reads them; light, since it is imported
+before others.
+"""
 
 from __future__ import annotations
 
@@ -14,43 +16,44 @@ _LOCALHOST = ("localhost", "127.0.0.1", "::1")
 
 
 def variables() -> Mapping[str, str]:
-    """All of them."""
+    """Return all variables."""
     return os.environ  # noqa: TID251 - this module is where the environment is read
 
 
 def variable(name: str) -> str | None:
-    """One of them; None when it is not set or empty."""
+    """Return one variable; None if it is unset or empty."""
     return variables().get(name) or None
 
 
 def failpoint(environment: Mapping[str, str] | None = None) -> str | None:
-    """What ``$REPLICATOR_FAILPOINT`` arms (``replicator/failpoints.py``); None where it is not set or empty.
+    """Return what ``$REPLICATOR_FAILPOINT`` arms (``replicator/failpoints.py``); None if it is unset or empty.
 
-    Raises ConfigError unless ``$REPLICATOR_FAILPOINTS_ALLOWED`` is ``yes``: no production has both by accident.
+    Raises ConfigError unless ``$REPLICATOR_FAILPOINTS_ALLOWED`` is ``yes``: no production system has both by accident.
     """
-    given = variables() if environment is None else environment
-    wanted = given.get("REPLICATOR_FAILPOINT") or None
-    if wanted is not None and given.get("REPLICATOR_FAILPOINTS_ALLOWED") != "yes":
+    available = variables() if environment is None else environment
+    armed = available.get("REPLICATOR_FAILPOINT") or None
+    if armed is not None and available.get("REPLICATOR_FAILPOINTS_ALLOWED") != "yes":
         raise ConfigError(
             "REPLICATOR_FAILPOINT is set, which makes a run die on purpose, and nobody has allowed it",
             mend="Unset it. For a test of crashes set REPLICATOR_FAILPOINTS_ALLOWED=yes as well.",
         )
-    return wanted
+    return armed
 
 
 def set_variables(values: Mapping[str, str]) -> None:
-    """Give child processes (the JVM, Python workers) these variables."""
+    """Set variables for child processes (the JVM, Python workers)."""
     os.environ.update(values)  # noqa: TID251 - as above
 
 
 def set_defaults(values: Mapping[str, str]) -> None:
-    """The same, for variables that the user has not set."""
+    """As :func:`set_variables`, only for variables that the user has not set."""
     set_variables({name: value for name, value in values.items() if not variable(name)})
 
 
 def ensure_utf8_locale(in_locale: str = _UTF8_LOCALE) -> None:
-    """Child processes know every letter of a path in the locale C, too, as this one does: a JVM would read ``?`` for
-    what ASCII has not, and write to another place. On an old system without *in_locale* all is left as it is.
+    """Let child processes encode every character of a path in the locale C, too, as this process does: a JVM would
+    replace non-ASCII characters by ``?`` and write to another place. On an old system without *in_locale*, nothing
+    changes.
     """
     before = locale.setlocale(locale.LC_CTYPE)
     if before in ("C", "POSIX"):
@@ -61,10 +64,10 @@ def ensure_utf8_locale(in_locale: str = _UTF8_LOCALE) -> None:
 
 
 def bypass_proxy_for_localhost() -> None:
-    """Clients of HTTP, here and in child processes, ask no proxy for what is on this machine: one that is set for the
-    Internet cannot reach it, and not every client knows that (botocore, Rust's reqwest).
+    """Let HTTP clients, here and in child processes, use no proxy for this machine: a proxy for the Internet cannot
+    reach it, and not every client makes that exception by itself (botocore, Rust's reqwest do not).
     """
-    told = variable("no_proxy") or variable("NO_PROXY") or ""
-    hosts = [host.strip() for host in told.split(",") if host.strip()]
-    every = told if told == "*" else ",".join(dict.fromkeys([*hosts, *_LOCALHOST]))
+    exceptions = variable("no_proxy") or variable("NO_PROXY") or ""
+    hosts = [host.strip() for host in exceptions.split(",") if host.strip()]
+    every = exceptions if exceptions == "*" else ",".join(dict.fromkeys([*hosts, *_LOCALHOST]))
     set_variables({"no_proxy": every, "NO_PROXY": every})

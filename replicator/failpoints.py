@@ -1,10 +1,10 @@
-"""Named places in the code where a run can be made to die, so that what a crash leaves is tested (reliability.md P3).
+"""Named places in the code where a run can be made to crash, to test what a crash leaves behind (reliability.md P3).
 
-A point lies between two effects; its sentence in :data:`POINTS` says which of them has happened. Names are stable. A
-new step with an effect gets a point: one line in :data:`POINTS`, one ``failpoints.hit(...)`` behind the effect, and
-what makes it happen in ``tests/torture``; a point that the sweep never hits is a failed test.
+A point is between two effects; its sentence in :data:`POINTS` says which of them has happened. Names are stable. A new
+step with an effect gets a point: one line in :data:`POINTS`, one ``failpoints.hit(...)`` after the effect, and a case
+that reaches it in ``tests/torture``; a point that the sweep never hits is a failed test.
 
-Nothing here looks at the environment, and a run in which nothing is armed pays one comparison per point.
+This module does not read the environment, and a run in which nothing is armed pays one comparison per point.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "lease.released": "One stage is free; the others of the run are not yet.",
     }
 )
-"""Every point with what has happened there and what has not."""
+"""Every point, with what has happened there and what has not."""
 
 _FORM = re.compile(r"([a-z_.]+):(kill|raise|hang|sleep)(?:=(\d+(?:\.\d+)?))?:([1-9]\d{0,8})")
 _SLEEP_SECONDS = 5.0
@@ -89,12 +89,12 @@ Watcher = Callable[[str], None]
 
 
 class Killed(BaseException):
-    """A process that is as good as dead: no ``except Exception`` goes on after it."""
+    """Simulates the death of the process: no ``except Exception`` continues after it."""
 
 
 @dataclass
 class Failpoint:
-    """A point that is armed: at its ``nth`` hit ``action`` happens, once. ``seconds`` is for ``sleep``."""
+    """An armed point: at its ``nth`` hit, ``action`` happens, once. ``seconds`` applies to ``sleep``."""
 
     name: str
     action: str
@@ -104,7 +104,7 @@ class Failpoint:
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __call__(self, name: str) -> None:
-        """Take note of a hit of any point."""
+        """Record a hit of any point."""
         if name != self.name:
             return
         with self._turn:
@@ -115,7 +115,9 @@ class Failpoint:
 
 
 def parse(text: str) -> Failpoint:
-    """``name:action:nth``, such as ``silver.merged:kill:2``; ``sleep=0.5`` says for how long. Raises ConfigError."""
+    """Parse ``name:action:nth``, such as ``silver.merged:kill:2``; ``sleep=0.5`` sets the seconds. Raises
+    ConfigError.
+    """
     match = _FORM.fullmatch(text)
     if match is None or (match[3] and match[2] != "sleep"):
         raise ConfigError(
@@ -128,20 +130,20 @@ def parse(text: str) -> Failpoint:
 
 
 def hit(name: str) -> None:
-    """The code has come to a point of :data:`POINTS`."""
+    """Report that the code has reached a point of :data:`POINTS`."""
     watcher = _Armed.watcher
     if watcher is not None:
         watcher(name)
 
 
 def arm(watcher: Watcher | None) -> None:
-    """Have every hit told to this; None: to nobody any more."""
+    """Report every hit to ``watcher``; with None, stop reporting."""
     _Armed.watcher = watcher
 
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Have every hit told to this for the time of the block."""
+    """Report every hit to ``watcher`` inside of the block."""
     arm(watcher)
     try:
         yield
@@ -154,20 +156,20 @@ class _Armed:
 
 
 def _kill(_: Failpoint) -> None:
-    """SIGKILL to the process group: a driver's JVM and its Python workers are in it."""
+    """Send SIGKILL to the process group, which contains a driver's JVM and its Python workers."""
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def _raise(at: Failpoint) -> None:
-    raise Killed(f"killed at hit {at.nth} of {at.name}")
+def _raise(failpoint: Failpoint) -> None:
+    raise Killed(f"killed at hit {failpoint.nth} of {failpoint.name}")
 
 
 def _hang(_: Failpoint) -> None:
     threading.Event().wait()
 
 
-def _sleep(at: Failpoint) -> None:
-    time.sleep(at.seconds)
+def _sleep(failpoint: Failpoint) -> None:
+    time.sleep(failpoint.seconds)
 
 
 _ACTIONS: Mapping[str, Callable[[Failpoint], None]] = MappingProxyType(

@@ -1,8 +1,8 @@
-"""The JARs that the JVM needs: named and hashed in a lock, fetched by the Ivy inside pyspark, kept in one cache.
+"""The JARs that the JVM needs: pinned and hashed in a lock, fetched by the Ivy inside pyspark, kept in one cache.
 
 A lock maps Maven coordinates (``group:artifact:version``) to the SHA-256 of the JAR, in class path order. It is flat:
-nothing is resolved transitively, so what runs is what was tested. No repository is named here: Ivy asks its default,
-or the mirror that the variable DEFAULT_ARTIFACT_REPOSITORY names, as for any ``spark-submit --packages``.
+nothing is resolved transitively, so what runs is what was tested. No repository is named here: Ivy uses its default, or
+the mirror in the variable DEFAULT_ARTIFACT_REPOSITORY, as for any ``spark-submit --packages``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LOCKS = importlib.resources.files("replicator") / "locks"
 
 @dataclass(frozen=True)
 class FetchProgress:
-    """How far a fetch is: *jars* of *total* are in the cache, *size* bytes have arrived in this call."""
+    """The progress of a fetch: *jars* of *total* are in the cache; *size* bytes have arrived in this call."""
 
     jars: int
     total: int
@@ -45,8 +45,9 @@ class FetchProgress:
 
 
 def load_lock(line: str = sparkline.DEFAULT.name, formats: Iterable[str] = ()) -> dict[str, str]:
-    """The packaged lock of a Spark line: coordinate -> SHA-256, in class path order, with what table formats need
-    beside Delta. ConfigError for a line that is not known, and for a format that it has not.
+    """Return the packaged lock of a Spark line: coordinate -> SHA-256, in class path order, including what the table
+    formats need in addition to Delta. Raises ConfigError for an unknown line, and for a format that the line does not
+    support.
     """
     known = sparkline.of(line)
     more = {name: _LOCKS / f"{name}-{line}.json" for name in formats}
@@ -61,25 +62,25 @@ def _read_lock(lock: Traversable) -> dict[str, str]:
 
 
 def locate(lock: Mapping[str, str], cache: Path) -> list[Path]:
-    """The paths of all JARs of *lock*, in its order, each checked against its SHA-256. Fetches nothing.
+    """Return the paths of all JARs of *lock*, in its order, each verified against its SHA-256. Fetches nothing.
 
-    A file is hashed once and again only when its size or its times changed. Raises JarsMissing naming the JARs that
+    A file is hashed once, and again only when its size or its times changed. Raises JarsMissing, naming the JARs that
     are absent and those that differ from the lock.
     """
     store = JarStore(cache)
     absent, differing = store.find_missing(lock)
     if differing or absent:
         what, which = ("differ from their lock", differing) if differing else ("are not in the cache", absent)
-        told = f"JARs {what}: {names.shorten_list(which, 3)}."
-        raise JarsMissing(told, where=str(store.folder), mend=_fetch_hint([*differing, *absent]))
+        message = f"JARs {what}: {names.shorten_list(which, 3)}."
+        raise JarsMissing(message, where=str(store.folder), mend=_fetch_hint([*differing, *absent]))
     return store.paths(lock)
 
 
 def _fetch_hint(missing: Sequence[str]) -> str:
-    """The command that brings these: what a format needs beside Delta comes by its name alone."""
+    """The command that fetches these; JARs that a format needs in addition to Delta are fetched only by its name."""
     locks = ((name, _LOCKS / f"{name}-{line.name}.json") for line in sparkline.LINES for name in line.formats)
-    brought = {name for name, lock in locks if lock.is_file() and not _read_lock(lock).keys().isdisjoint(missing)}
-    command = " ".join(["replicator jars --fetch", *(f"--format {name}" for name in sorted(brought))])
+    formats = {name for name, lock in locks if lock.is_file() and not _read_lock(lock).keys().isdisjoint(missing)}
+    command = " ".join(["replicator jars --fetch", *(f"--format {name}" for name in sorted(formats))])
     return f"Run `{command}`."
 
 
@@ -89,24 +90,24 @@ def fetch(
     report: Callable[[FetchProgress], None] | None = None,
     java: Path | None = None,
 ) -> list[Path]:
-    """Bring what *lock* misses into *cache*; return the paths of all its JARs in the order of the lock.
+    """Fetch what *cache* lacks of *lock*; return the paths of all its JARs in the order of the lock.
 
-    What is there and unchanged is not fetched again; a damaged file is replaced. A JAR appears in the cache whole and
-    verified or not at all, whatever is interrupted; a second process that fetches into the same cache waits.
+    Existing, unchanged files are not fetched again; a damaged file is replaced. A JAR appears in the cache complete and
+    verified or not at all, even after an interruption; a second process that fetches into the same cache waits.
 
-    *report* is called at least twice a second; without one, progress goes to stderr. *java* is the home of the JVM
-    that fetches (default: ``java_home()``); it has ended when this returns.
+    *report* is called at least twice a second; without one, progress goes to stderr. *java* is the home of the JVM that
+    fetches (default: ``java_home()``); that JVM has ended when this returns.
 
-    Raises JarsMissing naming a coordinate that no repository has, or whose file is not the lock's.
+    Raises JarsMissing, naming a coordinate that no repository has, or whose file differs from the lock.
     """
     store = JarStore(cache)
     with store.alone():
         missing = [coordinate for group in store.find_missing(lock) for coordinate in group]
         if missing:
             wanted = {coordinate: lock[coordinate] for coordinate in missing}
-            telling = nullcontext(report) if report is not None else _progress_reporter()
-            with store.staging() as staging, telling as tell:
-                _fetch_missing(wanted, staging, store, tell, java or java_home())
+            reporting = nullcontext(report) if report is not None else _progress_reporter()
+            with store.staging() as staging, reporting as progress:
+                _fetch_missing(wanted, staging, store, progress, java or java_home())
     return locate(lock, cache)
 
 
@@ -130,9 +131,11 @@ def _fetch_missing(
 
 
 def _resolve(wanted: Mapping[str, str], staging: Path, java: Path) -> Iterator[dict[str, str] | None]:
-    """What ``replicator.jvm.ivy`` says of each coordinate, as it says it; None twice a second while it is silent.
+    """Yield the answer of ``replicator.jvm.ivy`` for each coordinate as it arrives; None twice a second while there is
+    none.
 
-    The process and its JVM end when this does. Raises JavaUnsuitable when it falls silent before it has answered all.
+    The process and its JVM end with this generator. Raises JavaUnsuitable if the process ends before it has answered
+    for all coordinates.
     """
     environment.ensure_utf8_locale()
     lines: SimpleQueue[str] = SimpleQueue()
@@ -141,7 +144,7 @@ def _resolve(wanted: Mapping[str, str], staging: Path, java: Path) -> Iterator[d
         ivy = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )
-        assert ivy.stdin is not None  # noqa: S101 - told to mypy
+        assert ivy.stdin is not None  # noqa: S101 - for mypy
         reader = Thread(target=_forward_lines, args=(ivy, lines), daemon=True)
         try:
             ivy.stdin.write("".join(f"{coordinate}\n" for coordinate in [*wanted, ""]))
@@ -166,7 +169,7 @@ def _resolve(wanted: Mapping[str, str], staging: Path, java: Path) -> Iterator[d
 
 def _forward_lines(ivy: subprocess.Popen[str], lines: SimpleQueue[str]) -> None:
     """Pass on the lines of a process, then an empty one for its end."""
-    assert ivy.stdout is not None  # noqa: S101 - told to mypy
+    assert ivy.stdout is not None  # noqa: S101 - for mypy
     for line in ivy.stdout:
         lines.put(line)
     lines.put("")
@@ -178,14 +181,14 @@ def _last_line(text: str) -> str:
 
 
 def _staged_bytes(staging: Path) -> int:
-    """The bytes of files that Ivy has, whole or in part, and that are not yet in the cache."""
+    """The size of the files that Ivy has fetched, fully or partly, and that are not in the cache yet."""
     return sum(size_of(file) for file in staging.glob("*/cache/**/*.jar*"))
 
 
 @contextmanager
 def _progress_reporter() -> Iterator[Callable[[FetchProgress], None]]:
-    """Progress on stderr: a bar on a terminal, elsewhere a line now and then."""
-    from rich.console import Console  # noqa: PLC0415 - not for readers of a cache
+    """Progress on stderr: a bar on a terminal, elsewhere an occasional line."""
+    from rich.console import Console  # noqa: PLC0415 - not needed to read a cache
     from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
 
     console = Console(stderr=True)
@@ -200,7 +203,7 @@ def _progress_reporter() -> Iterator[Callable[[FetchProgress], None]]:
 
 
 class _LineReporter:
-    """Progress as plain lines: the start, the end, and at most one every five seconds between them."""
+    """Progress as plain lines: the start, the end, and at most one line every five seconds between them."""
 
     def __init__(self, out: IO[str]) -> None:
         self._out = out

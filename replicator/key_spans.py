@@ -1,4 +1,4 @@
-"""Where the keys of a batch lie (``transforms/spans.py``), asked of Spark in two queries over the keys alone."""
+"""The spans of a batch's keys (``transforms/spans.py``), computed by Spark in two queries over the keys alone."""
 
 from __future__ import annotations
 

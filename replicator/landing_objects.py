@@ -1,12 +1,13 @@
-"""Objects that a sink connector wrote: what their names say, and the places of their lines.
+"""Objects written by a sink connector: the meaning of their names, and the places of their lines.
 
 ``<folders>/<topic>(<partition>_<offset>).json`` holds records of one topic and partition, one JSON text per line; its
-folders are the values by which the sink divides records, and ``offset`` is that of the object's last record. The sinks'
-newer releases may add two times behind the offset, and ``.gz``.
+folders are the values by which the sink divides records, and ``offset`` is that of the object's last record. Newer
+releases of the sinks may add two times after the offset, and ``.gz``.
 
-The offsets of the other lines are not written anywhere, so a line's *place* is made of the object's offset and the
-line's number. No record is in two objects, so places are unique, and the object's offset alone tells the object. Places
-rise inside a folder as Kafka's offsets do; between folders they need not, since an object waits for its last record.
+The offsets of the other lines are not recorded anywhere, so a line's *place* is made of the object's offset and the
+line's number. No record is in two objects, so places are unique, and the object's offset alone identifies the object.
+Within a folder, places increase as Kafka's offsets do; across folders they need not, since an object waits for its last
+record.
 """
 
 from __future__ import annotations
@@ -17,25 +18,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 LINE_BITS = 20
-"""Of a place: the lower bits are the line's number."""
+"""The number of lower bits of a place that hold the line's number."""
 
 MAX_LINES = 1 << LINE_BITS
-"""More lines than an object can have."""
+"""An exclusive upper limit of the number of lines of an object."""
 
 OBJECT, LINE, SIZE = "object", "line", "size"
-"""Headers of a bronze record that was a line: the object's path, the line's number from 0, the object's bytes."""
+"""Headers of a bronze record that was a line: the object's path, the line's number from 0, the object's
+size in bytes.
+"""
 
 _NAME = re.compile(r"([\w.-]+)\((\d{1,9})_(\d{1,18})(?:_\d+_\d+)?\)\.json(?:\.gz)?", re.ASCII)
 _GZIP_SUFFIX = ".gz"
 _MAX_OFFSET = 1 << (63 - LINE_BITS)
 
 ObjectKey = tuple[str, int, int]
-"""Topic, partition and offset of an object's last record: what no other object has."""
+"""Topic, partition and offset of an object's last record; unique per object."""
 
 
 @dataclass(frozen=True)
 class LandingObject:
-    """One object: its whole path, ``size`` in bytes, ``modified`` in milliseconds since 1970, UTC."""
+    """One object: its full path, ``size`` in bytes, ``modified`` in milliseconds since 1970, UTC."""
 
     path: str
     topic: str
@@ -46,13 +49,13 @@ class LandingObject:
 
     @property
     def place(self) -> ObjectKey:
-        """What makes it unique."""
+        """The key that identifies it."""
         return self.topic, self.partition, self.offset
 
 
 @dataclass(frozen=True)
 class KnownObject:
-    """What bronze remembers of an object that it has."""
+    """What bronze records of an ingested object."""
 
     path: str
     size: int
@@ -61,10 +64,10 @@ class KnownObject:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done about a listing: ``new`` objects in the order of their places; objects ``replaced`` by others
-    of another size since they were read, or ``touched`` (written again, as large as before); ``twins`` have the place
-    of another object, of which they may be a copy, ``clashing`` ones have that and another size. ``empty`` ones have no
-    bytes.
+    """How the objects of a listing are handled: ``new`` objects in the order of their places; objects ``replaced`` by
+    others of another size since they were read, or ``touched`` (written again with the same size); ``twins`` have the
+    place of another object, of which they may be a copy; ``clashing`` ones have such a place, too, but another size.
+    ``empty`` ones have no bytes.
     """
 
     new: tuple[LandingObject, ...] = ()
@@ -76,7 +79,7 @@ class Plan:
 
 
 def parse(path: str, size: int, modified: int) -> LandingObject | None:
-    """The object of that path; None where its name is not one that a sink gives."""
+    """Return the object at that path; None if its name is not one that a sink gives."""
     match = _NAME.fullmatch(path.rpartition("/")[2])
     if match is None or int(match[3]) >= _MAX_OFFSET:
         return None
@@ -84,18 +87,22 @@ def parse(path: str, size: int, modified: int) -> LandingObject | None:
 
 
 def locate_line(headers: Iterable[Any] | None) -> str | None:
-    """``path:number`` (from 1) of a record by its headers (``key`` and ``value`` in bytes); None for one from Kafka."""
-    told = {header["key"]: bytes(header["value"] or b"") for header in headers or () if header["key"] in (OBJECT, LINE)}
-    if set(told) != {OBJECT, LINE} or not told[LINE].isdigit():
+    """Return ``path:number`` (from 1) of a record by its headers (``key`` and ``value`` in bytes); None for one from
+    Kafka.
+    """
+    values = {
+        header["key"]: bytes(header["value"] or b"") for header in headers or () if header["key"] in (OBJECT, LINE)
+    }
+    if set(values) != {OBJECT, LINE} or not values[LINE].isdigit():
         return None
-    return f"{told[OBJECT].decode('utf-8', 'replace')}:{int(told[LINE]) + 1}"
+    return f"{values[OBJECT].decode('utf-8', 'replace')}:{int(values[LINE]) + 1}"
 
 
 def plan(objects: Iterable[LandingObject], seen: Mapping[ObjectKey, KnownObject]) -> Plan:
-    """What to do about the objects that are there, given those that bronze has.
+    """Classify the listed objects, given those that bronze has.
 
-    The difference is made of places, never of a greatest offset: an object of another folder may come later and have a
-    smaller one.
+    The difference is computed by places, never by a greatest offset: an object of another folder may come later and
+    have a smaller one.
     """
     new: dict[ObjectKey, LandingObject] = {}
     others: dict[str, list[LandingObject]] = {"replaced": [], "touched": [], "twins": [], "clashing": [], "empty": []}
@@ -109,7 +116,7 @@ def plan(objects: Iterable[LandingObject], seen: Mapping[ObjectKey, KnownObject]
 
 
 def _classify(each: LandingObject, known: KnownObject | None, new: Mapping[ObjectKey, LandingObject]) -> str | None:
-    """Which of the plan's lists an object belongs to; '' for one that bronze has as it is, None for a new one."""
+    """The plan's list for an object; '' for one that bronze has unchanged, None for a new one."""
     if known is not None and known.path == each.path:
         if known.size != each.size:
             return "replaced"
@@ -122,20 +129,22 @@ def _classify(each: LandingObject, known: KnownObject | None, new: Mapping[Objec
     return "twins" if _may_be_copy(each, first) else "clashing"
 
 
-def _may_be_copy(each: LandingObject, of: KnownObject | LandingObject) -> bool:
-    """Whether an object may hold what another does: it was moved, copied, or packed and unpacked."""
-    return each.size == of.size or each.path.endswith(_GZIP_SUFFIX) != of.path.endswith(_GZIP_SUFFIX)
+def _may_be_copy(each: LandingObject, other: KnownObject | LandingObject) -> bool:
+    """Whether an object may have the same content as another: it was moved, copied, compressed or decompressed."""
+    return each.size == other.size or each.path.endswith(_GZIP_SUFFIX) != other.path.endswith(_GZIP_SUFFIX)
 
 
 def batches(objects: Sequence[LandingObject], most: int, size: int) -> Iterator[list[LandingObject]]:
-    """The objects in their order, at most so many in a batch and at most so many bytes, but at least one."""
+    """Yield the objects in their order, in batches of at most ``most`` objects and ``size`` bytes, but of at least one
+    object.
+    """
     batch: list[LandingObject] = []
-    held = 0
+    batch_bytes = 0
     for each in objects:
-        if batch and (len(batch) == most or held + each.size > size):
+        if batch and (len(batch) == most or batch_bytes + each.size > size):
             yield batch
-            batch, held = [], 0
+            batch, batch_bytes = [], 0
         batch.append(each)
-        held += each.size
+        batch_bytes += each.size
     if batch:
         yield batch

@@ -1,7 +1,7 @@
 """Identifiers: one reversible encoder for paths and columns, and quoting for Spark and Postgres.
 
-Letters, digits and ``_`` stay; every other UTF-8 byte becomes ``_xHH_`` (architecture 9.1). Text that
-already looks like an escape is escaped too, so that :func:`decode` gives back exactly what went in.
+Letters, digits and ``_`` stay; every other UTF-8 byte becomes ``_xHH_`` (architecture 9.1). Text that already looks
+like an escape is escaped too, so that :func:`decode` returns the original exactly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from replicator.errors import ConfigError
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""What a folder of rows is called that have NULL in the column that parts their table."""
+"""The folder name for rows with NULL in the partition column."""
 
 _SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _LOOKS_ESCAPED = re.compile(r"_x[0-9a-f]{2}[^A-Za-z0-9]")
@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"(?:_x[0-9a-f]{2}_)+")
 
 
 def encode(name: str) -> str:
-    """The name as a path part or column name: ASCII letters, digits and ``_`` only. Reversible.
+    """Return the name as a path part or column name: ASCII letters, digits and ``_`` only. Reversible.
 
     Raises ConfigError for the empty name.
     """
@@ -38,19 +38,19 @@ def encode(name: str) -> str:
 
 
 def shorten_list(names: Sequence[str], most: int = 10) -> str:
-    """``a, b and 590 more``: names in a sentence, of which people read the first."""
+    """Return ``a, b and 590 more``: a list of names for a message, of which readers need only the first ones."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def sanitize_for_topic(name: str) -> str:
-    """A table's name as Debezium writes it in a topic's: ``_`` for every character that such a name cannot have."""
+    """Return a table's name as Debezium writes it in a topic's: ``_`` for every character that is invalid there."""
     return re.sub(r"[^a-zA-Z0-9._-]", "_", name)
 
 
 def decode(encoded: str) -> str:
-    """The name that :func:`encode` was given; what it never made, as the name of somebody else's folder, stays as it
-    is.
+    """Return the name that was passed to :func:`encode`. Text that it never produces, such as the name of a foreign
+    folder, stays as it is.
     """
 
     def run(match: re.Match[str]) -> str:
@@ -64,23 +64,23 @@ def decode(encoded: str) -> str:
 
 
 def is_encoded(folder: str) -> bool:
-    """Whether each part of a name, between dots, is one that :func:`encode` makes: others are somebody else's."""
+    """Whether each part of a name, between dots, is one that :func:`encode` produces; others are foreign."""
     return all(part != "" and encode(decode(part)) == part for part in folder.split("."))
 
 
 def encode_table(name: str) -> str:
-    """``<database or schema>.<table>`` with both parts encoded; the first dot separates them."""
+    """Return ``<database or schema>.<table>`` with both parts encoded; the first dot separates them."""
     return ".".join(encode(part) for part in name.split(".", 1))
 
 
 def decode_table(encoded: str) -> str:
-    """The table name that :func:`encode_table` was given."""
+    """Return the table name that was passed to :func:`encode_table`."""
     return ".".join(decode(part) for part in encoded.split("."))
 
 
 def match_tables(name: str, every: Iterable[str]) -> list[str]:
-    """Of whole names of tables (``<source>/<database or schema>.<table>``) those that somebody means by a whole one, by
-    one without its source, or by its last part alone.
+    """Return the full names (``<source>/<database or schema>.<table>``) in ``every`` that match a full name, one
+    without its source, or its last part alone.
     """
     every = list(every)
     found = [full for full in every if name in (full, full.split("/", 1)[1])]
@@ -88,24 +88,24 @@ def match_tables(name: str, every: Iterable[str]) -> list[str]:
 
 
 def refuse_case_conflict(names: Iterable[str], what: str) -> None:
-    """Raise ConfigError when two names differ by case only: no table format keeps them apart (G4)."""
+    """Raise ConfigError if two names differ by case only: no table format keeps them apart (G4)."""
     twins = find_case_conflict(names)
     if twins is not None:
         raise ConfigError(f"{what} has both {twins[0]!r} and {twins[1]!r}, which no table format keeps apart")
 
 
 def find_case_conflict(names: Iterable[str]) -> tuple[str, str] | None:
-    """The first two of these names that differ by case only."""
+    """Return the first two of these names that differ by case only."""
     seen: dict[str, str] = {}
     both = ((seen.setdefault(name.casefold(), name), name) for name in names)
     return next((pair for pair in both if pair[0] != pair[1]), None)
 
 
 def quote_spark(name: str) -> str:
-    """Quoted for Spark SQL and column references."""
+    """Quote a name for Spark SQL and column references."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quote_postgres(*parts: str) -> str:
-    """Quoted for Postgres; several parts are joined by dots: ``"schema"."table"``."""
+    """Quote a name for Postgres; several parts are joined by dots: ``"schema"."table"``."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)

@@ -1,4 +1,4 @@
-"""Offsets of partitions: by their places here, by topic in what is written as JSON, whose keys are texts."""
+"""Offsets of partitions: by topic and partition in memory, by topic in JSON, whose keys are texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TopicPartition = tuple[str, int]
 
 
 def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Topic -> partition, as a text -> offset, in the order of the places."""
+    """Return topic -> partition, as a text -> offset, sorted by topic and partition."""
     found: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         found.setdefault(topic, {})[str(partition)] = offset
@@ -17,5 +17,5 @@ def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]
 
 
 def by_partition(told: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
-    """What :func:`by_topic` was made of."""
+    """The inverse of :func:`by_topic`."""
     return {(topic, int(partition)): offset for topic, found in told.items() for partition, offset in found.items()}

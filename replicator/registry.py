@@ -1,4 +1,4 @@
-"""A name in a configuration -> a class, imported on demand. The full list of what is supported."""
+"""A name in a configuration -> a class, imported on demand. The complete list of what is supported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def check(kind: Kind, name: str) -> None:
 
 
 def load(kind: Kind, name: str) -> Any:
-    """The class of that name. Raises ConfigError, with the nearest spelling, for a name that is not in the list."""
+    """Return the class of that name. Raises ConfigError, with the nearest spelling, for a name that is
+    not in the list.
+    """
     check(kind, name)
     module, _, attribute = CLASSES[kind][name].partition(":")
     return getattr(importlib.import_module(module), attribute)

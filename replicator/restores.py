@@ -1,4 +1,4 @@
-"""What Delta's log says of a RESTORE, which takes a table's rows back to an older version and leaves its progress
+"""RESTORE commits in Delta's log: a RESTORE takes a table's rows back to an older version and leaves its progress
 (``txn``) as it was.
 """
 
@@ -9,30 +9,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 UNKNOWN_VERSION = -1
-"""Stands for a version that nobody knows."""
+"""Stands for a version that cannot be determined."""
 
 OPERATION = "RESTORE"
-"""By which a commit that takes its table back says so."""
+"""The operation that such a commit records."""
 
 _ACTION_PREFIXES = ('{"commitInfo"', '{"txn"')
-"""Prefixes of a commit's actions that say what it did and which progress the table has."""
+"""Prefixes of those actions of a commit that name its operation and the table's progress."""
 
 
 def restored_version(parameters: Mapping[str, Any]) -> int:
-    """The version to which a RESTORE took the table back; UNKNOWN_VERSION if the commit names a time instead."""
-    told = str(parameters.get("version")).strip('"')  # delta-rs has it as a text
-    return int(told) if told.isdigit() else UNKNOWN_VERSION
+    """Return the version to which a RESTORE took the table back; UNKNOWN_VERSION if the commit names a time instead."""
+    version = str(parameters.get("version")).strip('"')  # delta-rs writes it as a text
+    return int(version) if version.isdigit() else UNKNOWN_VERSION
 
 
 def find_pending_restore(commits: Iterable[Sequence[str] | None]) -> int | None:
-    """The actions of commits, newest first, each a line -> the version to which a RESTORE took the table back, if none
-    has told progress since; else None, as where a commit has left the log (None). Mostly one is looked at.
+    """Return the version to which a RESTORE took the table back if no later commit has recorded progress; else None,
+    also if a commit has left the log (None among ``commits``).
+
+    ``commits`` has the actions of each commit, the newest first, one per line. Usually only one commit is read.
     """
     for lines in commits:
-        told = [json.loads(line) for line in lines or () if line.startswith(_ACTION_PREFIXES)]
-        if lines is None or any("txn" in action for action in told):
+        actions = [json.loads(line) for line in lines or () if line.startswith(_ACTION_PREFIXES)]
+        if lines is None or any("txn" in action for action in actions):
             return None
-        for info in (action.get("commitInfo", {}) for action in told):
+        for info in (action.get("commitInfo", {}) for action in actions):
             if info.get("operation") == OPERATION:
                 return restored_version(info.get("operationParameters") or {})
     return None

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from replicator.config.settingkeys import S3Keys
 
 TIMEOUT_SECONDS = 4.0
-"""How long one attempt may take, to connect and to answer each."""
+"""The timeout of one attempt, for the connection and for the answer each."""
 ATTEMPTS = 4
-"""Of a request that gets no answer, or one like 503; with what lies between them less than the 24 seconds for which a
-holder of a lease of 30 is sure of it.
+"""Attempts of a request that gets no answer, or one like 503; including the pauses between them they take less than the
+24 seconds for which the holder of a 30-second lease can rely on it.
 """
 
 _THROTTLED, _SERVER_ERROR = 429, 500
@@ -26,21 +26,21 @@ _AWS_CONFIG_HINT = (
     "Correct, or unset, AWS_PROFILE, AWS_CONFIG_FILE and others of AWS's, or what their files say, or s3.region."
 )
 _NO_BUCKET = re.compile(r"\bNoSuchBucket\b|\bNO_SUCH_BUCKET\b")
-"""As S3 says it, and pyarrow of it."""
+"""The error of a missing bucket as S3 and pyarrow spell it."""
 
 
 def check_reachable(endpoint: str) -> None:
-    """Raise Unreachable where nothing listens at the object store's address, or it hangs, before a client of its own
-    waits for that; ConfigError for what is no address.
+    """Raise Unreachable if nothing listens at the object store's address, or it hangs, before another client waits for
+    it; ConfigError for an invalid address.
     """
     check_responds(endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
 
 
 def client(s3: S3Keys | None) -> Any:
-    """A client that tells soon that nobody answers. Raises Unreachable for an endpoint, or an agent that gives
-    credentials, that is silent, ConfigError for a setting, AWS's own among them, that is none.
+    """Return a client that soon reports a store that does not answer. Raises Unreachable for an endpoint, or an agent
+    for credentials, that does not answer, and ConfigError for an invalid setting, including AWS's own.
     """
-    import boto3  # noqa: PLC0415 - half a second that --help need not wait
+    import boto3  # noqa: PLC0415 - takes half a second, which --help need not wait
     import botocore.config  # noqa: PLC0415
     import botocore.exceptions  # noqa: PLC0415
 
@@ -53,7 +53,7 @@ def client(s3: S3Keys | None) -> Any:
     given = _credentials(s3)
     try:
         return boto3.client("s3", **given, config=config)
-    except (botocore.exceptions.BotoCoreError, ValueError) as error:  # no store has been asked yet
+    except (botocore.exceptions.BotoCoreError, ValueError) as error:  # no request has been sent yet
         where = given.get("endpoint_url", "AWS")
         check_credentials_agent(error, where)
         raise ConfigError(
@@ -68,8 +68,8 @@ def split_location(location: str) -> tuple[str, str]:
 
 
 def read_object(client: Any, bucket: str, key: str) -> tuple[str, str]:
-    """Text and ETag of an object, whatever bytes it has. One that breaks off on its way is asked for again, which boto3
-    leaves to us.
+    """Return text and ETag of an object; bytes that are not UTF-8 are replaced. A download that breaks off is retried,
+    which boto3 leaves to its caller.
     """
     import botocore.exceptions  # noqa: PLC0415 - as above
 
@@ -81,8 +81,8 @@ def read_object(client: Any, bucket: str, key: str) -> tuple[str, str]:
 
 @contextmanager
 def translate_errors(where: str, what: str, mend: str) -> Iterator[None]:
-    """Refusals and silence of an object store as errors of ours: ConfigError for what it does not let us do (*what*,
-    *mend*) and where nothing says who we are, Unreachable for what it may do later.
+    """Translate errors of an object store inside of the block: ConfigError for a refusal (with *what* and *mend*) and
+    for missing credentials, Unreachable for what may succeed later.
     """
     from botocore import exceptions as aws  # noqa: PLC0415 - as above
 
@@ -91,8 +91,8 @@ def translate_errors(where: str, what: str, mend: str) -> Iterator[None]:
     except aws.ClientError as error:
         code = error.response.get("Error", {}).get("Code", "?")
         if status(error) == _THROTTLED or (status(error) >= _SERVER_ERROR and code != "NotImplemented"):
-            told = f"The object store does not answer: {code}."
-            raise Unreachable(told, where=where, mend="Try again later.") from error
+            message = f"The object store does not answer: {code}."
+            raise Unreachable(message, where=where, mend="Try again later.") from error
         raise ConfigError(f"The object store refuses to {what}: {code}.", where=where, mend=mend) from error
     except (aws.NoCredentialsError, aws.PartialCredentialsError) as error:
         raise ConfigError(
@@ -102,12 +102,14 @@ def translate_errors(where: str, what: str, mend: str) -> Iterator[None]:
         check_credentials_agent(error, where)
         raise ConfigError(f"AWS's own settings are of no use: {error}", where=where, mend=_CREDENTIALS_HINT) from error
     except (aws.BotoCoreError, ValueError) as error:
-        told = f"The object store does not answer: {type(error).__name__}."
-        raise Unreachable(told, where=where, mend="Check that it runs and s3.endpoint is right.") from error
+        message = f"The object store does not answer: {type(error).__name__}."
+        raise Unreachable(message, where=where, mend="Check that it runs and s3.endpoint is right.") from error
 
 
 def check_credentials_agent(error: Exception, where: str) -> None:
-    """Raise Unreachable where *error* is of an agent, as a container has one, which gives credentials and did not."""
+    """Raise Unreachable if *error* comes from an agent that provides credentials, as in a container, and did not
+    answer.
+    """
     from botocore.exceptions import MetadataRetrievalError  # noqa: PLC0415 - as above
 
     if isinstance(error.__context__, MetadataRetrievalError):
@@ -115,8 +117,8 @@ def check_credentials_agent(error: Exception, where: str) -> None:
 
 
 def access_error(why: str, where: str | None = None) -> StoreRefused:
-    """An object store that does not let the driver do what it asks for, or has no such bucket, as far as anybody says
-    *why*.
+    """Return the error for an object store that refuses an operation, or for a bucket that does not exist, depending on
+    the text *why*.
     """
     if _NO_BUCKET.search(why):
         named = split_location(where)[0] if where is not None and where.startswith("s3a://") else None
@@ -131,7 +133,7 @@ def access_error(why: str, where: str | None = None) -> StoreRefused:
 
 
 def read_error(why: str, where: str, *, is_refused: bool) -> ReplicatorError:
-    """A lake whose store lets the driver not in, or did not answer, or not with what was asked for."""
+    """Return the error for a lake whose store refuses the driver, or gave no answer or an unexpected one."""
     if is_refused:
         return access_error(why, where)
     mend = "Check the lake's root and the object store's settings."

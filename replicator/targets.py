@@ -1,4 +1,4 @@
-"""``targets`` of the configuration -> sinks, by their kind. What a kind needs is loaded with its class."""
+"""``targets`` of the configuration -> sinks, by their kind. A kind's dependencies are imported with its class."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def sink(name: str, target: TargetKeys, fence: Fence = UNFENCED, *, brief: bool = False) -> Sink:
-    """The sink of a target, by ``at`` of its kind's class, which writes while the ``fence`` lets it: nothing is reached
-    yet. One that is ``brief`` is for who only looks: where nobody answers it says so, soon.
+    """Return the sink of a target, made by ``at`` of its kind's class; it writes only while ``fence`` allows it. No
+    connection is opened yet. A ``brief`` sink is for read-only looks: it soon reports a server that does not answer.
 
-    Raises ConfigError, naming the target, for a kind that does not exist and for keys that the kind refuses.
+    Raises ConfigError, naming the target, for an unknown kind and for keys that the kind refuses.
     """
     try:
         made: Sink = registry.load("sink", target.kind).at(

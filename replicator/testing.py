@@ -1,6 +1,7 @@
-"""Your own models and declarations under test: rows or captured events in, rows out, without a server or your lake.
+"""Test your own models and declarations: rows or captured events in, rows out, without a server or your lake.
 
-What runs is what the stages run; chispa, or what else compares DataFrames, compares what comes out (docs/testing.md).
+This runs the same code as the stages; compare the results with chispa or any other tool for DataFrames
+(docs/testing.md).
 """
 
 from __future__ import annotations
@@ -36,16 +37,17 @@ from replicator.transforms.live import select_live
 
 Batch = str | Path | Iterable[Mapping[str, Any]]
 """Records that arrive together: a file of JSON lines as kcat prints them, or mappings with ``topic``, ``key`` and
-``payload``, which may be objects. What else such a line has (``partition``, ``offset``, ``ts``, ``headers``) may be
-left out: such a record comes behind those of its partition that were given before.
+``payload``, which may be objects. The other fields of such a line (``partition``, ``offset``, ``ts``, ``headers``) are
+optional: a record without an offset follows the records of its partition that were given before.
 """
 
 
 @dataclass(frozen=True)
 class Silver:
-    """What silver made of some batches. ``tables``, by ``<database or schema>.<table>``, with ``__history`` behind it
-    where states are kept, have the rows that a model sees: the live ones under the source's names, and ``_source_ts_ms
-    BIGINT``. ``dead_letters`` has a row per record that could not be applied (``reason``, ``detail``, ``table`` ...).
+    """The result of silver for some batches. ``tables``, by ``<database or schema>.<table>``, with the suffix
+    ``__history`` for histories, have the rows that a model sees: the live ones under the source's column names, and
+    ``_source_ts_ms BIGINT``. ``dead_letters`` has a row per record that could not be applied (``reason``, ``detail``,
+    ``table`` ...).
     """
 
     tables: Mapping[str, DataFrame]
@@ -53,10 +55,10 @@ class Silver:
 
 
 class Project:
-    """A configuration, as ``--conf`` and ``--env`` name it, and a session (``spark``) as its models have one: rows that
-    these are given are to be made in it.
+    """A configuration, as selected by ``--conf`` and ``--env``, and a session (``spark``) like that of its models;
+    input rows must be created in this session.
 
-    Raises ConfigError with all that is wrong in the files, and where a session of yours without Delta was there before.
+    Raises a ConfigError that lists all problems in the files; also if a session without Delta was running before.
     """
 
     def __init__(self, conf: str | Path = "conf", env: str = "local") -> None:
@@ -67,12 +69,14 @@ class Project:
         self.spark = tuning.session_for_models(self._base, 0)
 
     def model(self, name: str, /, *, parents: Mapping[str, DataFrame] | None = None, **inputs: DataFrame) -> DataFrame:
-        """All rows of a gold model, its unknown member too, whose inputs have these rows, by the placeholders of its
-        SQL. A silver input needs the columns alone that the SQL names; ``_source_ts_ms`` is NULL where it is left out.
+        """Return all rows of a gold model, including its unknown member, for the given rows of its inputs, which are
+        named by the placeholders of its SQL. A silver input needs only the columns that the SQL names;
+        ``_source_ts_ms`` is NULL if left out.
 
-        The rows are held to the model's key and checks as a first build is: ChecksFailed, and a Python warning for what
-        only warns. A relationship is looked at if the model that it leads to is an input or among the ``parents``.
-        Raises ConfigError for an input that is missing or unknown, and for SQL that Spark refuses.
+        The rows are checked against the model's key and checks as in a first build: ChecksFailed is raised for a
+        violation, and a Python warning issued for a check that only warns. A relationship is checked if the model it
+        refers to is an input or among the ``parents``. Raises ConfigError for a missing or unknown input, and for SQL
+        that Spark rejects.
         """
         model = self._settings.model(name)
         _refuse_input_mismatch(model, inputs)
@@ -80,30 +84,32 @@ class Project:
         fresh = transform.with_unknown_member(rows_of(self.spark, model, seen), model.unknown_member)
         known = {model.inputs[each]: rows for each, rows in seen.items()} | dict(parents or {})
         checks = tuple(check for check in model.checks if _is_answerable(check.rule, {*known, name}))
-        told = gold.check_full(replace(model, checks=checks), fresh, None, Parents(known.__getitem__))[1]
-        for each in told:
+        warned = gold.check_full(replace(model, checks=checks), fresh, None, Parents(known.__getitem__))[1]
+        for each in warned:
             warnings.warn(f"{name}: {each}", stacklevel=2)
         return _without_metadata(fresh)
 
     def silver(self, source: str, *batches: Batch) -> Silver:
-        """What silver makes of records of a source, batch by batch, in a lake that is empty before: by the columns,
-        keys and transforms that the source's file declares.
+        """Return what silver makes of records of a source, batch by batch, in an initially empty lake, with the
+        columns, keys and transforms declared in the source's file.
 
-        Raises ConfigError where there is no such source, or a record is of another, BadRecording for what is no record,
-        and what stops a table.
+        Raises ConfigError for an unknown source and for a record of another source, BadRecording for an invalid record,
+        and the error of a table that stops.
         """
         spec, self._lakes = self._settings.source(source), self._lakes + 1
-        at = self._at(self._settings, f"lake-{self._lakes}").with_formats_of(spec)
+        run_settings = self._at(self._settings, f"lake-{self._lakes}").with_formats_of(spec)
         for file in _files(Path(self._folder.name, f"records-{self._lakes}"), batches):
-            self._take(at, file, spec)
-        [refined] = [each for each in assemble.refinements(self._base, at, spec) if each.source.name == source]
-        return Silver(dict(self._tables(at, source)), dead_letters.load_letters(self.spark, refined))
+            self._take(run_settings, file, spec)
+        [refined] = [
+            each for each in assemble.refinements(self._base, run_settings, spec) if each.source.name == source
+        ]
+        return Silver(dict(self._tables(run_settings, source)), dead_letters.load_letters(self.spark, refined))
 
-    def _at(self, of: Settings, lake: str = "lake") -> Settings:
-        """The same with a lake of its own, on this disk and no cluster."""
-        root, master = str(Path(self._folder.name, lake)), of.spark.get("spark.master", "local[*]")
-        spark = {**of.spark, "spark.master": master if master.startswith("local[") else "local[*]"}
-        return of.model_copy(update={"lake": of.lake.model_copy(update={"root": root}), "s3": None, "spark": spark})
+    def _at(self, base: Settings, lake: str = "lake") -> Settings:
+        """The same settings with a lake of its own, on the local disk and without a cluster."""
+        root, master = str(Path(self._folder.name, lake)), base.spark.get("spark.master", "local[*]")
+        spark = {**base.spark, "spark.master": master if master.startswith("local[") else "local[*]"}
+        return base.model_copy(update={"lake": base.lake.model_copy(update={"root": root}), "s3": None, "spark": spark})
 
     def _take(self, at: Settings, file: str, spec: SourceSpec) -> None:
         made, shares = assemble.recording_pipeline(self._base, at, assemble.open_recording(self._base, [file]), spec)
@@ -115,9 +121,9 @@ class Project:
 
     def _tables(self, at: Settings, source: str) -> Iterator[tuple[str, DataFrame]]:
         lake, silver = Lake(at.lake.root), assemble.table_format(at)
-        for root, ending in ((lake.silver_root(source), ""), (lake.history_root(source), HISTORY)):
+        for root, suffix in ((lake.silver_root(source), ""), (lake.history_root(source), HISTORY)):
             for folder in silver.tables(self._base, root):
-                name = f"{names.decode_table(folder)}{ending}"
+                name = f"{names.decode_table(folder)}{suffix}"
                 yield (
                     name,
                     _without_metadata(
@@ -137,7 +143,7 @@ def _refuse_input_mismatch(model: Model, inputs: Mapping[str, DataFrame]) -> Non
 
 
 def _as_model_input(rows: DataFrame, given: str) -> DataFrame:
-    """As a model sees its inputs: of silver with the one column of ours."""
+    """Rows as a model sees its input: for a silver input with its one metadata column."""
     return (
         rows.withColumn(SOURCE_TIMESTAMP, F.lit(None).cast("bigint"))
         if "/" in given and SOURCE_TIMESTAMP not in rows.columns
@@ -146,7 +152,7 @@ def _as_model_input(rows: DataFrame, given: str) -> DataFrame:
 
 
 def _without_metadata(rows: DataFrame) -> DataFrame:
-    """Without what tables note of their columns, which a frame of a test has not: what an expression gives has none."""
+    """The rows without column metadata, which a test's own frame lacks: the result of an expression has none."""
     return rows.select(*[F.coalesce(names.quote_spark(name)).alias(name) for name in rows.columns])
 
 
@@ -155,7 +161,7 @@ def _is_answerable(rule: Rule, known: Iterable[str]) -> bool:
 
 
 def _files(folder: Path, batches: Iterable[Batch]) -> Iterator[str]:
-    """A file for each batch, in their order."""
+    """Yield a file for each batch, in their order."""
     ends: dict[tuple[str, int], int] = defaultdict(int)
     folder.mkdir()
     for number, batch in enumerate(batches):
@@ -174,7 +180,7 @@ def _advance_end(ends: dict[tuple[str, int], int], place: tuple[str, int], offse
 
 
 def _line(record: Mapping[str, Any], ends: dict[tuple[str, int], int]) -> dict[str, Any]:
-    """As kcat has it."""
+    """A record with the fields of a line of kcat."""
     missing = [part for part in ("topic", "key", "payload") if part not in record]
     if missing:
         raise BadRecording(f"a record has no {', '.join(missing)}", mend="None is Kafka's null.")

@@ -1,4 +1,4 @@
-"""Points in a table's past: what people write for one, and which version that is. Pure."""
+"""Points in a table's past: their notation, and the version that each selects. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replicator.errors import ConfigError, VersionMissing
 from replicator.spec import CommittedVersion, Table
 
 RETENTION_HINT = "`maintenance.keep` says for how long versions stay."
-"""Why a version of a Delta table goes."""
+"""Why a version of a Delta table is no longer retained."""
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _AGO = re.compile(
@@ -20,11 +20,13 @@ _AGO = re.compile(
 _FRACTION = re.compile(r"\.(\d{1,6})")
 _COMMIT = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:[0-9a-f-]{36}\.)?(?:parquet|json)")
-"""The name of a checkpoint in a Delta log that is whole as soon as it is there; one in several parts is none."""
+"""The name of a checkpoint in a Delta log that is complete as soon as it exists; a checkpoint in several parts does not
+match.
+"""
 
 
 def parse(text: str, now: datetime) -> int | datetime:
-    """A version, or a time: ``7``; ``2026-11-21``, ``2026-11-21T10:00``, UTC unless it says otherwise; ``-2h``,
+    """Parse a version or a time: ``7``; ``2026-11-21``, ``2026-11-21T10:00``, in UTC unless it has an offset; ``-2h``,
     ``2 hours ago``. Raises ConfigError.
     """
     words = text.strip()
@@ -42,21 +44,22 @@ def parse(text: str, now: datetime) -> int | datetime:
 
 
 def _microseconds(fraction: re.Match[str]) -> str:
-    """Python 3.10 reads three or six digits of a second, no others."""
+    """Pad the fraction to six digits: Python 3.10 accepts only three or six."""
     return f".{fraction[1]:0<6}"
 
 
 def list_delta_versions(log: Iterable[tuple[str, int]]) -> list[CommittedVersion]:
-    """The versions that a Delta log can tell, the oldest first, from names and times (epoch milliseconds) of its files.
+    """Return the versions that a Delta log can reconstruct, the oldest first, from names and times (epoch milliseconds)
+    of its files.
 
-    As Delta has it, a version is from when its file is, and at least a millisecond later than the one before. What lies
-    before the first checkpoint can be told only while the log begins at version 0.
+    As in Delta, a version has the time of its file, and at least a millisecond later than the version before. Versions
+    before the first checkpoint can be reconstructed only while the log begins at version 0.
     """
     times: dict[int, int] = {}
     checkpoints: list[int] = []
-    for name, at in log:
+    for name, milliseconds in log:
         if commit := _COMMIT.fullmatch(name):
-            times[int(commit[1])] = at
+            times[int(commit[1])] = milliseconds
         elif checkpoint := CHECKPOINT.fullmatch(name):
             checkpoints.append(int(checkpoint[1]))
     found: list[CommittedVersion] = []
@@ -73,10 +76,10 @@ def _time(milliseconds: int) -> datetime:
 
 
 def select(table: Table, known: Sequence[CommittedVersion], when: int | datetime, why: str) -> CommittedVersion:
-    """The version of that number, or the newest one that was committed at or before that time.
+    """Return the version of that number, or the newest one that was committed at or before that time.
 
-    Raises VersionMissing: of what was not yet there with what there is, else with the oldest of ``known`` and ``why``
-    older ones go.
+    Raises VersionMissing: for a future version or a time before the table existed with the nearest existing version,
+    else with the oldest of ``known`` and ``why`` older ones are gone.
     """
     if isinstance(when, int):
         found = [moment for moment in known if moment.version == when]
@@ -94,18 +97,18 @@ def select(table: Table, known: Sequence[CommittedVersion], when: int | datetime
 
 
 def expired_error(table: Table, when: int | datetime, oldest: CommittedVersion, why: str) -> VersionMissing:
-    """The error about a version, or a time, of which the rows are not kept any more."""
+    """Return the error for a version, or a time, whose rows are no longer retained."""
     what = f"version {when} of {table.name}" if isinstance(when, int) else f"{table.name} of {format_time(when)}"
     mend = f"The oldest that is left is {describe(oldest)}. {why}"
     return VersionMissing(f"{what} is not kept any more", where=table.location, mend=mend, oldest=oldest.version)
 
 
 def describe(moment: CommittedVersion) -> str:
-    """A version with its time, for people."""
+    """A version with its time, for messages."""
     return f"version {moment.version} of {format_time(moment.at)}"
 
 
 def format_time(at: datetime) -> str:
-    """A time in UTC, to the millisecond where it has any."""
+    """A time in UTC, with milliseconds if there are any."""
     utc = at.astimezone(timezone.utc)
     return f"{utc.isoformat(' ', 'milliseconds' if utc.microsecond else 'seconds').removesuffix('+00:00')} UTC"

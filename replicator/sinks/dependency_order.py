@@ -1,4 +1,4 @@
-"""In which order models may be written."""
+"""The order in which models may be written."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from replicator.protocols import Difference
 
 
 def referenced_first(differences: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Differences such that a model comes after every model that it references; otherwise by name.
+    """Return the differences such that a model comes after every model that it references; otherwise by name.
 
-    References to models that are not among them are ignored. Raises ConfigError for a circle and for a
-    model that is there twice.
+    References to models that are not among them are ignored. Raises ConfigError for a cycle of references and for a
+    model that occurs twice.
     """
     by_name: dict[str, Difference] = {}
     for difference in sorted(differences, key=lambda each: each.model.name):

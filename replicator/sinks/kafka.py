@@ -1,7 +1,7 @@
 """Events into topics: at least once, those of one key in their order.
 
-One producer per Spark partition, which holds whole keys and sends its events in their order, with Kafka's own
-idempotence so that a retry of the client's neither doubles nor reorders them.
+There is one producer per Spark partition; a partition has all events of its keys and sends them in their order. Kafka's
+own idempotence ensures that a client's retry neither duplicates nor reorders them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PINNED = {
     "kafka.delivery.timeout.ms": str(2 * brokers.TIMEOUT_MS),
     "includeHeaders": "true",
 }
-# in Spark's text of a failed job; no class of its own comes through
+# matched in Spark's text of a failed job, since the exception's own class is not passed on
 _OUT_OF_REACH = ("errors.TimeoutException", "errors.DisconnectException", "errors.NotEnoughReplicas")
 
 
@@ -40,7 +40,7 @@ class KafkaOutlet:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def identity(self, topic: str) -> str | None:
-        """As Kafka gives it."""
+        """The topic's id as Kafka assigned it."""
         jvm = gateway.of(self.spark)
         with self._having(topic) as admin:
             wanted = jvm.java.util.ArrayList()
@@ -48,7 +48,7 @@ class KafkaOutlet:
             return brokers.topic_id(admin.describeTopics(wanted).allTopicNames().get()[topic])
 
     def send(self, events: DataFrame, topic: str) -> None:
-        """A job that writes; the topic is looked for first, since a producer might make it."""
+        """Write the events in a Spark job. The topic is checked first, since a producer might create it."""
         with self._having(topic):
             pass
         client = {f"kafka.{name}": value for name, value in self.options.items()}
@@ -65,7 +65,7 @@ class KafkaOutlet:
 
     @contextmanager
     def _having(self, topic: str) -> Iterator[Any]:
-        """An admin client of the cluster, which has the topic. Raises Unreachable."""
+        """An admin client of a cluster that has the topic. Raises Unreachable."""
         brokers.check_reachable(self.bootstrap_servers)
         with brokers.admin(gateway.of(self.spark), self.bootstrap_servers, self.options) as admin:
             known = admin.listTopics().names().get()

@@ -1,4 +1,4 @@
-"""Tables in memory: a ``Sink`` for tests and for trying things, held to the same contract as Postgres."""
+"""Tables in memory: a ``Sink`` for tests and experiments, under the same contract as Postgres."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MemorySink:
     """``Sink`` in a dict: ``tables`` holds, per table name, the rows by key; ``ledger`` the progress per table name,
     ``tokens`` the greatest token per lake.
 
-    Types are not checked; NULL in a column that may not be NULL is refused.
+    Types are not checked; NULL in a column declared NOT NULL is refused.
     """
 
     def __init__(self, *, fence: Fence = UNFENCED) -> None:
@@ -30,20 +30,20 @@ class MemorySink:
 
     @classmethod
     def at(cls, *, fence: Fence = UNFENCED, **_: object) -> MemorySink:
-        """A sink of its own, wherever that is said to be: what it holds ends with the process."""
+        """Return a new sink, whatever address is given; its contents end with the process."""
         return cls(fence=fence)
 
     def answers(self, models: Sequence[Model] = ()) -> str:  # noqa: ARG002
-        """It is always there."""
+        """Return its name; it is always reachable."""
         return "memory of this process"
 
     def progress(self, model: Model) -> Progress | None:
-        """What the ledger says; None when the model has a column that was not published."""
+        """Return the progress in the ledger; None if the model has a column that was not published."""
         published = self._columns.get(_table(model), _names(model))
         return self.ledger.get(_table(model)) if _names(model) <= published else None
 
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
-        """All differences that are not refused, made visible at once at the end."""
+        """Apply all differences that are not refused, and make them visible at once at the end."""
         ordered = referenced_first(differences)
         refusals = Refusals(ordered)
         tables: dict[str, Rows] = {}
@@ -57,11 +57,11 @@ class MemorySink:
                     applied[name] = _compare(self.tables.get(table, {}), tables[name], difference.progress.version)
                 elif recorded is not None:
                     applied[name] = Applied(0, 0, 0, recorded.version)
-        going = [each for each in ordered if each.model.name in tables and not refusals.stops(each.model.name)]
+        committed = [each for each in ordered if each.model.name in tables and not refusals.stops(each.model.name)]
         self._let_in()
-        self.tables = self.tables | {_table(each.model): tables[each.model.name] for each in going}
-        self.ledger = self.ledger | {_table(each.model): each.progress for each in going}
-        self._columns = self._columns | {_table(each.model): _names(each.model) for each in going}
+        self.tables = self.tables | {_table(each.model): tables[each.model.name] for each in committed}
+        self.ledger = self.ledger | {_table(each.model): each.progress for each in committed}
+        self._columns = self._columns | {_table(each.model): _names(each.model) for each in committed}
         return refusals.raise_or_return(applied)
 
     def _let_in(self) -> None:
@@ -84,8 +84,8 @@ class MemorySink:
         model = difference.model
         rows: Rows = {} if difference.complete else dict(self.tables.get(_table(model), {}))
         with translate_compute_errors(model.name):
-            told = difference.rows.collect()
-        for row in told:
+            changes = difference.rows.collect()
+        for row in changes:
             key = tuple(row[name] for name in model.key)
             if row["_op"] == "delete":
                 rows.pop(key, None)

@@ -14,10 +14,10 @@ from replicator.spec import Applied, blocked_models
 
 @contextmanager
 def translate_compute_errors(model: str) -> Iterator[None]:
-    """Of what Spark raises while it computes the rows of a model: TargetRefused of that model, the others go on;
-    Unreachable where the lake does not answer, StoreRefused where its store refuses.
+    """Translate what Spark raises while it computes a model's rows: to a TargetRefused of that model, so that the
+    others go on; to Unreachable if the lake does not answer, and StoreRefused if its store refuses.
     """
-    from replicator.jvm.failures import ALL_FAILURES  # noqa: PLC0415 - to ask the ledger needs no pyspark
+    from replicator.jvm.failures import ALL_FAILURES  # noqa: PLC0415 - reading the ledger needs no pyspark
 
     try:
         yield
@@ -39,25 +39,25 @@ class Refusals:
         self._errors: dict[str, TargetRefused] = {}
 
     def note(self, error: TargetRefused) -> None:
-        """Take the model that the error's ``where`` names out of the batch; all of it when it names none of them."""
+        """Remove the model that the error's ``where`` names from the batch; all models if it names none of them."""
         names = [each.model.name for each in self._ordered]
         for name in [error.where] if error.where in names else names:
             self._errors.setdefault(str(name), error)
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Note a TargetRefused instead of raising it."""
+        """Note a TargetRefused raised in the block instead of passing it on."""
         try:
             yield
         except TargetRefused as error:
             self.note(error)
 
     def stops(self, model: str) -> bool:
-        """Whether a model is refused, or references one that is."""
+        """Whether a model is refused, or references a refused one."""
         return model in self._errors or model in self._waits()
 
     def raise_or_return(self, applied: Mapping[str, Applied]) -> dict[str, Applied]:
-        """What was applied, unless something was refused: then one TargetRefused about all of it."""
+        """Return what was applied; if anything was refused, raise one TargetRefused for the whole batch."""
         if not self._errors:
             return dict(applied)
         refused = dict(self._errors)

@@ -1,4 +1,4 @@
-"""The same star in PostgreSQL: staged by COPY, made visible by one transaction (architecture section 4)."""
+"""The gold star schema in PostgreSQL: staged by COPY, made visible by one transaction (architecture section 4)."""
 
 from replicator.sinks.postgres.connection import PostgresConnection
 from replicator.sinks.postgres.retry import Backoff

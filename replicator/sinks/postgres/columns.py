@@ -1,4 +1,4 @@
-"""How a gold column travels into a serving column (types.md section 2)."""
+"""The conversion of a gold column to a serving column (types.md section 2)."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _COARSE: dict[str, tuple[type[T.DataType], ...]] = {
     "real": (T.ByteType, T.ShortType),
     "double precision": (T.ByteType, T.ShortType, T.IntegerType),
 }
-"""Types that do not hold every whole number, and those of whole numbers that each holds."""
+"""Types that do not represent every integer, and the integer types whose values each represents."""
 _NESTED = (T.ArrayType, T.MapType, T.StructType)
 _PLAIN = (T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
 @dataclass(frozen=True)
 class StagedColumn:
-    """A column on its way: its name in the target, in staging, both types, and the expression that is handed over, in
-    which form.
+    """A column in transit: its name in the target and in staging, the types in both, and the expression that is handed
+    over, with its form.
     """
 
     name: str
@@ -51,14 +51,14 @@ class StagedColumn:
 
 
 def plan_staging(model: Model, schema: T.StructType) -> tuple[StagedColumn, ...]:
-    """How each declared column of a model travels from rows of this schema, in the model's order.
+    """Return how each declared column of a model travels from rows of this schema, in the model's order.
 
-    Numbers, booleans and bytes travel as they are; all else as text that Postgres reads as the column's own type,
-    so that no time zone of a JVM takes part (types.md Y5, Y12). In staging columns have neutral names. Raises
-    TargetRefused when values would be rounded or have no form.
+    Numbers, booleans and bytes travel as they are; everything else as text that Postgres reads as the column's own
+    type, so that no time zone of a JVM is involved (types.md Y5, Y12). Staging columns have neutral names. Raises
+    TargetRefused if values would be rounded or cannot be represented.
     """
     fields = {field.name: field for field in schema.fields}
-    carried = []
+    staged = []
     for index, column in enumerate(model.columns):
         target = parse_type(column.type)
         field = fields.get(column.name)
@@ -72,8 +72,8 @@ def plan_staging(model: Model, schema: T.StructType) -> tuple[StagedColumn, ...]
             raise _column_error(model, column.name, kinds)
         value, kind = _staging_value(F.col(names.quote_spark(column.name)), field.dataType, target)
         named = value.alias(f"c{index}")
-        carried.append(StagedColumn(column.name, f"c{index}", kind, target, named, _form(field.dataType)))
-    return tuple(carried)
+        staged.append(StagedColumn(column.name, f"c{index}", kind, target, named, _form(field.dataType)))
+    return tuple(staged)
 
 
 def _column_error(model: Model, column: str, why: str) -> TargetRefused:
@@ -86,21 +86,23 @@ def _element(gold: T.DataType, target: PostgresType) -> T.DataType:
 
 
 def _has_form(gold: T.DataType, target: PostgresType) -> bool:
-    """What is nested becomes JSON; a list also an array of what its elements become."""
+    """Whether the values have a representation: nested ones as JSON, lists also as arrays of their elements'
+    representation.
+    """
     if target.is_array:
         return isinstance(gold, T.ArrayType) and not isinstance(gold.elementType, _NESTED)
     return not isinstance(gold, _NESTED) or target.name in ("json", "jsonb")
 
 
 def _would_round(gold: T.DataType, target: PostgresType) -> bool:
-    """Whether Postgres would, of some value, and without a word: a text may be a number of any digits."""
+    """Whether Postgres would silently round some value; a text may be a number with any number of digits."""
     if isinstance(gold, _INTEGERS):
         return target.name in _COARSE and type(gold) not in _COARSE[target.name]
     if isinstance(gold, T.StringType):
         return target.name in _COARSE or (target.name == "numeric{}" and target.scale is not None)
     if isinstance(gold, T.DecimalType):
-        keeps = target.scale
-        return target.name in ("real", "double precision") or (keeps is not None and gold.scale > keeps)
+        digits = target.scale
+        return target.name in ("real", "double precision") or (digits is not None and gold.scale > digits)
     if isinstance(gold, T.DoubleType):
         return target.name != "double precision" and not target.is_text
     if isinstance(gold, (T.TimestampType, T.TimestampNTZType)):
@@ -109,7 +111,7 @@ def _would_round(gold: T.DataType, target: PostgresType) -> bool:
 
 
 def _form(gold: T.DataType) -> ValueForm:
-    """Numbers and times never hold a character that COPY reads as something else."""
+    """Numbers and times never contain a character that COPY would interpret."""
     if isinstance(gold, T.BinaryType):
         return "bytes"
     return "plain" if isinstance(gold, _PLAIN) else "free"
@@ -139,15 +141,15 @@ def _text(value: Column, gold: T.DataType, target: PostgresType) -> Column:
 
 
 def _element_text(value: Column, gold: T.DataType, target: PostgresType) -> Column:
-    """An element as Postgres reads it from a text."""
+    """An element as text that Postgres reads."""
     if isinstance(gold, T.BinaryType):
         return F.concat(F.lit("\\x"), F.hex(value))
     return _staging_value(value, gold, target)[0].cast("string")
 
 
 def _clamp_year(value: Column, kind: str, target: PostgresType) -> Column:
-    """The last moments of the year 9999, one of which stands for infinity, as the last one that the target has in it:
-    rounded they would be in a year that many clients cannot read.
+    """Replace the last moments of the year 9999, one of which stands for infinity, by the last one of that year at the
+    target's precision: rounding would move them to a year that many clients cannot read.
     """
     if not target.is_coarse:
         return value
@@ -169,7 +171,7 @@ def _in_utc(wall_time: Column) -> Column:
 
 
 def _time_of_day(micros: Column) -> Column:
-    """``HH:MM:SS.ffffff`` from microseconds, so that 24:00:00 stays what it is (types.md Y12)."""
+    """``HH:MM:SS.ffffff`` from microseconds, so that 24:00:00 is preserved (types.md Y12)."""
     seconds = F.floor(micros / 1_000_000)
     parts = F.floor(seconds / 3600), F.floor(seconds / 60) % 60, seconds % 60, micros % 1_000_000
     text = F.format_string("%02d:%02d:%02d.%06d", *(part.cast("bigint") for part in parts))

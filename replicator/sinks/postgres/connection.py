@@ -1,4 +1,4 @@
-"""Where the serving database is, and how long anybody waits for it."""
+"""The address of the serving database, and the timeouts of its sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPTIONS = (
     "target_session_attrs",
     "tcp_user_timeout",
 )
-# settings of the server's session that may be given beside them, and what holds otherwise
+# settings of the server's session that may be given as well, with their defaults
 _IDLE = "idle_in_transaction_session_timeout"
 LIMITS = {"lock_timeout": "10s", "statement_timeout": "1h", _IDLE: "10min"}
 _PUBLISHER_IDLE = "1min"
@@ -35,14 +35,14 @@ SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"
 _HOST = re.compile(r"[A-Za-z0-9_.:-]+")
 _LIMIT = re.compile(r"([0-9]{1,9})(ms|s|min|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
-# texts become values in this session, and types texts: nothing of the server's or the role's defaults may take part
+# this session converts texts to values and types to texts: defaults of the server or the role must not interfere
 _SESSION = (
     "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog "
     "-c extra_float_digits=3 -c quote_all_identifiers=off "
     "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 )
 _BRIEF_CONNECT_TIMEOUT = "3"
-# a server that is gone without a word is noticed after a minute, whether it was waited for or written to
+# a server that vanishes silently is noticed after a minute, both while reading and while writing
 _TIMEOUTS = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
@@ -54,11 +54,11 @@ _TIMEOUTS = {
 
 @dataclass(frozen=True)
 class PostgresConnection:
-    """One PostgreSQL database. The password is in no text form of this value.
+    """One PostgreSQL database. No text representation of this value contains the password.
 
-    ``sslmode`` is libpq's, by default the one that checks the server's name; ``options`` are libpq's names out of
-    ``OPTIONS``, and times with their unit out of ``LIMITS``. Raises ConfigError for any other option, a time without
-    unit, a mode that does not exist, a host that is no host name.
+    ``sslmode`` is libpq's, by default the one that verifies the server's name; ``options`` are libpq options out of
+    ``OPTIONS``, and durations with a unit out of ``LIMITS``. Raises ConfigError for any other option, a duration
+    without a unit, an unknown mode, and an invalid host name.
     """
 
     host: str
@@ -85,7 +85,9 @@ class PostgresConnection:
                 )
 
     def brief(self) -> PostgresConnection:
-        """The same for who only looks: a server that says nothing is given up soon, unless ``options`` say when."""
+        """Return the same database for short read-only use: the attempt to connect ends soon, unless ``options`` set a
+        timeout.
+        """
         return replace(self, options={"connect_timeout": _BRIEF_CONNECT_TIMEOUT, **self.options})
 
     @property
@@ -95,25 +97,27 @@ class PostgresConnection:
 
     @property
     def idle_limit(self) -> str:
-        """For how long a publisher may say nothing, in Postgres' words; sessions that only read may for longer."""
+        """The longest silence of a publisher, in Postgres' notation; sessions that only read may be
+        silent for longer.
+        """
         return self.options.get(_IDLE, _PUBLISHER_IDLE)
 
     @property
     def idle_seconds(self) -> float:
-        """The same in seconds; 0: for ever."""
+        """The longest silence of a publisher in seconds; 0 for no limit."""
         return _seconds(self.idle_limit)
 
     @property
     def patience(self) -> float:
-        """Seconds after which a statement has no answer any more: as long as it may run, and as long as the server may
-        take to be reached; 0 where it may run for ever.
+        """Seconds after which no answer to a statement is expected anymore: the statement timeout plus the connect
+        timeout; 0 if statements have no timeout.
         """
         longest = _seconds(self.options.get("statement_timeout", LIMITS["statement_timeout"]))
         return longest and longest + float(self.options.get("connect_timeout", _TIMEOUTS["connect_timeout"]))
 
     def open(self) -> TimeoutSession:
-        """A new session: UTC, ISO dates, empty search path. Unless ``options`` say otherwise a lock is awaited for
-        10 s, a statement for an hour, and the server ends a transaction that has nothing to do for 10 minutes.
+        """Open a new session: UTC, ISO dates, empty search path. Unless ``options`` say otherwise, the timeouts are 10
+        s for a lock and an hour for a statement, and the server ends a transaction that is idle for 10 minutes.
 
         Raises Unreachable, LoginRefused.
         """
@@ -139,6 +143,6 @@ class PostgresConnection:
 
 
 def _seconds(limit: str) -> float:
-    """Of a time that is written as the limits are."""
+    """Seconds of a duration as written in the limits."""
     found = _LIMIT.fullmatch(limit)
     return float(found.group(1)) * _UNITS[found.group(2)] if found else 0.0

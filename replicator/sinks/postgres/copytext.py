@@ -9,47 +9,49 @@ from psycopg2.extensions import encodings
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-# the backslash first: it begins what the others become
+# the backslash first, since the other escapes begin with one
 _ESCAPED = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _NULL = r"\N"
 _ANY = "utf_8"
 _PIECE_BYTES = 1 << 20
 
 ValueForm = Literal["plain", "free", "bytes"]
-"""What a value is for COPY: a text with nothing to escape, as of a number or a time; one of any characters; bytes."""
+"""The form of a value for COPY: text without characters to escape, such as a number or a time; arbitrary
+text; bytes.
+"""
 
 
 def to_line(values: Iterable[tuple[Column, ValueForm]]) -> Column:
-    """A row as one line, with its end."""
+    """A row as one line, including its line end."""
     fields = [F.coalesce(_field(value, form), F.lit(_NULL)) for value, form in values]
     return F.concat(F.concat_ws("\t", *fields), F.lit("\n"))
 
 
 def chunks(lines: Iterable[bytes | memoryview]) -> Iterator[bytes]:
-    """The same lines in pieces of a mebibyte and more: each COPY has a price, and so has the wait for a next piece."""
-    held = bytearray()
+    """Yield the lines in chunks of at least a mebibyte: each COPY has a cost, and so has waiting for the next chunk."""
+    buffer = bytearray()
     for each in lines:
-        held += each
-        if len(held) >= _PIECE_BYTES:
-            yield bytes(held)
-            held.clear()
-    if held:
-        yield bytes(held)
+        buffer += each
+        if len(buffer) >= _PIECE_BYTES:
+            yield bytes(buffer)
+            buffer.clear()
+    if buffer:
+        yield bytes(buffer)
 
 
 def codec(encoding: str | None) -> str:
-    """Python's name of a server's encoding; a server that has none takes every character."""
+    """Python's name of a server's encoding; a server without an encoding accepts every character."""
     return _ANY if encoding in (None, "SQL_ASCII") else encodings.get(str(encoding), _ANY)
 
 
 def find_unreadable(lines: bytes | memoryview, codec: str) -> int | None:
-    """Which value of its line, counted from 0, is the first that a server of this encoding cannot read: it is no UTF-8,
-    has a character that the encoding lacks, or U+0000, which Postgres has nowhere. None where all can be read.
+    """Return the index, from 0, of the first value in its line that a server of this encoding cannot read: it is not
+    UTF-8, has a character that the encoding lacks, or U+0000, which Postgres does not support. None if all can be read.
     """
     for each in bytes(lines).split(b"\n"):
-        for place, value in enumerate(each.split(b"\t")):
+        for index, value in enumerate(each.split(b"\t")):
             if not _is_readable(value, codec):
-                return place
+                return index
     return None
 
 
@@ -62,7 +64,7 @@ def _is_readable(value: bytes, codec: str) -> bool:
 
 
 def _field(value: Column, form: ValueForm) -> Column:
-    """The text that Postgres reads as the value; NULL of NULL."""
+    """The text that Postgres reads as the value; NULL for NULL."""
     if form == "bytes":
         return F.concat(F.lit(r"\\x"), F.hex(value))
     text = value.cast("string")

@@ -1,4 +1,4 @@
-"""Schema, target tables and staging tables: made when missing, altered when they lag behind their model."""
+"""Schema, target tables and staging tables: created if missing, altered if they differ from their model."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LOG = logging.getLogger(__name__)
 _LONGEST = 63  # bytes; Postgres cuts longer names silently, and two tables become one (reliability.md N-2)
 _OPERATION = "_op"
 _FILLFACTOR = 90
-"""Of a page so many percent are filled with rows that are new: a changed one then finds room beside the old one, and no
-index has to learn of it (decision 0062).
+"""The percentage of a page that is filled with new rows: an updated row then fits beside the old one, and no index has
+to be updated (decision 0062).
 """
 
 
 def target_of(model: Model) -> Target:
-    """Where a model is served. Raises ConfigError when it has no target, Postgres would cut a name, or a name is one of
-    the sink's own.
+    """Return the target of a model. Raises ConfigError if it has none, if Postgres would truncate a name, or if a name
+    is reserved for the sink.
     """
     if model.target is None:
         raise ConfigError("the model has no publish target", where=model.name)
@@ -47,7 +47,7 @@ def target_of(model: Model) -> Target:
 
 
 def by_schema(models: Iterable[Model]) -> Mapping[str, dict[str, Model]]:
-    """Models by target schema and table, schemas in order of name."""
+    """Models by target schema and table, with schemas in order of name."""
     found: dict[str, dict[str, Model]] = {}
     for model in sorted(models, key=lambda each: target_of(each).schema):
         target = target_of(model)
@@ -56,14 +56,18 @@ def by_schema(models: Iterable[Model]) -> Mapping[str, dict[str, Model]]:
 
 
 def create_schema(cursor: Cursor, schema: str) -> None:
-    """Make the schema if it is missing; asked first, because the sink's role need not have the right to."""
+    """Create the schema if it is missing. Existence is checked first, because the sink's role need not have the right
+    to create one.
+    """
     cursor.execute("SELECT FROM pg_namespace WHERE nspname = %s", (schema,))
     if cursor.fetchone() is None:
         cursor.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
 
 
 def needs_full_publish(cursor: Cursor, model: Model) -> bool:
-    """Whether every row is needed: the table is missing, lacks columns, rounded values, or can never be the model's."""
+    """Whether every row is needed: the table is missing, lacks columns, has rounded values, or can never be the
+    model's.
+    """
     target = target_of(model)
     present = read_relation(cursor, target)
     try:
@@ -73,25 +77,25 @@ def needs_full_publish(cursor: Cursor, model: Model) -> bool:
 
 
 def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> bool:
-    """Whether every row is needed. A table that is missing is made and taken back, in a session that commits each
-    statement: one that is refused later, for its rows, leaves nothing that would have to be altered.
+    """Return whether every row is needed. A missing table is created and rolled back, in a session that otherwise
+    commits each statement: if its rows are refused later, nothing is left that would have to be altered.
 
-    Raises TargetRefused when the table that is there can never be the model's, TargetMoved when it lacks what only all
-    rows can fill.
+    Raises TargetRefused if the existing table can never be the model's, TargetMoved if it lacks what only a complete
+    publish can fill.
     """
     target = target_of(model)
     present = read_relation(cursor, target)
-    behind = present is None or plan_changes(model, target, present).need_full_publish
-    if behind and not complete:
+    needs_all_rows = present is None or plan_changes(model, target, present).need_full_publish
+    if needs_all_rows and not complete:
         what = f"table {target.schema}.{target.table} is not yet as model {model.name} has it: a part is not enough."
         raise TargetMoved(what, where=model.name, mend="Run publish again: it sends the whole model then.")
     if present is None:
         _dry_run(cursor, _create_target(model, target))
-    return behind
+    return needs_all_rows
 
 
 def warn_of_constraints(cursor: Cursor, model: Model) -> None:
-    """Say which constraints of the model's table rows in the order of the key may violate half-way (F-P7)."""
+    """Log which constraints of the model's table may be violated temporarily by rows in the order of the key (F-P7)."""
     present = read_relation(cursor, target_of(model))
     strict = row_checked_constraints(model, present) if present else ()
     if strict:
@@ -104,8 +108,8 @@ def warn_of_constraints(cursor: Cursor, model: Model) -> None:
 
 
 def evolve_target(cursor: Cursor, model: Model, *, complete: bool) -> tuple[str, ...]:
-    """Make the model's table, or alter it to be as the model says, with its comments. Returns new columns that may not
-    be NULL. Raises TargetMoved where it was dropped, and only all rows can fill another one.
+    """Create the model's table, or alter it to match the model, with its comments. Returns new columns that must become
+    NOT NULL. Raises TargetMoved if the table was dropped and only a complete publish can fill a new one.
     """
     target = target_of(model)
     present = read_relation(cursor, target)
@@ -121,8 +125,8 @@ def evolve_target(cursor: Cursor, model: Model, *, complete: bool) -> tuple[str,
 
 
 def create_staging(cursor: Cursor, number: int, columns: Sequence[StagedColumn]) -> sql.Identifier:
-    """An empty staging table, the session's own and one per ``number``: nobody else sees it, it is not written to the
-    log of the server, and it ends with the session, however that ends.
+    """Create an empty staging table, private to the session and one per ``number``: no other session sees it, it is not
+    written to the server's WAL, and it ends with the session in every case.
     """
     name = sql.Identifier("pg_temp", f"replicator_staging_{number}")
     typed = {each.staged_as: each.staged_type for each in columns} | {_OPERATION: "text"}

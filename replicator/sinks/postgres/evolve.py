@@ -1,4 +1,6 @@
-"""The model against the table that is there: what to add, widen and loosen, or why not (types.md section 8)."""
+"""The model compared to the existing table: what to add, widen and loosen, or why that is impossible (types.md section
+8).
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ _COMMA = sql.SQL(", ")
 
 @dataclass(frozen=True)
 class Changes:
-    """What a table lacks to be as its model says; columns in the model's order.
+    """The changes that make a table match its model; columns in the model's order.
 
-    ``loosened`` may be NULL from now on; ``altered_values``: an old type had rounded, or filled up with blanks. Columns
-    that the model does not have stay as they are, and a NOT NULL that only the model has is not added: the scan would
-    lock the table.
+    ``loosened`` columns become nullable; ``altered_values`` says that an old type had rounded, or padded with blanks.
+    Columns that the model does not have stay as they are, and a NOT NULL that only the model has is not added: the scan
+    would lock the table.
     """
 
     added: tuple[ModelColumn, ...] = ()
@@ -37,12 +39,14 @@ class Changes:
 
     @property
     def need_full_publish(self) -> bool:
-        """Whether rows that are there already lack values, or do not read as in gold."""
+        """Whether existing rows lack values, or differ from gold."""
         return bool(self.added) or self.altered_values
 
 
 def plan_changes(model: Model, target: Target, present: Relation) -> Changes:
-    """How the table becomes the model's. Raises TargetRefused, naming the column and both types, where it cannot."""
+    """Return the changes that make the table the model's. Raises TargetRefused, naming the column and both types, if
+    that is impossible.
+    """
     place = f"{target.schema}.{target.table}"
     if not present.is_table:
         raise TargetRefused(f"{place} is no table.", where=model.name, mend="Give the model a table of its own.")
@@ -59,10 +63,10 @@ def plan_changes(model: Model, target: Target, present: Relation) -> Changes:
 
 
 def apply(cursor: Cursor, model: Model, target: Target, present: Relation) -> tuple[str, ...]:
-    """Alter the table in place, views that read a widened column included; nothing happens without changes.
+    """Alter the table in place, recreating views that read a widened column; does nothing if there are no changes.
 
-    Returns the new columns that may not be NULL: :func:`set_not_null` them once all rows are there. Raises
-    TargetRefused.
+    Returns the new columns that must become NOT NULL: call :func:`set_not_null` for them once all rows are written.
+    Raises TargetRefused.
     """
     wanted = plan_changes(model, target, present)
     parts = list(_alterations(present, wanted))
@@ -80,7 +84,7 @@ def apply(cursor: Cursor, model: Model, target: Target, present: Relation) -> tu
 
 
 def set_not_null(cursor: Cursor, target: Target, columns: Sequence[str]) -> None:
-    """Forbid NULL in columns that were added, once their values are there."""
+    """Forbid NULL in added columns once their values are written."""
     parts = [sql.SQL("ALTER COLUMN {} SET NOT NULL").format(sql.Identifier(name)) for name in columns]
     if parts:
         table = sql.Identifier(target.schema, target.table)
@@ -88,8 +92,8 @@ def set_not_null(cursor: Cursor, target: Target, columns: Sequence[str]) -> None
 
 
 def write_comments(cursor: Cursor, model: Model, target: Target, present: Relation) -> None:
-    """The model's descriptions as comments, where they differ and this role may write them; an empty one takes nothing
-    away.
+    """Write the model's descriptions as comments, where they differ and this role may write them; an empty description
+    removes nothing.
     """
     if not present.owned:
         return
@@ -97,53 +101,51 @@ def write_comments(cursor: Cursor, model: Model, target: Target, present: Relati
     if model.description and present.comment != model.description:
         cursor.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, sql.Literal(model.description)))
     for column in model.columns:
-        held = present.columns.get(column.name)
-        if column.description and (held is None or held.comment != column.description):
+        existing = present.columns.get(column.name)
+        if column.description and (existing is None or existing.comment != column.description):
             name = sql.Identifier(target.schema, target.table, column.name)
             cursor.execute(sql.SQL("COMMENT ON COLUMN {} IS {}").format(name, sql.Literal(column.description)))
 
 
 def row_checked_constraints(model: Model, present: Relation) -> tuple[str, ...]:
-    """Constraints that rows in the order of the key can violate half-way (reliability.md F-P7), by name."""
+    """Names of constraints that rows in the order of the key can violate temporarily (reliability.md F-P7)."""
     return tuple(name for name, columns in present.strict.items() if columns != frozenset(model.key))
 
 
 def _is_widened(model: Model, column: ModelColumn, place: str, present: Relation) -> bool:
-    """Whether the column is there with a type that the model's includes."""
-    held, wanted = present.columns.get(column.name), parse_type(column.type)
-    if held is None or held.type == str(wanted):
+    """Whether the column exists with another type that the model's type includes."""
+    existing, wanted = present.columns.get(column.name), parse_type(column.type)
+    if existing is None or existing.type == str(wanted):
         return False
-    if not _holds(wanted, held.type):
-        what = (
-            f"column {column.name} of table {place} is {held.type}, not {wanted}, which cannot hold all of its values."
-        )
-        mend = f"Declare {held.type} or what is wider in the model, or alter the table."
-        if _parse_known_type(held.type) is None:
-            mend = f"No model can have {held.type}: alter the table."
+    if not _holds(wanted, existing.type):
+        what = f"column {column.name} of table {place} is {existing.type}, not {wanted}, which cannot hold all of its values."
+        mend = f"Declare {existing.type} or what is wider in the model, or alter the table."
+        if _parse_known_type(existing.type) is None:
+            mend = f"No model can have {existing.type}: alter the table."
         raise TargetRefused(what, where=model.name, mend=mend)
     return True
 
 
-def _holds(wanted: PostgresType, there: str) -> bool:
-    known = _parse_known_type(there)
+def _holds(wanted: PostgresType, existing: str) -> bool:
+    known = _parse_known_type(existing)
     return known is not None and wanted.holds(known)
 
 
-def _parse_known_type(there: str) -> PostgresType | None:
-    """A type of the table as one that models can have."""
+def _parse_known_type(existing: str) -> PostgresType | None:
+    """A type of the table as one that models can have; None if it is not one."""
     try:
-        return parse_type(there)
+        return parse_type(existing)
     except ConfigError:
         return None
 
 
 def _drops_not_null(model: Model, column: ModelColumn, present: Relation) -> bool:
-    held = present.columns.get(column.name)
-    return held is not None and not held.nullable and column.nullable and column.name not in model.key
+    existing = present.columns.get(column.name)
+    return existing is not None and not existing.nullable and column.nullable and column.name not in model.key
 
 
 def _refuse_without_key(model: Model, place: str, present: Relation) -> None:
-    """Rows are written by ON CONFLICT, which takes a unique key that is checked at once."""
+    """Rows are written by ON CONFLICT, which needs a unique key that is checked immediately."""
     key, columns = frozenset(model.key), ", ".join(model.key)
     if key in present.unique:
         return
@@ -157,14 +159,14 @@ def _refuse_without_key(model: Model, place: str, present: Relation) -> None:
 
 def _refuse_extra_not_null(model: Model, place: str, present: Relation) -> None:
     own = {column.name for column in model.columns}
-    for name, held in present.columns.items():
-        if name not in own and not held.nullable and not held.filled:
+    for name, existing in present.columns.items():
+        if name not in own and not existing.nullable and not existing.filled:
             what = f"column {name} of table {place} may not be NULL, has no default, and model {model.name} lacks it."
             raise TargetRefused(what, where=model.name, mend="Drop it or its NOT NULL, or give it a default.")
 
 
 def _refuse_hidden(model: Model, target: Target, present: Relation) -> None:
-    """What a role does not see it cannot delete, and Postgres says nothing of it."""
+    """A role cannot delete rows that it does not see, and Postgres does not report that."""
     if present.hidden_from is None:
         return
     table, role = names.quote_postgres(target.schema, target.table), names.quote_postgres(present.hidden_from)
@@ -188,7 +190,7 @@ def _alterations(present: Relation, wanted: Changes) -> Iterator[sql.Composed]:
         yield sql.SQL("ALTER COLUMN {} DROP NOT NULL").format(sql.Identifier(name))
 
 
-def _widening(column: ModelColumn, held: RelationColumn) -> sql.Composed:
+def _widening(column: ModelColumn, existing: RelationColumn) -> sql.Composed:
     kind = sql.SQL(str(parse_type(column.type)))
     altered = sql.SQL("ALTER COLUMN {} TYPE {}").format(sql.Identifier(column.name), kind)
-    return altered + sql.SQL(f" COLLATE {held.collation}") if held.collation else altered
+    return altered + sql.SQL(f" COLLATE {existing.collation}") if existing.collation else altered

@@ -1,7 +1,8 @@
-"""Deletes of keys that no row of a target can have: a number that is too large for its column, a text that is no date,
-a character that the server lacks. Such a row was refused, or never came; it is gone all the same, and the others go on.
+"""Deletes of keys that no row of a target can have: a number too large for its column, a text that is not a date, a
+character that the server lacks. Such a row was refused or never written, so its delete is already fulfilled, and the
+other deletes continue.
 
-The server fails at one among many, and says at most that it does: they are looked for then, and not before.
+The server fails at one such key among many and at most reports the failure, so they are searched for only then.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
 _DELETE = b"\tdelete"
-"""How a line of one ends."""
+"""The end of a delete's line."""
 
 _COMMA = sql.SQL(", ")
 _DROP_UNCONVERTIBLE = sql.SQL(
@@ -30,8 +31,8 @@ _DROP_UNCONVERTIBLE = sql.SQL(
 
 
 def drop_unreadable(lines: bytes | memoryview, codec: str) -> bytes:
-    """Lines of rows with their ``_op`` at the end, without the deletes of which a server of this encoding cannot read
-    the key.
+    """Return lines of rows, which end with their ``_op``, without those deletes whose key a server of this encoding
+    cannot read.
     """
     every = bytes(lines).split(b"\n")
     kept = (line for line in every if not line.endswith(_DELETE) or copytext.find_unreadable(line, codec) is None)
@@ -39,6 +40,8 @@ def drop_unreadable(lines: bytes | memoryview, codec: str) -> bytes:
 
 
 def drop_unconvertible(cursor: Cursor, staging: sql.Identifier, keys: Sequence[sql.Composable]) -> None:
-    """Take the staged deletes away of which the server cannot make these ``keys``, values over the staging table s."""
+    """Remove the staged deletes for which the server cannot compute these ``keys``, expressions over the staging table
+    s.
+    """
     body = _DROP_UNCONVERTIBLE.format(staging=staging, keys=_COMMA.join(keys))
     cursor.execute(sql.SQL("DO {}").format(sql.Literal(body.as_string(cursor))))

@@ -1,4 +1,4 @@
-"""What a table of the target is like now, read from Postgres' own catalog."""
+"""The current state of a table of the target, read from Postgres' own catalog."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from replicator.spec import Target
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
-# all in one question, since each costs a way to the server and back. Of an index the columns, none when it has
-# expressions or a condition, and whether it is checked at once. Rows are hidden from a role unless, for what finds rows
-# to read, change and delete, some policy is without a condition, and none that restricts the others has one
+# all in one query, since each costs a round trip. For an index: its columns, none if it has
+# expressions or a condition, and whether it is checked immediately. Rows are hidden from a role unless, for finding rows
+# to read, update and delete, some policy has no condition, and no restrictive policy has one
 _RELATION = """
     SELECT c.oid, c.relkind IN ('r', 'p'), pg_has_role(c.relowner, 'USAGE'), obj_description(c.oid, 'pg_class'),
     (
@@ -52,8 +52,8 @@ _RELATION = """
 
 @dataclass(frozen=True)
 class RelationColumn:
-    """A column that is there: ``number`` in the catalog, ``type`` as Postgres prints it, ``filled`` by a default when
-    nothing is given, ``collation`` (quoted) when it is not the type's own.
+    """An existing column: its ``number`` in the catalog, ``type`` as Postgres prints it, ``filled`` by a default if no
+    value is given, ``collation`` (quoted) if it is not the type's own.
     """
 
     number: int
@@ -66,10 +66,10 @@ class RelationColumn:
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation that is there. ``owned``: the session's role may alter it. ``unique``: sets of columns that ON
-    CONFLICT can name. ``strict``: unique and foreign keys that are checked row by row, by name, with the columns of a
-    plain unique one. ``hidden_from``: the session's role, where policies may keep rows from it. ``deferrable``: sets
-    of columns that are unique by the end of a transaction, which ON CONFLICT cannot name.
+    """An existing relation. ``owned``: the session's role may alter it. ``unique``: sets of columns that ON CONFLICT
+    can name. ``strict``: unique and foreign keys that are checked row by row, by name, with the columns of a plain
+    unique one. ``hidden_from``: the session's role, if policies may hide rows from it. ``deferrable``: sets of columns
+    that are unique only at the end of a transaction, which ON CONFLICT cannot name.
     """
 
     oid: int
@@ -84,7 +84,7 @@ class Relation:
 
 
 def read_relation(cursor: Cursor, target: Target) -> Relation | None:
-    """The relation of that name; None when there is none."""
+    """Return the relation of that name; None if there is none."""
     cursor.execute(_RELATION, (target.schema, target.table))
     found = cursor.fetchone()
     if found is None:

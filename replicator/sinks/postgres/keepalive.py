@@ -1,5 +1,5 @@
-"""A publisher's session while Spark stages: it says a word now and then, so that the server can tell one at work from
-one that sleeps, whose locks others must not wait for.
+"""Keeps a publisher's session alive while Spark stages: regular statements let the server distinguish a working
+publisher from a hanging one, whose locks others must not wait for.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _CHECK_CLIENT = (
     "SELECT set_config(name, '2s', false) FROM pg_settings "
     "WHERE name = 'client_connection_check_interval' AND version() LIKE '%linux%'"
 )
-"""PostgreSQL 14 and later; not every system can do it, and one that cannot refuses to be told."""
+"""PostgreSQL 14 and later; not every operating system supports it, and setting it elsewhere is an error."""
 _NO_TRANSACTION_TIMEOUT = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'"
 """PostgreSQL 17 and later."""
 
 
 def set_idle_timeouts(cursor: Cursor, limit: str) -> None:
-    """Let the server end this session when it has heard nothing for so long, in a transaction or not; before
-    PostgreSQL 14 it can only in one. From then on it also looks whether this side is there while it is at work: of a
-    publisher that was ended it would finish the statement first, and hold its locks.
+    """Let the server end this session after silence of ``limit``, in a transaction or not; before PostgreSQL 14 it can
+    do so only in a transaction. From 14 on the server also checks during a statement whether the client still exists:
+    otherwise it would finish the statement of a killed publisher first, and hold its locks.
     """
     limits = ["idle_in_transaction_session_timeout", "idle_session_timeout"]
     cursor.execute("SELECT set_config(name, %s, false) FROM pg_settings WHERE name = ANY (%s)", (limit, limits))
@@ -39,17 +39,17 @@ def set_idle_timeouts(cursor: Cursor, limit: str) -> None:
 
 
 def disable_transaction_timeout(cursor: Cursor) -> None:
-    """Let a transaction of this session, the one that it is in too, last as long as its statements may: a limit of the
-    role's for all of it would end what is at work, again with each try.
+    """Let a transaction of this session, including the current one, last as long as its statements may: a role's limit
+    for whole transactions would end the work, again at each retry.
     """
     cursor.execute(_NO_TRANSACTION_TIMEOUT)
 
 
 @contextmanager
 def keep_alive(session: Session, limit: float) -> Iterator[None]:
-    """Keep a session, which is in no transaction, alive for the time of the block, in one that holds nothing: every
-    server ends those that are idle for its ``limit`` of seconds (0: none does). A session that was lost meanwhile is
-    told of by its next statement.
+    """Keep a session, which is in no transaction, alive inside of the block, in a transaction that holds no locks:
+    every server ends sessions that are idle for its ``limit`` in seconds (0: none does). The loss of a session
+    meanwhile is reported by its next statement.
     """
     over = Event()
     session.autocommit = False

@@ -1,9 +1,9 @@
-"""The ledger: to which version of which gold table each table of a schema was published, and by which writer of which
-lake last, written in the transaction of the rows.
+"""The ledger: the version of its gold table to which each table of a schema was published, and the last writer of each
+lake; written in the transaction of the rows.
 
-Column ``input`` has, with blanks between them, the gold table's id, which commit made that version, the oid of the
-table that the rows went to, and the columns that they had, as JSON: by name the number and the type of each in the
-table (decision 0092). Rows of earlier checkouts have the first one or two of these, or names alone.
+Column ``input`` has, separated by blanks, the gold table's id, the commit that made that version, the oid of the table
+that was written, and the columns that it had, as JSON: by name the number and the type of each in the table (decision
+0092). Rows of earlier releases have only the first one or two of these, or names alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CREATE = sql.SQL(
     "CREATE TABLE IF NOT EXISTS {} (table_name text PRIMARY KEY, model text NOT NULL, input text NOT NULL, "
     "version bigint NOT NULL, published_at timestamptz NOT NULL DEFAULT clock_timestamp())"
 )
-# of table c; values as literals: with parameters a percent sign in the schema's name would be one, too
+# for table c; values as literals, since with parameters a percent sign in the schema's name would count as one
 _COLUMNS = sql.SQL(
     "(SELECT json_object_agg(a.attname, json_build_array(a.attnum, format_type(a.atttypid, a.atttypmod))) "
     "FROM pg_attribute a WHERE a.attrelid = c.oid AND {})"
@@ -59,7 +59,7 @@ _RECORD_TOKEN = sql.SQL(
 
 
 def create(cursor: Cursor, schema: str) -> None:
-    """Make the ledger of a schema if it is missing, with comments for who looks into the schema."""
+    """Create the ledger of a schema if it is missing, with comments for people who inspect the schema."""
     for name, statement in ((TABLE, _CREATE), (_WRITERS, _CREATE_WRITERS)):
         if not exists(cursor, schema, name):
             table = sql.Identifier(schema, name)
@@ -74,48 +74,49 @@ def exists(cursor: Cursor, schema: str, table: str = TABLE) -> bool:
 
 
 def record_token(cursor: Cursor, schema: str, token: Token) -> bool:
-    """Note a writer's token until the next greater one of its lake; False where a greater one is there already. Others
-    wait for the transaction to end.
+    """Record a writer's token, if no greater one of its lake is recorded; return whether it was. Others wait for the
+    transaction to end.
     """
     cursor.execute(_RECORD_TOKEN.format(sql.Identifier(schema, _WRITERS)), (token.lake, token.number))
     return cursor.fetchone() is not None
 
 
 def read(cursor: Cursor, schema: str, models: Mapping[str, Model], *, lock: bool = False) -> dict[str, Progress]:
-    """What the ledger says about the tables of these models, which are by table: progress by model; with ``lock`` held
-    until the transaction ends. Of a table that another model was published to, or of a model that had another table
-    meanwhile, it says how that table stands. Left out are those without a row, those of which another table has the
-    name now, and those of which a column of their model was not published, or has been made anew or altered since: it
-    may be there with old values, or none.
+    """Return the ledger's progress by model name, for models given by table; with ``lock`` the rows are locked until
+    the transaction ends. A row counts for the table even if another model was published to it before, or the model to
+    another table meanwhile.
+
+    Omitted are tables without a row, those whose name belongs to another table now, and those with a column of their
+    model that was not published, or was recreated or altered since: it may have old values, or none.
     """
     rows = _rows(cursor, schema, list(models), lock=lock)
     return {models[each.table].name: each.progress for each in rows if each.is_of(models[each.table])}
 
 
 def read_last(cursor: Cursor, target: Target) -> Progress | None:
-    """The progress of a table whatever it has become, or lacks, since."""
+    """Return the last recorded progress of a table, whatever was changed since."""
     return next((each.progress for each in _rows(cursor, target.schema, [target.table])), None)
 
 
 def write(cursor: Cursor, target: Target, model: Model, progress: Progress) -> None:
-    """Record that a model's table stands at ``progress`` once this transaction commits."""
-    told = sql.Literal(f"{progress.input} {progress.commit or ''}")
+    """Record that a model's table is at ``progress`` once this transaction commits."""
+    origin = sql.Literal(f"{progress.input} {progress.commit or ''}")
     columns = _COLUMNS.format(_AMONG.format(sql.Literal([column.name for column in model.columns])))
-    values = (sql.Literal(model.name), told, columns, sql.Literal(progress.version))
+    values = (sql.Literal(model.name), origin, columns, sql.Literal(progress.version))
     where = (sql.Literal(target.schema), sql.Literal(target.table))
     cursor.execute(_WRITE.format(sql.Identifier(target.schema, TABLE), *values, *where))
 
 
 def covers(recorded: Progress | None, wanted: Progress) -> bool:
-    """Whether what is recorded includes what is wanted."""
+    """Whether the recorded progress includes the wanted one."""
     return recorded is not None and recorded.covers(wanted)
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the ledger. ``is_same``: the table is the one that it tells of; None where nobody said which that is.
-    ``columns``: number and type of those that were published (None where nobody said), by name, None where nobody said
-    which these are; ``present``: those that are there.
+    """A row of the ledger. ``is_same``: the table is the one that was published to; None if the row does not record
+    that. ``columns``: number and type of the published columns by name (None if not recorded); None if the row does not
+    record columns. ``present``: the existing columns.
     """
 
     table: str
@@ -137,8 +138,8 @@ class _Row:
 def _rows(cursor: Cursor, schema: str, tables: list[str], *, lock: bool = False) -> Iterator[_Row]:
     query = _READ.format(_PRESENT, sql.Identifier(schema, TABLE), sql.Literal(schema), sql.Literal(tables))
     cursor.execute(query + sql.SQL(" FOR UPDATE OF l") if lock else query)
-    for table, told, version, oid, present in cursor.fetchall():
-        identity, commit, oid_then, columns = (*told.split(" ", 3), *[""] * 3)[:4]
+    for table, origin, version, oid, present in cursor.fetchall():
+        identity, commit, oid_then, columns = (*origin.split(" ", 3), *[""] * 3)[:4]
         is_same = oid_then == oid if oid_then else None
         known = json.loads(columns) if columns else None
         published = dict.fromkeys(known) if isinstance(known, list) else known

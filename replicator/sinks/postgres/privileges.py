@@ -1,4 +1,4 @@
-"""What a role must be allowed in the database: to write at all, to stage, and what publishing some models takes."""
+"""The rights that a role needs in the database: to write at all, to stage, and to publish some models."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MAY_STAGE = "SELECT has_database_privilege(current_database(), 'TEMP'), current
 
 _READS = "SELECT current_setting('transaction_read_only') = 'on', pg_is_in_recovery(), current_user"
 
-# of a schema that is not there no right is lacking, but that to make it; a right to some columns counts for a table's,
-# since these may be all that are written
+# for a missing schema only the right to create it is checked; a right to some columns counts as one to the table,
+# since only these may be written
 _IN_SCHEMA = """
     SELECT n.oid IS NULL, has_database_privilege(current_database(), 'CREATE'),
         ARRAY(SELECT of FROM unnest(ARRAY['USAGE', 'CREATE']) AS each(of) WHERE NOT has_schema_privilege(n.oid, of)),
@@ -37,10 +37,10 @@ _IN_SCHEMA = """
 
 
 def read_only_problem(cursor: Cursor) -> tuple[str, str] | None:
-    """What is amiss and how to mend it, where the server takes no writes of this role; None where it does."""
+    """The problem and its remedy if the server takes no writes of this role; None if it does."""
     cursor.execute(_READS)
-    does, is_standby, role = cursor.fetchone() or (False, False, "")
-    if not does:
+    is_read_only, is_standby, role = cursor.fetchone() or (False, False, "")
+    if not is_read_only:
         return None
     if is_standby:
         return "it is a standby, which takes no writes.", "Name its primary as `host` of the target."
@@ -49,9 +49,7 @@ def read_only_problem(cursor: Cursor) -> tuple[str, str] | None:
 
 
 def missing_to_publish(cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[str, str]]:
-    """What is amiss, and how to mend it, for publishing these models; asked one after the other, as far as somebody
-    looks.
-    """
+    """Yield each problem and its remedy for publishing these models; evaluated lazily, one after the other."""
     if (missing := missing_temporary(cursor)) is not None:
         yield missing
     for schema, tables in ddl.by_schema(models).items():
@@ -60,7 +58,7 @@ def missing_to_publish(cursor: Cursor, models: Sequence[Model]) -> Iterator[tupl
 
 
 def missing_to_read(cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[str, str]]:
-    """The same for whoever only reads the ledgers and tables of these models."""
+    """As :func:`missing_to_publish`, for only reading the ledgers and tables of these models."""
     for schema, tables in ddl.by_schema(models).items():
         _, _, on_schema, on_tables, role = _query_privileges(cursor, schema, [ledger.TABLE, *tables])
         to_read = {table: [right for right in lacks if right == "SELECT"] for table, lacks in (on_tables or {}).items()}
@@ -70,8 +68,8 @@ def missing_to_read(cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[s
 
 
 def missing_temporary(cursor: Cursor) -> tuple[str, str] | None:
-    """What is amiss and how to mend it, where this role may not make temporary tables, by which rows arrive (decision
-    0045); None where it may.
+    """The problem and its remedy if this role may not create temporary tables, which rows are staged in (decision
+    0045); None if it may.
     """
     cursor.execute(_MAY_STAGE)
     may, database, role = cursor.fetchone() or (False, "", "")
@@ -83,8 +81,8 @@ def missing_temporary(cursor: Cursor) -> tuple[str, str] | None:
 
 
 def missing_in_schema(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[str, str] | None:
-    """What is amiss and how to mend it, where this role may not make these tables of a schema, those that are missing,
-    or write to the others; None where it may.
+    """The problem and its remedy if this role may not create those of the tables that are missing, or not write to the
+    others; None if it may.
     """
     is_missing, may_make, on_schema, on_tables, role = _query_privileges(cursor, schema, tables)
     user, place = names.quote_postgres(role), names.quote_postgres(schema)
@@ -95,14 +93,14 @@ def missing_in_schema(cursor: Cursor, schema: str, tables: Sequence[str]) -> tup
             if may_make
             else (what, f"As the owner of the database run: CREATE SCHEMA {place} AUTHORIZATION {user};")
         )
-    held: Mapping[str, Sequence[str]] = on_tables or {}
-    if held.keys() >= set(tables):
+    existing: Mapping[str, Sequence[str]] = on_tables or {}
+    if existing.keys() >= set(tables):
         on_schema = [right for right in on_schema if right != "CREATE"]
-    return _describe_missing(role, schema, on_schema, held)
+    return _describe_missing(role, schema, on_schema, existing)
 
 
 def missing_on_tables(cursor: Cursor, schema: str, tables: Sequence[str]) -> tuple[str, str] | None:
-    """The same of tables that are there: to be asked before rows are staged for them."""
+    """As :func:`missing_in_schema` for existing tables; to be called before rows are staged for them."""
     *_, on_tables, role = _query_privileges(cursor, schema, tables)
     return _describe_missing(role, schema, (), on_tables or {})
 
@@ -123,7 +121,7 @@ def _describe_missing(
 
 
 def _list_grants(place: str, on_schema: Sequence[str], on_tables: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """``<rights> ON <what>`` for each object."""
+    """``<rights> ON <object>`` for each object."""
     if on_schema:
         yield f"{', '.join(on_schema)} ON SCHEMA {place}"
     for table, rights in sorted(on_tables.items()):
@@ -132,7 +130,7 @@ def _list_grants(place: str, on_schema: Sequence[str], on_tables: Mapping[str, S
 
 
 def _describe_actions(schema: str, on_schema: Iterable[str], on_tables: Mapping[str, Sequence[str]]) -> str:
-    deeds = {"USAGE": f"use schema {schema}", "CREATE": f"make tables in schema {schema}"}
-    told = [deeds[right] for right in on_schema]
-    told += [f"{' and '.join(rights)} in {schema}.{table}" for table, rights in sorted(on_tables.items()) if rights]
-    return ", ".join(told)
+    phrases = {"USAGE": f"use schema {schema}", "CREATE": f"make tables in schema {schema}"}
+    actions = [phrases[right] for right in on_schema]
+    actions += [f"{' and '.join(rights)} in {schema}.{table}" for table, rights in sorted(on_tables.items()) if rights]
+    return ", ".join(actions)

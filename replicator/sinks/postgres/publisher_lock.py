@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
-# in the midst of COPY a session is at work for the server, however long it waits for who sleeps there
+# within a COPY the server regards a session as active, however long it waits for a hanging client
 _TERMINATE_IDLE_HOLDER = (
     "SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
     "WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND a.datid = l.database "
@@ -19,8 +19,8 @@ _TERMINATE_IDLE_HOLDER = (
 
 
 def acquire(cursor: Cursor, schemas: Iterable[str], limit: float) -> None:
-    """Keep other publishers out of these schemas until this session ends; one that says nothing for ``limit`` seconds
-    (0: for ever) is ended.
+    """Lock these schemas against other publishers until this session ends; a holder that is silent for ``limit``
+    seconds (0: no limit) is terminated.
     """
     for schema in schemas:
         key = f"replicator publish {schema}"

@@ -1,4 +1,6 @@
-"""A serving table read back: which of its columns must show what of gold, as of one moment."""
+"""A serving table read back: the columns of the target with the values of gold that they must show, as of
+one moment.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from replicator.sinks.postgres.types import max_timestamp
 from replicator.spec import Model, Progress
 
 _REFORMATTED_TYPES = ("inet", "cidr", "macaddr", "macaddr8", "interval", "time with time zone")
-"""Types whose values Postgres writes in its own way, whatever was sent."""
+"""Types whose values Postgres prints in its own format, whatever was sent."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +41,24 @@ class PostgresReadback:
         return f"{target.schema}.{target.table}"
 
     def shown(self, rows: DataFrame) -> Sequence[TargetColumn]:
-        """As Postgres' own types write what was sent: to as many digits as a type keeps, without a CHAR's blanks."""
-        held = {each.name: each for each in self.snapshot.columns(self.table)}
+        """Return the columns with their values as Postgres' types print them: at the type's precision, without a CHAR's
+        padding.
+        """
+        columns = {each.name: each for each in self.snapshot.columns(self.table)}
         found = []
         for column in plan_staging(self.model, rows.schema):
-            there = held.get(column.name)
-            type_ = "" if there is None else there.type
+            existing = columns.get(column.name)
+            type_ = "" if existing is None else existing.type
             value, kind = _expected_value(rows, column, type_)
-            known = None if there is None or type_ in _REFORMATTED_TYPES else self.snapshot.told(there, kind)
-            if known is not None and type_.startswith("character("):
-                known = column_codecs.ColumnCodec(known.sql, F.rtrim)
-            found.append(TargetColumn(column.name, value, kind, known, type_ or "the target has no such column"))
+            codec = None if existing is None or type_ in _REFORMATTED_TYPES else self.snapshot.told(existing, kind)
+            if codec is not None and type_.startswith("character("):
+                codec = column_codecs.ColumnCodec(codec.sql, F.rtrim)
+            found.append(TargetColumn(column.name, value, kind, codec, type_ or "the target has no such column"))
         return found
 
 
 def _expected_value(rows: DataFrame, column: StagedColumn, type_: str) -> tuple[Column, T.DataType]:
-    """A column of gold as one of that type of the target shows it."""
+    """The value of a gold column as a target column of that type shows it."""
     value, kind = F.col(names.quote_spark(column.name)), rows.schema[column.name].dataType
     if isinstance(kind, (T.ArrayType, T.MapType, T.StructType)):
         if type_.endswith("[]"):
@@ -71,15 +75,17 @@ def _expected_value(rows: DataFrame, column: StagedColumn, type_: str) -> tuple[
 
 
 def _round_timestamp(value: Column, kind: T.DataType, type_: str) -> tuple[Column, T.DataType]:
-    """A time to as many digits as the target keeps."""
+    """A timestamp at the target's precision."""
     if isinstance(kind, T.TimestampType):
         return F.timestamp_micros(_clamp_year(F.unix_micros(value), type_)), kind
-    micros = F.unix_micros(value.cast("timestamp"))  # the session's zone is UTC (types.md Y5), and so is the way back
+    micros = F.unix_micros(
+        value.cast("timestamp")
+    )  # the session's zone is UTC (types.md Y5), as for the conversion back
     return F.timestamp_micros(_clamp_year(micros, type_)).cast("timestamp_ntz"), T.TimestampNTZType()
 
 
 def _clamp_year(micros: Column, type_: str) -> Column:
-    """Rounded as Postgres does, but for the last moments of the year 9999 (``columns.py``)."""
+    """Rounded as Postgres does, except for the last moments of the year 9999 (``columns.py``)."""
     rounded = _round(micros, type_)
     last = (max_timestamp(_digits(type_)) - datetime(1970, 1, 1)) // timedelta(microseconds=1)  # noqa: DTZ001 - a wall time
     return F.when(rounded > last, F.lit(last)).otherwise(rounded)
@@ -91,6 +97,6 @@ def _round(micros: Column, type_: str) -> Column:
 
 
 def _digits(type_: str) -> int:
-    """How many of a second the target keeps."""
+    """The number of fractional digits of a second in the target."""
     digits = re.match(r"\w+\((\d)\)", type_)
     return int(digits.group(1)) if digits else 6

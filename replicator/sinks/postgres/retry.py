@@ -1,4 +1,4 @@
-"""What a SQLSTATE means for the caller (reliability.md F-P9), and how long to wait before trying again."""
+"""The meaning of a SQLSTATE for the caller (reliability.md F-P9), and the waits between attempts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 R = TypeVar("R")
 
 # connection, resources, shutdown, files; then serialization, deadlock, lock timeout, cancelled by a timeout, a standby,
-# a transaction that the server ended because it lasted
+# a transaction that the server ended for its duration
 _RETRY = ("08", "53", "57P0", "58", "40001", "40P01", "55P03", "57014", "25006", "25P03", "25P04")
 _ONLY_NAMES = ("0A", "2B", "42", errorcodes.OBJECT_NOT_IN_PREREQUISITE_STATE)
 _UNKNOWN_NAMES = (errorcodes.UNDEFINED_TABLE, errorcodes.UNDEFINED_FUNCTION, errorcodes.UNDEFINED_OBJECT)
@@ -31,11 +31,11 @@ _WRITABLE = (
 )
 
 NOT_A_MODEL = ("the batch", "the ledger")
-"""What is translated that is no model's."""
+"""Subjects of translated errors that are not a model."""
 
 
 def is_retryable(sqlstate: str | None) -> bool:
-    """Whether the same statement may succeed later. No SQLSTATE at all means that the connection went away."""
+    """Whether the same statement may succeed later. No SQLSTATE at all means that the connection was lost."""
     return sqlstate is None or sqlstate.startswith(_RETRY)
 
 
@@ -43,7 +43,7 @@ def is_retryable(sqlstate: str | None) -> bool:
 class Backoff:
     """Waits between attempts: seconds, doubling from ``first`` to ``longest``, each shortened by up to half at random.
 
-    ``retries`` counts the attempts after the first one; 0 tries once.
+    ``retries`` counts the attempts after the first one; 0 means a single attempt.
     """
 
     retries: int = 5
@@ -51,12 +51,12 @@ class Backoff:
     longest: float = 5.0
 
     def waits(self) -> Iterator[float]:
-        """One number of seconds per retry."""
+        """Yield the seconds to wait before each retry."""
         for number in range(self.retries):
             yield min(self.longest, self.first * 2**number) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
 
     def retrying(self, attempt: Callable[[], R]) -> R:
-        """What ``attempt`` returns, tried again while it raises Unreachable and waits are left."""
+        """Return the result of ``attempt``, retried while it raises Unreachable and retries are left."""
         for wait in self.waits():
             try:
                 return attempt()
@@ -68,9 +68,9 @@ class Backoff:
 
 @contextmanager
 def translate_errors(model: str, place: str) -> Iterator[None]:
-    """Errors of psycopg2 become Unreachable or TargetRefused (where = the model).
+    """Translate psycopg2's errors to Unreachable or TargetRefused (where = the model).
 
-    The original is not chained: its text holds row values.
+    The original is not chained, since its text contains row values.
     """
     try:
         yield
@@ -83,7 +83,7 @@ def translate_errors(model: str, place: str) -> Iterator[None]:
 def error_of_sqlstate(
     state: str | None, model: str, place: str, *details: str, function: str | None = None
 ) -> Unreachable | TargetRefused:
-    """The error for one SQLSTATE, with ``details`` that hold no value of a row, raised in this ``function``."""
+    """The error for one SQLSTATE raised in this ``function``; ``details`` must not contain row values."""
     condition = _condition(state)
     if is_retryable(state):
         is_well = _WRITABLE if state == errorcodes.READ_ONLY_SQL_TRANSACTION else "Postgres is well"
@@ -94,9 +94,9 @@ def error_of_sqlstate(
 
 
 def refused_error(model: str, what: str, mend: str) -> TargetRefused:
-    """The error for what Postgres does not let a model, or one of OF_ALL, do."""
-    whom = model if model in NOT_A_MODEL else f"model {model}"
-    return TargetRefused(f"Postgres refuses {whom}: {what}", where=model, mend=mend)
+    """The error for what Postgres refuses to a model, or to one of NOT_A_MODEL."""
+    subject = model if model in NOT_A_MODEL else f"model {model}"
+    return TargetRefused(f"Postgres refuses {subject}: {what}", where=model, mend=mend)
 
 
 def _hint(state: str | None, function: str | None) -> str:
@@ -108,7 +108,7 @@ def _hint(state: str | None, function: str | None) -> str:
 
 
 def _error_details(error: psycopg2.Error) -> Iterator[str]:
-    """Names that Postgres gives: its message only where its class speaks in identifiers alone."""
+    """Names that Postgres reports; its message only if errors of its class mention identifiers alone."""
     diag, state = error.diag, error.pgcode or ""
     if diag.column_name:
         yield f"column {diag.column_name}"
@@ -123,7 +123,7 @@ def _error_details(error: psycopg2.Error) -> Iterator[str]:
 
 
 def _function(error: psycopg2.Error) -> str | None:
-    """In which one of somebody's own it was raised, as a trigger runs it."""
+    """The user-defined function, such as a trigger's, in which the error was raised."""
     found = _FUNCTION.search(error.diag.context or "")
     return found.group(1) if found else None
 

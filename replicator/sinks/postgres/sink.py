@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from replicator.sinks.postgres.staging import StagedRows
 
     Lacking = Callable[[Cursor, Sequence[Model]], Iterator[tuple[str, str]]]
-    """Asks what is amiss for some models, and how to mend it."""
+    """A function that yields each problem for some models, and its remedy."""
 
 
 class PostgresSink:
     """``Sink`` over one PostgreSQL database, 11 or newer.
 
     One publisher per schema at a time: a session lock is held from before staging until after the commit, on the
-    connection that commits, so a publisher that lost it cannot commit either. A second one waits 10 s, then tries
-    again, then raises Unreachable. The server ends the session of one that says nothing for a while, asleep or cut off,
-    so that nobody waits for it. Needs a direct connection, or a pooler in session mode.
+    connection that commits, so a publisher that lost the lock cannot commit either. A second publisher waits 10 s, then
+    retries, then raises Unreachable. The server ends the session of a publisher that is silent for a while, hanging or
+    cut off, so that nobody waits for it. Needs a direct connection, or a pooler in session mode.
 
-    The token of the ``fence`` is noted in the transaction, and one whose token is behind what the schema has seen of
-    its lake is rolled back.
+    The token of the ``fence`` is recorded in the transaction; a writer whose token is lower than what the schema has
+    seen of its lake is rolled back.
     """
 
     def __init__(
@@ -58,38 +58,38 @@ class PostgresSink:
 
     @classmethod
     def at(cls, *, fence: Fence = UNFENCED, brief: bool = False, **keys: Any) -> PostgresSink:
-        """The sink of a target, by the fields of :class:`PostgresConnection`; a ``brief`` one asks once."""
+        """Return the sink of a target, by the fields of :class:`PostgresConnection`; a ``brief`` one does not retry."""
         connection = PostgresConnection(**keys)
         return cls(connection.brief(), backoff=Backoff(retries=0)) if brief else cls(connection, fence=fence)
 
     def answers(self, models: Sequence[Model] = ()) -> str:
-        """Server and version, from a session of its own. Raises Unreachable, also where the server takes no writes, and
-        ConfigError where the role may not make the tables by which rows arrive, nor make and write the tables of these
-        models.
+        """Return server and version, from a session of its own. Raises Unreachable, also if the server takes no writes,
+        and ConfigError if the role may not create the temporary tables for staging, or not create and write the tables
+        of these models.
         """
         with closing(self._connection.open()) as session, self._translated("the batch"), session.cursor() as cursor:
-            if (silent := privileges.read_only_problem(cursor)) is not None:
-                raise Unreachable(silent[0], where=self._connection.where, mend=silent[1])
+            if (problem := privileges.read_only_problem(cursor)) is not None:
+                raise Unreachable(problem[0], where=self._connection.where, mend=problem[1])
             for missing in privileges.missing_to_publish(cursor, models):
                 raise ConfigError(missing[0], where=self._connection.where, mend=missing[1])
             return f"PostgreSQL {session.server_version // 10_000} at {self._connection.where}"
 
     def progress(self, model: Model) -> Progress | None:
-        """What the ledger of the model's schema says; None without schema, ledger or row, when the table is another one
-        than was published to, and when it lacks what the model has. Raises Unreachable.
+        """Return the progress in the ledger of the model's schema; None without schema, ledger or row, if the table is
+        not the one that was published to, or if it lacks what the model has. Raises Unreachable.
         """
         return self._backoff.retrying(lambda: self._recorded([model]).get(model.name))
 
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
-        """All differences in one transaction with their ledger rows.
+        """Publish all differences in one transaction with their ledger rows.
 
-        1. lock; 2. make schema and ledger, and ask for the rights; 3. stage by COPY; 4. one transaction: tables that
-        are missing are made, those that lag behind their model altered, deletes with referencing models first, upserts
-        with referenced models first, ledger; 5. COMMIT, and when its answer is lost, the ledger decides. Losing the
-        connection anywhere starts again at 1.
+        1. lock; 2. create schema and ledger, and check rights; 3. stage by COPY; 4. one transaction: create missing
+        tables, alter those that differ from their model, deletes with referencing models first, upserts with referenced
+        models first, ledger; 5. COMMIT, and if its answer is lost, the ledger decides. If the connection is lost
+        anywhere, this restarts at 1.
 
-        A refused model leaves the transaction, and so do the models that reference it; the others are committed,
-        then TargetRefused names it. A difference that is not complete needs a ledger row that it can stand on.
+        A refused model is removed from the transaction, as are the models that reference it; the others are committed,
+        then TargetRefused names it. A difference that is not complete needs a matching ledger row as its base.
         """
         ordered = referenced_first(differences)
         for difference in ordered:
@@ -102,23 +102,23 @@ class PostgresSink:
 
     @contextmanager
     def look(self, model: Model) -> Iterator[PostgresReadback]:
-        """The ledger and the target in one transaction that reads only. Raises TargetRefused, with the GRANT where the
-        role may not read them.
+        """Read the ledger and the target in one read-only transaction. Raises TargetRefused, with the GRANT if the role
+        may not read them.
         """
         from replicator.databases.postgresql import PostgresDatabase  # noqa: PLC0415 - as below
         from replicator.sinks.postgres.readback import PostgresReadback  # noqa: PLC0415 - as below
 
         with PostgresDatabase(self._connection.open, self._connection.where).read_snapshot() as snapshot:
             target = ddl.target_of(model)
-            asking = self._asking(snapshot.session, model.name, [model], privileges.missing_to_read)
-            with asking, snapshot.session.cursor() as cursor:
+            translating = self._asking(snapshot.session, model.name, [model], privileges.missing_to_read)
+            with translating, snapshot.session.cursor() as cursor:
                 keepalive.disable_transaction_timeout(cursor)
-                there = ledger.exists(cursor, target.schema)
-                recorded = ledger.read_last(cursor, target) if there else None
+                has_ledger = ledger.exists(cursor, target.schema)
+                recorded = ledger.read_last(cursor, target) if has_ledger else None
             yield PostgresReadback(model, recorded, snapshot)
 
     def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
-        from replicator.sinks.postgres.columns import plan_staging  # noqa: PLC0415 - to ask the ledger needs no pyspark
+        from replicator.sinks.postgres.columns import plan_staging  # noqa: PLC0415 - reading the ledger needs no pyspark
 
         with closing(self._connection.open()) as session:
             session.autocommit = True
@@ -150,7 +150,9 @@ class PostgresSink:
             return applied | self._commit_unrefused(session, staged, refusals)
 
     def _refuse_unwritable(self, cursor: Cursor, model: Model) -> None:
-        """Of a table, or a ledger, that this role may not write rows would be staged with each try, for nothing."""
+        """Check rights to the table and the ledger before staging: otherwise each retry would stage the
+        rows in vain.
+        """
         target = ddl.target_of(model)
         of_ledger = ledger.TABLES if self._fence.token is not None else (ledger.TABLE,)
         missing = privileges.missing_on_tables(cursor, target.schema, [*of_ledger, target.table])
@@ -165,7 +167,7 @@ class PostgresSink:
     def _stage(
         self, cursor: Cursor, number: int, difference: Difference, columns: tuple[StagedColumn, ...]
     ) -> StagedRows:
-        from replicator.sinks.postgres.staging import StagedRows  # noqa: PLC0415 - to ask the ledger needs no pyspark
+        from replicator.sinks.postgres.staging import StagedRows  # noqa: PLC0415 - reading the ledger needs no pyspark
 
         table = ddl.create_staging(cursor, number, columns)
         staged = StagedRows(difference, table, columns)
@@ -173,8 +175,8 @@ class PostgresSink:
         return staged
 
     def _hand_over(self, session: Session, staged: StagedRows) -> None:
-        """Its rows. Of a text that the server cannot read it says only in which line it stands: we say the column.
-        Where keys of deletes alone have such, all else is handed over.
+        """Write the staged rows. For a text that the server cannot read, the server reports only the line; the error
+        raised here names the column. If only keys of deletes are affected, everything else is written.
         """
         limit = self._connection.idle_seconds
         try:
@@ -190,22 +192,22 @@ class PostgresSink:
     def _commit_unrefused(
         self, session: Session, staged: Sequence[StagedRows], refusals: Refusals
     ) -> dict[str, Applied]:
-        """Repeat the transaction without the refused until the rest is committed."""
+        """Repeat the transaction without the refused models until the rest is committed."""
         while True:
-            going = [each for each in staged if not refusals.stops(each.model)]
-            if not going:
+            remaining = [each for each in staged if not refusals.stops(each.model)]
+            if not remaining:
                 return {}
             try:
-                applied = Transaction(session, self._connection.where, self._fence).write(going)
+                applied = Transaction(session, self._connection.where, self._fence).write(remaining)
                 failpoints.hit("publish.before_commit")
-                self._commit(session, going)
+                self._commit(session, remaining)
                 failpoints.hit("publish.committed")
             except TargetRefused as error:
-                refusals.note(self._with_column(session, error, going))
+                refusals.note(self._with_column(session, error, remaining))
             else:
                 return applied
 
-    def _commit(self, session: Session, going: Sequence[StagedRows]) -> None:
+    def _commit(self, session: Session, committed: Sequence[StagedRows]) -> None:
         self._fence.check()
         try:
             session.commit()
@@ -213,14 +215,14 @@ class PostgresSink:
             if not session.closed:
                 with self._translated("the batch"):
                     raise
-            models = [each.difference.model for each in going]
+            models = [each.difference.model for each in committed]
             recorded = self._backoff.retrying(lambda: self._recorded(models))
-            if not all(ledger.covers(recorded.get(each.model), each.difference.progress) for each in going):
+            if not all(ledger.covers(recorded.get(each.model), each.difference.progress) for each in committed):
                 what = "the connection broke during COMMIT, and the batch is not in the ledger."
                 raise Unreachable(what, where=self._connection.where, mend="Run again.") from error
 
     def _recorded(self, models: Sequence[Model]) -> dict[str, Progress]:
-        """The ledger rows of these models, but for those whose table is another one, or lags behind its model."""
+        """The ledger rows of these models, except those whose table is another one, or differs from its model."""
         recorded: dict[str, Progress] = {}
         session = self._connection.open()
         with closing(session), self._asking(session, "the ledger", models), session.cursor() as cursor:
@@ -232,9 +234,9 @@ class PostgresSink:
             }
         return {name: progress for name, progress in recorded.items() if name not in lagging}
 
-    def _with_column(self, session: Session, error: TargetRefused, going: Sequence[StagedRows]) -> TargetRefused:
-        """The same error, naming the column when a staged value does not fit one: Postgres does not say which."""
-        staged = next((each for each in going if each.model == error.where), None)
+    def _with_column(self, session: Session, error: TargetRefused, candidates: Sequence[StagedRows]) -> TargetRefused:
+        """The same error, naming the column if a staged value does not fit into one, which Postgres does not report."""
+        staged = next((each for each in candidates if each.model == error.where), None)
         if staged is None:
             return error
         column = None
@@ -249,7 +251,7 @@ class PostgresSink:
     def _asking(
         self, session: Session, whom: str, models: Sequence[Model], lacking: Lacking = privileges.missing_to_publish
     ) -> Iterator[None]:
-        """As ``_translated``; of a right that is ``lacking`` for these models it is said which, with the GRANT."""
+        """As ``_translated``; if a right is ``lacking`` for these models, the error names it, with the GRANT."""
         with self._translated(whom):
             try:
                 yield
@@ -266,14 +268,14 @@ class PostgresSink:
 
 
 def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
-    """Make a schema and a ledger that are missing; what the ledger says. Raises TargetRefused, and TargetMoved when the
-    difference has no footing there.
+    """Create a missing schema and ledger; return the ledger's progress. Raises TargetRefused, and TargetMoved if the
+    recorded progress is not the base of the difference.
     """
     model = difference.model
     target = ddl.target_of(model)
     ddl.create_schema(cursor, target.schema)
     ledger.create(cursor, target.schema)
-    behind = ddl.prepare_target(cursor, model, complete=difference.complete)
-    recorded = None if behind else ledger.read(cursor, target.schema, {target.table: model}).get(model.name)
+    needs_all_rows = ddl.prepare_target(cursor, model, complete=difference.complete)
+    recorded = None if needs_all_rows else ledger.read(cursor, target.schema, {target.table: model}).get(model.name)
     refuse_inapplicable(difference, recorded)
     return recorded

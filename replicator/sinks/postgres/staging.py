@@ -1,4 +1,4 @@
-"""Staged rows of one model: handed over by COPY, taken over by set-based statements in one transaction."""
+"""Staged rows of one model: written by COPY, moved into the target by set-based statements in one transaction."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _IS_DELETED = sql.SQL("EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE
 _NOT_IN_MODEL = sql.SQL(
     "NOT EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE s._op = 'upsert') s WHERE {same})"
 )
-# of tables that inherit from the target the rows are somebody else's; a table in partitions has no rows but theirs
+# rows of tables that inherit from the target are foreign; a partitioned table has only the rows of its partitions
 _OWN = sql.SQL(
     "(t.tableoid = CAST({name} AS regclass) "
     "OR (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = CAST({name} AS regclass)))"
 )
-# DELETE takes its rows in an order of its own: locked before in the order of the key, as upserts are, they cannot wait
-# in a circle with another writer who keeps to that order
+# DELETE visits its rows in an arbitrary order: locked before in the order of the key, as upserts are, they cannot
+# deadlock with another writer that keeps to that order
 _LOCK = sql.SQL("SELECT count(*) FROM (SELECT FROM {target} t WHERE {which} ORDER BY {order} FOR UPDATE) locked")
 _DELETE = sql.SQL("DELETE FROM {target} t WHERE {which}")
-# xmax is 0 in a row version that this statement inserted, and not in one that it updated. Of a table in partitions
-# Postgres does not tell it: there the rows that were there before are looked up, which others need not pay for
+# xmax is 0 in a row version that this statement inserted, and not in one that it updated. For a partitioned table,
+# Postgres does not return it: only there are previously existing rows looked up, at a cost that others avoid
 _INSERTED = sql.SQL(
     "CASE WHEN (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = CAST({name} AS regclass)) "
     "THEN NOT EXISTS (SELECT FROM {target} o WHERE {same}) ELSE t.xmax = 0 END"
@@ -55,7 +55,7 @@ _UPSERT = sql.SQL(
     "SELECT count(*) FILTER (WHERE inserted), count(*) FILTER (WHERE NOT inserted) FROM written"
 )
 _ROUNDED = sql.SQL("SELECT EXISTS (SELECT FROM {staging} s WHERE s._op = 'upsert' AND {rounded} <> {exact})")
-# an array travels as JSON of texts, so that its elements are read as Postgres reads any text of their type
+# an array travels as JSON of texts, so that Postgres parses its elements as any text of their type
 _ELEMENTS = sql.SQL(
     "CASE WHEN {0} IS NOT NULL THEN ARRAY(SELECT each.element FROM jsonb_array_elements_text(CAST({0} AS jsonb)) "
     "WITH ORDINALITY AS each (element, place) ORDER BY each.place) END"
@@ -65,7 +65,7 @@ _UPDATE = sql.SQL("DO UPDATE SET {assign} WHERE ROW({old}) IS DISTINCT FROM ROW(
 
 @dataclass(frozen=True)
 class StagedRows:
-    """One difference in its staging table, which its session alone sees, and which ends with it (F-P10)."""
+    """One difference in its staging table, which only its session sees and which ends with it (F-P10)."""
 
     difference: Difference
     table: sql.Identifier
@@ -77,8 +77,9 @@ class StagedRows:
         return self.difference.model.name
 
     def write(self, session: Session, limit: float, *, readable: bool = False) -> None:
-        """Hand the rows over, a piece as soon as Spark has it; between pieces the session stays awake, for which the
-        server's limit is ``limit`` seconds. ``readable``: once more, without deletes of keys that it cannot read.
+        """Write the rows, each chunk as soon as Spark has computed it; between chunks the session is kept alive against
+        the server's limit of ``limit`` seconds. ``readable``: write again, without deletes of keys that the server
+        cannot read.
         """
         texts: Iterable[bytes | memoryview] = gateway.stream_texts(self._lines())
         if readable:
@@ -96,8 +97,8 @@ class StagedRows:
                 cursor.copy_expert(_COPY.format(self.table), io.BytesIO(piece))
 
     def unreadable(self, session: Session, limit: float) -> str | None:
-        """The first column with a text that COPY cannot read, of rows computed once more, for naming it in an error;
-        None where only keys of deletes have one.
+        """Return the first column with a text that COPY cannot read, from rows computed again, for naming it in an
+        error; None if only keys of deletes have one.
         """
         codec = _codec(session)
         with keep_alive(session, limit), translate_compute_errors(self.model):
@@ -107,7 +108,9 @@ class StagedRows:
         return None if place is None else self.columns[place].name
 
     def delete(self, cursor: Cursor) -> int:
-        """Delete what the difference says, and every other key when it is the whole model. Returns rows deleted."""
+        """Delete the rows that the difference deletes, and every key that is not in it if it is the complete model.
+        Returns the number of rows deleted.
+        """
         if self.difference.complete or all(map(_always_fits, self._keys())):
             return self._delete(cursor)
         cursor.execute("SAVEPOINT deletes")
@@ -138,8 +141,8 @@ class StagedRows:
         return cursor.rowcount
 
     def upsert(self, cursor: Cursor) -> tuple[int, int]:
-        """Insert or update, in the order of the key. Returns rows inserted and rows that really changed. Raises
-        TargetRefused where a key would be rounded.
+        """Insert or update, in the order of the key. Returns the number of rows inserted, and of those really changed.
+        Raises TargetRefused if a key would be rounded.
         """
         keys = self._keys()
         for each in keys:
@@ -158,7 +161,7 @@ class StagedRows:
         return inserted, updated
 
     def misfit(self, cursor: Cursor) -> str | None:
-        """The first column with a staged value that the target's type cannot hold; for naming it in an error."""
+        """Return the first column with a staged value that the target's type cannot hold, for naming it in an error."""
         for each in self.columns:
             if not self._fits(cursor, each):
                 return each.name
@@ -168,12 +171,12 @@ class StagedRows:
         longest = column.type.arguments[0] if column.type.is_text and column.type.arguments else None
         value = self._value(column)
         if longest is not None:
-            # blanks at the end do not count: Postgres itself cuts those
+            # trailing blanks do not count: Postgres itself truncates those
             misfits = sql.SQL("count(*) FILTER (WHERE char_length(rtrim({}::text, ' ')) > {})").format(
                 value, sql.Literal(longest)
             )
         else:
-            misfits = sql.SQL("0 * count(({})::text)").format(value)  # it fails, or there are none
+            misfits = sql.SQL("0 * count(({})::text)").format(value)  # the cast fails, or the count is 0
         query = sql.SQL("SELECT {misfits} FROM {staging} s WHERE s._op = 'upsert'")
         cursor.execute("SAVEPOINT fits")
         try:
@@ -184,7 +187,7 @@ class StagedRows:
         return cursor.fetchone() == (0,)
 
     def _refuse_rounded(self, cursor: Cursor, key: StagedColumn) -> None:
-        """Rounded, it may be another row's."""
+        """A rounded key may be another row's."""
         if not key.type.is_coarse:
             return
         exact = _without_rounding(key)
@@ -194,7 +197,7 @@ class StagedRows:
             raise TargetRefused(what, where=self.model, mend=f"Declare it as {exact.type}: its table follows.")
 
     def _lines(self) -> DataFrame:
-        """The rows as COPY takes them."""
+        """The rows as lines for COPY."""
         values = [*((each.value, each.form) for each in self.columns), (F.col("_op"), "plain")]
         return self.difference.rows.select(copytext.to_line(values))
 
@@ -203,7 +206,7 @@ class StagedRows:
         return [by_name[key] for key in self.difference.model.key]
 
     def _value(self, column: StagedColumn) -> sql.Composable:
-        """The staged value as the target's type. Never cast to a text type: a cast would cut what is too long."""
+        """The staged value as the target's type. Never cast to a text type: a cast would truncate what is too long."""
         staged = sql.SQL("s.{}").format(sql.Identifier(column.staged_as))
         if column.type.is_array:
             staged = _ELEMENTS.format(staged)
@@ -211,9 +214,9 @@ class StagedRows:
         return staged if column.type.element.is_text else cast
 
     def _key_value(self, column: StagedColumn) -> sql.Composable:
-        """The staged value as the target's column holds it, to be compared with: without the blanks that a CHAR does
-        not count, or those that a VARCHAR has no room for. Nothing else is cut or rounded: a longer text, and a time of
-        more digits, is no key of the target.
+        """The staged value as the target's column stores it, for comparison: without the blanks that a CHAR ignores, or
+        those that do not fit into a VARCHAR. Nothing else is truncated or rounded: a longer text, or a time with more
+        digits, is not a key of the target.
         """
         kind = column.type
         value = self._value(_without_rounding(column) if kind.is_coarse else column)
@@ -239,7 +242,7 @@ class StagedRows:
         )
 
     def _inserted(self, cursor: Cursor) -> sql.Composable:
-        """Whether a row that was written is a new one."""
+        """Whether a written row is a new one."""
         target = self._places()["target"]
         names = [sql.Identifier(each.name) for each in self._keys()]
         same = _AND.join(sql.SQL("o.{0} = t.{0}").format(name) for name in names)
@@ -258,19 +261,19 @@ def _codec(session: Session) -> str:
 
 
 def _always_fits(column: StagedColumn) -> bool:
-    """Whether every staged value is one of the target's type: nothing can fail there."""
+    """Whether every staged value is valid for the target's type, so that no cast can fail."""
     return column.type.is_text or column.type.holds(parse_type(column.staged_type))
 
 
 def _without_rounding(column: StagedColumn) -> StagedColumn:
-    """The same, of which the target's type would round nothing."""
+    """The same column with a target type that rounds nothing."""
     return replace(column, type=replace(column.type, arguments=()))
 
 
 def _comparable(row: str, column: StagedColumn) -> sql.Composed:
-    """A column of the old or the new row, in a form that is equal only where it reads the same: json has no equality,
-    an interval of a month equals one of 30 days, a number of no declared digits (jsonb has such, too) one with more
-    zeros, and a collation may find texts alike.
+    """A column of the old or the new row, in a form that is equal only if both read the same: json has no equality, an
+    interval of a month equals one of 30 days, a number without declared digits (also in jsonb) equals one with more
+    zeros, and a collation may treat texts as equal.
     """
     value, element = sql.SQL(f"{row}.{{}}").format(sql.Identifier(column.name)), column.type.element
     if element.name in ("json", "jsonb", "interval") or str(element) == "numeric":

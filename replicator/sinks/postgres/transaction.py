@@ -1,4 +1,4 @@
-"""The transaction by which staged rows become what readers see."""
+"""The transaction that makes staged rows visible to readers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Transaction:
-    """All of it but COMMIT, on the ``session`` that has staged the rows, for a writer who may write as long as its
-    ``fence`` stands; ``where`` the server is.
+    """The transaction without its COMMIT, on the ``session`` that staged the rows, for a writer that may write while
+    its ``fence`` allows it; ``where`` is the server's address.
     """
 
     session: Session
@@ -33,11 +33,11 @@ class Transaction:
     fence: Fence
 
     def write(self, going: Sequence[StagedRows]) -> dict[str, Applied]:
-        """1. the writer's token; 2. the ledger's rows, held; 3. tables that are missing, or lag behind their models;
-        4. deletes, of referencing models first; 5. upserts, of referenced models first; 6. what is checked at the end,
-        and the ledger.
+        """Write everything: 1. the writer's token; 2. lock the ledger's rows; 3. create missing tables, and alter those
+        that differ from their models; 4. deletes, of referencing models first; 5. upserts, of referenced models first;
+        6. constraints that are checked at the end, and the ledger.
 
-        Rolled back when it raises TargetRefused.
+        Rolled back if it raises TargetRefused.
         """
         deleted: dict[str, int] = {}
         upserted: dict[str, tuple[int, int]] = {}
@@ -65,7 +65,7 @@ class Transaction:
         }
 
     def _let_in(self, cursor: Cursor, going: Sequence[StagedRows]) -> None:
-        """Note the token, and hold its row until the transaction ends. Raises LeaseLost, StaleWriter."""
+        """Record the token and lock its row until the transaction ends. Raises LeaseLost, StaleWriter."""
         self.fence.check()
         token = self.fence.token
         if token is None:
@@ -80,13 +80,15 @@ class Transaction:
                 )
 
     def _evolve(self, cursor: Cursor, staged: StagedRows) -> tuple[str, ...]:
-        """Its table as the model says, in the transaction of the rows; new columns that may not be NULL."""
+        """Alter the table to match the model, in the transaction of the rows; return new columns that must become NOT
+        NULL.
+        """
         with self._translated(staged.model):
             return ddl.evolve_target(cursor, staged.difference.model, complete=staged.difference.complete)
 
     def _settle(self, cursor: Cursor, written: Sequence[StagedRows], new: Mapping[str, Sequence[str]]) -> None:
-        """Check deferred constraints here, where they can be told from a lost COMMIT; NOT NULL of new columns;
-        ledger.
+        """Check deferred constraints here, where a violation is distinguishable from a lost COMMIT; then NOT NULL of
+        new columns, and the ledger.
         """
         try:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
@@ -108,8 +110,8 @@ class Transaction:
 
 
 def _delete(cursor: Cursor, staged: StagedRows) -> int:
-    """Returns rows deleted. Raises TargetRefused where these are rows of a table that the ledger does not know: nobody
-    published them, so they may be somebody's own.
+    """Return the number of rows deleted. Raises TargetRefused if they belong to a table that the ledger does not know:
+    they were never published, so they may be foreign.
     """
     rows = staged.delete(cursor)
     target = ddl.target_of(staged.difference.model)
@@ -124,7 +126,7 @@ def _delete(cursor: Cursor, staged: StagedRows) -> int:
 
 
 def refuse_inapplicable(difference: Difference, recorded: Progress | None) -> None:
-    """Raises TargetMoved where what the ledger has is not what the difference was made for."""
+    """Raise TargetMoved if the ledger's progress is not the base that the difference was made for."""
     if not difference.applies_to(recorded):
         there = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
         model = difference.model.name
@@ -133,8 +135,8 @@ def refuse_inapplicable(difference: Difference, recorded: Progress | None) -> No
 
 
 def _lock_ledger(cursor: Cursor, staged: Sequence[StagedRows]) -> list[StagedRows]:
-    """Hold the ledger rows until the transaction ends; those whose progress, or table, is not there yet. Raises
-    TargetMoved where a table, or a column, was made anew while rows were staged that are a part of their model.
+    """Lock the ledger rows until the transaction ends; return the staged rows whose progress, or table, is not there
+    yet. Raises TargetMoved if a table or a column was recreated while a part of its model's rows was staged.
     """
     recorded: dict[str, Progress] = {}
     for schema, names in ddl.by_schema(each.difference.model for each in staged).items():

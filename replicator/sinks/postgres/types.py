@@ -58,15 +58,17 @@ _MICROSECONDS = 6
 
 
 def max_timestamp(digits: int) -> datetime:
-    """The last one that all clients can read, to so many digits of a second: of the year 9999."""
+    """The last timestamp that all clients can read, with so many fractional digits of a second: the end of the year
+    9999.
+    """
     unit = 10 ** (_MICROSECONDS - digits)
     return datetime(9999, 12, 31, 23, 59, 59, 999_999 // unit * unit)  # noqa: DTZ001 - a wall time
 
 
 @dataclass(frozen=True)
 class PostgresType:
-    """A type of an allow-list: ``name`` as Postgres prints it without arguments, the arguments, and whether it is an
-    array of such values.
+    """An allowed type: ``name`` as Postgres prints it without arguments, the arguments, and whether it is an array of
+    such values.
     """
 
     name: str
@@ -74,39 +76,39 @@ class PostgresType:
     is_array: bool = False
 
     def __str__(self) -> str:
-        """As Postgres' ``format_type`` prints it, so that texts compare."""
+        """As Postgres' ``format_type`` prints it, so that texts can be compared."""
         inside = ",".join(str(each) for each in self.arguments)
         return self.name.format(f"({inside})" if inside else "") + ("[]" if self.is_array else "")
 
     @property
     def element(self) -> PostgresType:
-        """What an array is an array of; of any other type the type itself."""
+        """The element type of an array; the type itself otherwise."""
         return replace(self, is_array=False)
 
     @property
     def is_text(self) -> bool:
-        """Whether any text is a value of it, but for its length."""
+        """Whether any text is valid, apart from its length."""
         return not self.is_array and self.name in ("text", "character varying{}", "character{}")
 
     @property
     def alters_values(self) -> bool:
-        """Whether what is written here may read otherwise: rounded times and floats, texts filled up with blanks."""
+        """Whether a written value may read back differently: rounded times and floats, texts padded with blanks."""
         return self.is_coarse or self.name in ("real", "character{}")
 
     @property
     def is_coarse(self) -> bool:
-        """Whether it is of times and rounds some of those that gold has."""
+        """Whether it is a time type that rounds some of gold's values."""
         return self.name.startswith(_TIMES) and bool(self.arguments) and self.arguments[0] < _MICROSECONDS
 
     def holds(self, other: PostgresType) -> bool:
-        """Whether each value of *other* is one of this type too, so that a column can be altered in place (types.md
+        """Whether each value of *other* is valid for this type, too, so that a column can be altered in place (types.md
         section 8): more digits, more room, longer text, finer times. A type holds itself.
         """
         if self.is_array or other.is_array:
             return self.is_array and other.is_array and self.element.holds(other.element)
         if self.is_text and other.is_text:
             fits = self._length is None or (other._length is not None and other._length <= self._length)
-            return fits and (self.name != "character{}" or other.name == self.name)  # which fills up with blanks
+            return fits and (self.name != "character{}" or other.name == self.name)  # character pads with blanks
         if self.name.startswith(_TIMES) and self.name == other.name:
             return (*other.arguments, _MICROSECONDS)[0] <= (*self.arguments, _MICROSECONDS)[0]
         if self.name == "double precision":
@@ -129,21 +131,21 @@ class PostgresType:
 
     @property
     def _digits(self) -> int | None:
-        """Digits before the point of an exact number that has a limit; None if it is another."""
+        """Digits before the decimal point of a bounded exact number; None for any other type."""
         if self.name == "numeric{}" and self.arguments:
             return self.arguments[0] - self.arguments[1]
         return _WHOLE_DIGITS.get(self.name)
 
     @property
     def scale(self) -> int | None:
-        """Digits after the point that it keeps; None if as many as there are, or if it is no exact number."""
+        """Digits after the decimal point; None if unlimited, or if it is not an exact number."""
         if self.name in ("smallint", "integer", "bigint"):
             return 0
         return self.arguments[1] if self.name == "numeric{}" and self.arguments else None
 
 
 def parse_type(written: str) -> PostgresType:
-    """The type that a model's YAML writes: ``varchar(50)``, ``numeric(10,2)``, ``timestamp(3)``, ``text[]`` ...
+    """Parse a type as a model's YAML writes it: ``varchar(50)``, ``numeric(10,2)``, ``timestamp(3)``, ``text[]`` ...
 
     Raises ConfigError for anything that is not on the list.
     """

@@ -1,7 +1,7 @@
-"""Views that read a column stand in the way of its new type: put aside, and made again as they were.
+"""Views that read a column prevent a change of its type: they are dropped, and recreated as they were.
 
-All of it in the caller's transaction: no reader sees the schema without them. Nothing is dropped by CASCADE, so what is
-not known here (a function that returns a view's rows, a rule of another table) makes Postgres refuse, and stays.
+All of this happens in the caller's transaction: no reader sees the schema without them. Nothing is dropped by CASCADE,
+so unknown dependents (a function that returns a view's rows, a rule of another table) make Postgres refuse, and stay.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replicator.errors import TargetRefused
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
-# what reads the columns, and what reads that, the farthest last; rules may go in circles, so not without end
+# dependents of the columns, and theirs, the most distant last; limited, since rules may be cyclic
 _DEPENDENTS = """
     WITH RECURSIVE dependent (oid, depth) AS (
         SELECT r.ev_class, 1 FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid
@@ -34,7 +34,7 @@ _DEPENDENTS = """
     GROUP BY 1, 2, 3, 4, 5 ORDER BY max(dependent.depth), 2
 """
 _OWNER = "ALTER VIEW {name} OWNER TO {owner}"
-# every statement that a view needs after CREATE VIEW, its rights apart, in an order that works
+# every statement that a view needs after CREATE VIEW, except for its rights, in a valid order
 _BELONGINGS = """
     SELECT statement FROM (
         SELECT 1, 0, format('ALTER VIEW %%s ALTER COLUMN %%I SET DEFAULT %%s', %(name)s, a.attname,
@@ -75,7 +75,7 @@ _GRANTS = """
 
 @dataclass(frozen=True)
 class _View:
-    """A view and the statements that make it again: itself with its owner, then what belongs to it."""
+    """A view and the statements that recreate it: the view with its owner, then its dependent objects and rights."""
 
     name: str
     made: Sequence[str]
@@ -84,11 +84,11 @@ class _View:
 
 @contextmanager
 def drop_and_recreate(cursor: Cursor, model: str, table: int, columns: Sequence[int]) -> Iterator[None]:
-    """While this lasts no view reads these columns (numbers of the catalog): those that did are made again afterwards
-    with definition, options, owner, rights, comments, defaults, rules and triggers.
+    """Drop the views that read these columns (numbers of the catalog) for the duration of the block; afterwards they
+    are recreated with definition, options, owner, rights, comments, defaults, rules and triggers.
 
-    Raises TargetRefused, about *model*, for what cannot be made again without more: materialized views, temporary ones,
-    those of an owner that this role may not be.
+    Raises TargetRefused, about *model*, for what cannot be recreated this way: materialized views, temporary ones, and
+    those of an owner whose role this one cannot assume.
     """
     found = [_read_view(cursor, *each) for each in _dependents(cursor, model, table, columns)] if columns else []
     for view in reversed(found):

@@ -1,4 +1,6 @@
-"""Whose rows break a constraint that was checked at the end of a transaction, when no statement tells any more."""
+"""The model whose rows violate a constraint that was checked at the end of a transaction, when no statement identifies
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ _REFERENCED = """
 
 
 def find_model(cursor: Cursor, diag: Diagnostics, written: Mapping[TableName, str]) -> str | None:
-    """Of the models that were written, by table: that of the table which Postgres names, else of the one that this one
-    refers to. It names the referring table also where a row went that it refers to, and that may be anybody's. None
-    where it is neither's. The transaction, which has failed, is rolled back to ask.
+    """Return the model whose table Postgres names, else that of the table referenced by it, among those that were
+    written (by table); None if neither was. Postgres names the referencing table even if a referenced row was deleted,
+    and that table may be foreign. The failed transaction is rolled back to query the catalog.
     """
     named = diag.schema_name, diag.table_name
     if named in written or diag.constraint_name is None:
