@@ -1,1 +1,1 @@
-"""What other engines and catalogs are told of a lake, and how they are asked."""
+"""Registration of a lake's tables in external catalogs, and queries through other engines."""

@@ -1,4 +1,4 @@
-"""Arrow's values as texts and JSON, written as Spark writes them, so that the engines' answers can be compared."""
+"""Arrow's values as texts and JSON in Spark's format, so that the answers of the engines can be compared."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ TextWriter = Callable[[Any], str]
 
 
 class ArrowAnswer:
-    """``Answer`` out of Arrow batches."""
+    """``Answer`` from Arrow batches."""
 
     def __init__(self, rows: pa.RecordBatchReader) -> None:
         self._rows = rows
 
     @property
     def columns(self) -> Sequence[str]:
-        """Of the batches."""
+        """The column names of the batches."""
         return list(self._rows.schema.names)
 
     def texts(self) -> Iterator[Sequence[str | None]]:
-        """Batch by batch."""
+        """Yield the rows as texts, batch by batch."""
         for batch in self._rows:
             yield from zip(*map(column_texts, batch.columns), strict=True)
 
     def objects(self) -> Iterator[str]:
-        """Batch by batch."""
+        """Yield the rows as JSON objects, batch by batch."""
         names = [json.dumps(name, ensure_ascii=False) for name in self.columns]
         for batch in self._rows:
-            columns = [map(_nullable_json_writer(column.type), _values(column)) for column in batch.columns]
-            for row in zip(*columns, strict=True):
+            cells = [map(_nullable_json_writer(column.type), _values(column)) for column in batch.columns]
+            for row in zip(*cells, strict=True):
                 yield "{" + ",".join(f"{name}:{cell}" for name, cell in zip(names, row, strict=True)) + "}"
 
     def batches(self) -> pa.RecordBatchReader:
-        """As they are."""
+        """Return the batches unchanged."""
         return self._rows
 
 
@@ -52,7 +52,7 @@ def column_texts(column: pa.Array) -> list[str | None]:
 
 
 def text_writer(kind: pa.DataType) -> TextWriter:
-    """How a value of a type that is not nested is written."""
+    """Return the function that formats values of a type that is not nested."""
     if pa.types.is_boolean(kind):
         return lambda value: "true" if value else "false"
     if pa.types.is_float32(kind):
@@ -67,14 +67,14 @@ def text_writer(kind: pa.DataType) -> TextWriter:
 
 
 def json_writer(kind: pa.DataType) -> TextWriter:
-    """How a value of a type is written in JSON. Times are in ISO 8601, those with a zone in UTC."""
+    """Return the function that formats values of a type as JSON. Times are in ISO 8601, those with a zone in UTC."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         item = _nullable_json_writer(kind.value_type)
         return lambda value: "[" + ",".join(map(item, value)) + "]"
     if pa.types.is_map(kind):
         of_key = json_writer if pa.types.is_nested(kind.key_type) else text_writer
-        key, held = of_key(kind.key_type), _nullable_json_writer(kind.item_type)
-        return lambda value: "{" + ",".join(f"{_quote(key(k))}:{held(v)}" for k, v in value) + "}"
+        key, item_writer = of_key(kind.key_type), _nullable_json_writer(kind.item_type)
+        return lambda value: "{" + ",".join(f"{_quote(key(k))}:{item_writer(v)}" for k, v in value) + "}"
     if pa.types.is_struct(kind):
         fields = [(_quote(field.name), field.name, _nullable_json_writer(field.type)) for field in kind]
         return lambda value: "{" + ",".join(f"{told}:{write(value[name])}" for told, name, write in fields) + "}"
@@ -88,7 +88,7 @@ def _scalar_json_writer(kind: pa.DataType) -> TextWriter:
     if pa.types.is_floating(kind):
         return lambda value: written(value) if math.isfinite(value) else _quote(written(value))
     if pa.types.is_decimal(kind):
-        return str  # as Java does: with an exponent where a number is below a millionth
+        return str  # as Java does: with an exponent below a millionth
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return written
     return lambda value: _quote(written(value))
@@ -100,7 +100,7 @@ def _nullable_json_writer(kind: pa.DataType) -> Callable[[Any], str]:
 
 
 def format_double(value: float) -> str:
-    """As Java writes a double: plain between a thousandth and ten millions, else with an exponent."""
+    """Format as Java formats a double: plain between a thousandth and ten millions, else with an exponent."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -112,7 +112,7 @@ def format_double(value: float) -> str:
 
 
 def _shortest_float32(value: float) -> float:
-    """The shortest number that is the same in 32 bits: 0.1, where its 64 bits say 0.10000000149011612."""
+    """The shortest number with the same 32-bit value: 0.1, whose 64-bit form is 0.10000000149011612."""
     if not math.isfinite(value):
         return value
     tries = (float(f"{value:.{digits}g}") for digits in range(6, 10))
@@ -120,7 +120,7 @@ def _shortest_float32(value: float) -> float:
 
 
 def _format_timestamp(value: Any) -> str:
-    """Without zeros at the end of the fraction, in UTC."""
+    """In UTC, without trailing zeros in the fraction."""
     text = value if isinstance(value, str) else value.replace(tzinfo=None).isoformat(sep=" ")
     return text.rstrip("0").rstrip(".") if "." in text else str(text)
 
@@ -143,7 +143,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """As Python has them; times as texts, since Python ends with the year 9999."""
+    """The values as Python objects; times as texts, since Python's end with the year 9999."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_timestamp(column.type):

@@ -1,4 +1,4 @@
-"""The moment at which a query sees its tables: each at its own version of then."""
+"""The moment as of which a query sees its tables: each at the version that it had then."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class AsOf:
-    """What is read of each table: the version of ``when``, a version or a time; without one whatever is newest.
+    """The version of each table that is read: that of ``when``, a version or a time; the newest if ``when`` is None.
 
-    ``find`` says which one that is. A table that was not there then is no error before it turns out that the query
-    means it: its name may be a column's.
+    ``find`` resolves the version. A table that did not exist then is an error only once the query turns out to need it:
+    its name may be that of a column.
     """
 
     def __init__(self, when: int | datetime | None, find: Callable[[Table, int | datetime], CommittedVersion]) -> None:
@@ -29,7 +29,7 @@ class AsOf:
         self._missing: dict[str, VersionMissing] = {}
 
     def opens(self, name: str, table: Table, read: Callable[[Table, int | None], None]) -> bool:
-        """Have the table that a query may know by this name read; whether it was there."""
+        """Read the table that a query may know by this name; return whether it existed then."""
         try:
             version = None if self.when is None else self._version(table, self.when)
             read(table, version)
@@ -39,13 +39,15 @@ class AsOf:
         return True
 
     def explain(self, unknown: str) -> None:
-        """Raise why a table is not there that an engine does not know, by what it says about it."""
+        """Raise the reason why a table is missing, if ``unknown``, the engine's message about an unknown table, names
+        it.
+        """
         for name, error in self._missing.items():
             if is_named(name, unknown):
                 raise error
 
     def told(self) -> str | None:
-        """Which versions were read, for people."""
+        """Return which versions were read, for display; None if only newest ones."""
         return "\n".join(f"{name}: {time_travel.describe(moment)}" for name, moment in self._seen.items()) or None
 
     def _version(self, table: Table, when: int | datetime) -> int:

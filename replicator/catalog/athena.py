@@ -1,7 +1,7 @@
-"""Amazon Athena: a query is started, waited for, and its result read page by page through boto3.
+"""Amazon Athena: a query is started, polled, and its result read page by page through boto3.
 
-1. Start. 2. Ask for its state, less and less often. 3. Pages of rows, as far as somebody reads. Whoever interrupts the
-waiting stops the query there too: it costs by what it scans.
+1. Start. 2. Poll its state, with increasing waits. 3. Read pages of rows, lazily. If the wait is interrupted, the query
+is stopped in Athena, too, since it costs by the bytes scanned.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _REFUSED = frozenset(
 
 @dataclass(frozen=True)
 class AthenaSettings:
-    """Where queries run. ``output``: s3://... for results; None leaves it to the workgroup. Without a region and an
-    endpoint the AWS default chain decides.
+    """The place where queries run. ``output``: s3://... for results; None leaves it to the workgroup. Without a region
+    and an endpoint, AWS's default chain decides.
     """
 
     workgroup: str = "primary"
@@ -42,18 +42,18 @@ class AthenaSettings:
 
     @property
     def address(self) -> str:
-        """For people."""
+        """The address for messages."""
         return self.endpoint or f"Athena in {self.region or 'the default region'}"
 
 
 def client(place: AthenaSettings) -> Any:
-    """A client of boto3. Raises ConfigError without a region."""
+    """Return a boto3 client. Raises ConfigError without a region."""
     patience = {"connect_timeout": 5, "read_timeout": 60, "retries": {"mode": "standard", "max_attempts": 4}}
     return _ATHENA.client(place.region, place.endpoint, **patience)
 
 
 class AthenaEngine:
-    """``Engine`` on Athena. It sees what its catalog has; ``wait`` sleeps for seconds."""
+    """``Engine`` on Athena. It sees the tables of its catalog; ``wait`` sleeps for a number of seconds."""
 
     dialect: Dialect = "athena"
     guards_itself = False
@@ -66,12 +66,12 @@ class AthenaEngine:
 
     @property
     def databases(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """None: databases are what it knows by itself."""
+        """Empty: Athena resolves databases itself."""
         return {}
 
     def ask(self, query: str, most: int | None) -> Answer:
-        """One query. Raises ConfigError for one that Athena refuses, with its reason; Unreachable where Athena fails
-        for the time being; ReplicatorError for any other end.
+        """Run one query. Raises ConfigError for one that Athena refuses, with its reason; Unreachable if Athena fails
+        temporarily; ReplicatorError for any other failure.
         """
         from replicator.catalog.arrow_texts import ArrowAnswer  # noqa: PLC0415 - as above
         from replicator.catalog.athena_rows import batches  # noqa: PLC0415 - on demand, with pyarrow
@@ -84,7 +84,7 @@ class AthenaEngine:
         return ArrowAnswer(batches(pages, has_header=done.get("StatementType") == "DML"))
 
     def told(self) -> str | None:
-        """Seconds and bytes scanned."""
+        """Seconds and bytes scanned, for display."""
         return self._told
 
     def _request(self, query: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class AthenaEngine:
         return request if place.output is None else request | {"ResultConfiguration": {"OutputLocation": place.output}}
 
     def _finished(self, execution: str) -> dict[str, Any]:
-        """The execution once it succeeded."""
+        """Return the execution once it has succeeded."""
         seconds = _FIRST_WAIT
         try:
             while True:
@@ -105,7 +105,7 @@ class AthenaEngine:
                 self._wait(seconds)
                 seconds = min(seconds * 1.5, _LONGEST_WAIT)
         except BaseException:
-            # whatever ended the waiting is what is told, not that a query which nobody waits for could not be stopped
+            # the original exception is reported, not a failure to stop the abandoned query
             with contextlib.suppress(Exception):
                 self._client.stop_query_execution(QueryExecutionId=execution)
             raise
@@ -114,7 +114,7 @@ class AthenaEngine:
         return found
 
     def _pages(self, execution: str, most: int | None) -> Iterator[dict[str, Any]]:
-        # one row more for the header that the first page may begin with
+        # one row more for a header on the first page
         size = _PAGE if most is None else max(1, min(_PAGE, most + 1))
         pages = self._client.get_paginator("get_query_results")
         with _ATHENA.translated(self._place.address):
@@ -124,14 +124,14 @@ class AthenaEngine:
 
 def _query_error(state: str, status: Mapping[str, Any], execution: str) -> ReplicatorError:
     """The error of a query that did not succeed."""
-    told = status.get("AthenaError", {})
-    reason = status.get("StateChangeReason") or told.get("ErrorMessage") or "no reason is given"
+    details = status.get("AthenaError", {})
+    reason = status.get("StateChangeReason") or details.get("ErrorMessage") or "no reason is given"
     where = f"query {execution}"
     if state == "CANCELLED":
         return ReplicatorError(f"the query was cancelled: {reason}", where=where)
-    if told.get("Retryable") or told.get("ErrorCategory") == _SYSTEM:
+    if details.get("Retryable") or details.get("ErrorCategory") == _SYSTEM:
         return Unreachable(f"Athena failed: {reason}", where=where, mend="Try again.")
-    if told.get("ErrorCategory") == _USER:
+    if details.get("ErrorCategory") == _USER:
         return ConfigError(f"Athena refuses the query: {reason}", where=where)
     return ReplicatorError(f"the query failed: {reason}", where=where)
 
@@ -142,7 +142,7 @@ def _format_statistics(statistics: Mapping[str, Any]) -> str:
 
 
 def _service_error(code: str, reason: str, where: str) -> ReplicatorError:
-    """The error of a code that only Athena has."""
+    """The error of a code that is specific to Athena."""
     if code in _REFUSED:
         mend = "Check `athena.workgroup`, `athena.database` and `athena.output`."
         return ConfigError(f"Athena refuses the query: {reason}", where=where, mend=mend)

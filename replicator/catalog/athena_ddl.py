@@ -1,4 +1,4 @@
-"""The statements that make an entry in Athena, for those who keep their catalog by scripts."""
+"""The statements that create an entry in Athena, for users who maintain their catalog by scripts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.catalog.entries import Entry, Kind, Partition
 from replicator.catalog.storage import storage
 
 PARTITIONS = 100
-"""So many to a statement: Athena takes 256 KiB of text."""
+"""Partitions per statement: Athena accepts 256 KiB of text."""
 
 _FIELD = re.compile(r"(\w+):", re.ASCII)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -19,7 +19,7 @@ _NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double"
 
 
 def statements(entry: Entry, database: str) -> list[str]:
-    """The statements, in their order, without a semicolon. A second run changes nothing that is there."""
+    """Return the statements, in their order, without a semicolon. Running them again changes nothing."""
     if entry.kind is Kind.view:
         return [f"CREATE OR REPLACE VIEW {presto_view.quote(database, entry.name)} AS\n{entry.sql}"]
     if entry.kind is Kind.delta:
@@ -28,7 +28,7 @@ def statements(entry: Entry, database: str) -> list[str]:
 
 
 def _delta(entry: Entry, database: str) -> str:
-    """Athena allows nothing else for Delta: columns are in its log."""
+    """Athena allows no other clauses for Delta: the columns are in its log."""
     return (
         f"CREATE EXTERNAL TABLE IF NOT EXISTS {_quote(database, entry.name)}\n"
         f"LOCATION {_text(entry.location)}\n"
@@ -37,8 +37,10 @@ def _delta(entry: Entry, database: str) -> str:
 
 
 def _hudi(entry: Entry, database: str) -> str:
-    told = storage(entry)
-    properties = {name: value for name, value in told.parameters.items() if name != "EXTERNAL"}  # the statement says it
+    hive = storage(entry)
+    properties = {
+        name: value for name, value in hive.parameters.items() if name != "EXTERNAL"
+    }  # implied by the statement
     lines = [f"CREATE EXTERNAL TABLE IF NOT EXISTS {_quote(database, entry.name)} (\n{_columns(entry.columns)}\n)"]
     if entry.description:
         lines.append(f"COMMENT {_text(entry.description)}")
@@ -47,10 +49,10 @@ def _hudi(entry: Entry, database: str) -> str:
     return "\n".join(
         [
             *lines,
-            f"ROW FORMAT SERDE {_text(told.serde)}",
-            f"WITH SERDEPROPERTIES ({_properties(told.serde_parameters)})",
-            f"STORED AS INPUTFORMAT {_text(told.input_format)}",
-            f"OUTPUTFORMAT {_text(told.output_format)}",
+            f"ROW FORMAT SERDE {_text(hive.serde)}",
+            f"WITH SERDEPROPERTIES ({_properties(hive.serde_parameters)})",
+            f"STORED AS INPUTFORMAT {_text(hive.input_format)}",
+            f"OUTPUTFORMAT {_text(hive.output_format)}",
             f"LOCATION {_text(entry.location)}",
             f"TBLPROPERTIES ({_properties(properties)})",
         ]
@@ -58,11 +60,11 @@ def _hudi(entry: Entry, database: str) -> str:
 
 
 def _add_partitions(entry: Entry, database: str) -> Iterable[str]:
-    """Athena does not find Hudi's partitions by itself (``MSCK REPAIR TABLE`` is not for it)."""
+    """Athena does not discover Hudi's partitions itself (``MSCK REPAIR TABLE`` does not support them)."""
     head = f"ALTER TABLE {_quote(database, entry.name)} ADD IF NOT EXISTS"
-    for at in range(0, len(entry.partitions), PARTITIONS):
-        told = (_partition(each, entry.partition_keys) for each in entry.partitions[at : at + PARTITIONS])
-        yield "\n".join([head, *told])
+    for start in range(0, len(entry.partitions), PARTITIONS):
+        clauses = (_partition(each, entry.partition_keys) for each in entry.partitions[start : start + PARTITIONS])
+        yield "\n".join([head, *clauses])
 
 
 def _partition(partition: Partition, keys: Iterable[Column]) -> str:
@@ -83,14 +85,14 @@ def _columns(columns: Iterable[Column]) -> str:
 
 
 def _type(column: Column) -> str:
-    """Hive's word for the type, its fields quoted as columns are: the statement is read by Hive's grammar, Glue's API
-    takes any name.
+    """Hive's name of the type, with its fields quoted as columns are: the statement is parsed by Hive's grammar, while
+    Glue's API accepts any name.
     """
     return _FIELD.sub(r"`\1`:", column.hive)
 
 
-def _properties(told: Mapping[str, str]) -> str:
-    return ", ".join(f"{_text(name)} = {_text(value)}" for name, value in told.items())
+def _properties(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{_text(name)} = {_text(value)}" for name, value in properties.items())
 
 
 def _quote(*parts: str) -> str:

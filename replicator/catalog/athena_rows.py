@@ -1,6 +1,6 @@
-"""Pages of a result as Athena writes them (every value a text) -> Arrow, with the types of the result's metadata. Pure.
+"""Result pages of Athena (every value a text) -> Arrow, with the types of the result's metadata. Pure.
 
-What is nested comes as text that is no JSON (``{a=1}``), and stays text; so do times with a zone and intervals.
+Nested values arrive as text that is not JSON (``{a=1}``), and stay text; so do times with a zone, and intervals.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ _NOT_FINITE = re.compile(r"^([+-]?)Infinity$")
 
 
 def batches(pages: Iterable[Page], *, has_header: bool) -> pa.RecordBatchReader:
-    """One batch per page, each fetched when it is asked for; only the first at once, for the columns. ``has_header``:
-    the first row of all is the names, as it is where a SELECT was run.
+    """Return one batch per page, each fetched lazily; only the first is fetched at once, for the columns.
+    ``has_header``: the first row of the result holds the column names, as after a SELECT.
     """
-    every = iter(pages)
-    first = next(every)
+    remaining = iter(pages)
+    first = next(remaining)
     columns = first["ResultSetMetadata"]["ColumnInfo"]
     schema = pa.schema([pa.field(each["Name"], arrow_type(each)) for each in columns])
     rows = [row["Data"] for row in first["Rows"]]
-    begin = rows[1:] if has_header and _is_header(rows, columns) else rows
+    first_rows = rows[1:] if has_header and _is_header(rows, columns) else rows
 
     def made() -> Iterator[pa.RecordBatch]:
-        yield _batch(begin, schema)
-        for page in every:
+        yield _batch(first_rows, schema)
+        for page in remaining:
             yield _batch([row["Data"] for row in page["Rows"]], schema)
 
     return pa.RecordBatchReader.from_batches(schema, made())
 
 
 def arrow_type(column: Mapping[str, Any]) -> pa.DataType:
-    """The type of a column by its metadata; text for what Arrow has no equal of."""
+    """The type of a column by its metadata; string if Arrow has no equivalent."""
     kind = str(column["Type"]).lower()
     if kind == "decimal":
         return pa.decimal128(column["Precision"], column["Scale"])
@@ -60,7 +60,7 @@ def arrow_type(column: Mapping[str, Any]) -> pa.DataType:
 
 
 def _is_header(rows: Sequence[Sequence[Mapping[str, str]]], columns: Sequence[Mapping[str, Any]]) -> bool:
-    """A result may come without one (EXPLAIN), so it is looked at."""
+    """Whether the first row is the header: a result may come without one (EXPLAIN), so it is compared to the names."""
     return bool(rows) and [cell.get("VarCharValue") for cell in rows[0]] == [each["Name"] for each in columns]
 
 

@@ -1,4 +1,4 @@
-"""Which tables of a lake a catalog is told of, and by what names."""
+"""Which tables of a lake are registered in a catalog, and under which names."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _WORD = re.compile(r"\w+", re.ASCII)
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """A table of the lake: its layer, its source ('' in gold), its name there, where it lies, and what catalogs call
-    it.
+    """A table of the lake: its layer, its source ('' in gold), its name there, its location, and its name
+    in catalogs.
     """
 
     layer: str
@@ -41,11 +41,11 @@ class CatalogTable:
         return "/".join(part for part in (self.layer, self.source, self.name) if part)
 
     def is_called(self, name: str) -> bool:
-        """Whether people mean it by *name*: ``sales.orders``, ``shop/sales.orders``, its last part, a model."""
+        """Whether *name* denotes it: ``sales.orders``, ``shop/sales.orders``, its last part, a model."""
         return name in (self.name, f"{self.source}/{self.name}", self.name.rpartition(".")[2], self.catalog_name)
 
     def claims(self) -> tuple[str, ...]:
-        """Names that its entries may have."""
+        """The names that its entries may have."""
         every = f"{self.catalog_name}{ALL}"
         return (self.catalog_name, *((every, f"{every}_rt", f"{every}_ro") if self.layer == SILVER else ()))
 
@@ -55,8 +55,8 @@ def list_tables(
     gold: Iterable[tuple[str, Table]],
     views: Iterable[tuple[str, Table]],
 ) -> list[CatalogTable]:
-    """All of them. *views* are the names that queries know, the shortest of a table last: catalogs use that one, in
-    lower case and encoded as columns are, since Athena knows no other.
+    """Return all tables. *views* are the names that queries know, the shortest of a table last: catalogs use that one,
+    in lower case and encoded as columns are, since Athena supports no others.
     """
     known = {table.location: _plain(name).lower() for name, table in views}
     found = [CatalogTable(SILVER, source, name, table, known[table.location]) for source, name, table in silver]
@@ -68,17 +68,17 @@ def _plain(name: str) -> str:
 
 
 def select_tables(every: Sequence[CatalogTable], source: str | None, tables: Sequence[str]) -> list[CatalogTable]:
-    """Those of a source, those that are named; all without either. Raises ConfigError for a name that nothing has."""
+    """Return the tables of a source, or the named ones; all without either. Raises ConfigError for an unknown name."""
     known = {place.source for place in every if place.source}
     if source is not None and source not in known:
         listed = ", ".join(sorted(known)) or "none in this lake yet"
         raise ConfigError(f"there is no source {source!r}", mend=f"There are: {listed}.")
     for name in tables:
         if not any(place.is_called(name) for place in every):
-            whole = sorted(f"{place.source}/{place.name}".lstrip("/") for place in every)
-            listed = ", ".join(whole) or "none in this lake yet"
+            full_names = sorted(f"{place.source}/{place.name}".lstrip("/") for place in every)
+            listed = ", ".join(full_names) or "none in this lake yet"
             raise ConfigError(
-                f"there is no table {name!r}{did_you_mean_table(name, whole)}", mend=f"There are: {listed}."
+                f"there is no table {name!r}{did_you_mean_table(name, full_names)}", mend=f"There are: {listed}."
             )
     return [
         place for place in every if source in (None, place.source) and (not tables or any(map(place.is_called, tables)))
@@ -86,7 +86,7 @@ def select_tables(every: Sequence[CatalogTable], source: str | None, tables: Seq
 
 
 def collisions(every: Iterable[CatalogTable]) -> dict[str, CatalogRefused]:
-    """By title, the tables that would need a name which another one needs too; none of them gets it."""
+    """Return, by title, the errors of tables that need a name which another one needs, too; none of them gets it."""
     owners: dict[str, list[str]] = {}
     for place in every:
         for name in place.claims():
@@ -97,7 +97,7 @@ def collisions(every: Iterable[CatalogTable]) -> dict[str, CatalogRefused]:
             where=title,
             mend="Keep one of them in another lake, or rename it at the source.",
         )
-        for name, titles in reversed(owners.items())  # of several names the first is told
+        for name, titles in reversed(owners.items())  # of several names the first is reported
         if len(titles) > 1
         for title in titles
     }
@@ -106,10 +106,10 @@ def collisions(every: Iterable[CatalogTable]) -> dict[str, CatalogRefused]:
 def describe_table(
     spark: SparkSession, tables_of: TableFormat, place: CatalogTable, models: Mapping[str, Model]
 ) -> LakeTable:
-    """A table as it lies there now, with the words that its model has for it. Raises TableMissing."""
-    schema, kept = tables_of.read(spark, place.table).schema, tables_of.kept(spark, place.table)
+    """Return a table's current state, with the descriptions of its model. Raises TableMissing."""
+    schema, detail = tables_of.read(spark, place.table).schema, tables_of.kept(spark, place.table)
     model = models.get(place.name) if place.layer == GOLD else None
     if model is None:
-        return LakeTable(place.catalog_name, place.title, place.table.location, schema, kept)
+        return LakeTable(place.catalog_name, place.title, place.table.location, schema, detail)
     comments = {column.name: column.description for column in model.columns}
-    return LakeTable(place.catalog_name, place.title, place.table.location, schema, kept, model.description, comments)
+    return LakeTable(place.catalog_name, place.title, place.table.location, schema, detail, model.description, comments)

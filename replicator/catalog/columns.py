@@ -1,7 +1,7 @@
-"""Columns for a catalog: Spark's types as Hive's, which a Glue column has, and as Trino's, which Athena's views have.
+"""Columns for a catalog: Spark's types as Hive's, for Glue's columns, and as Trino's, for Athena's views.
 
 Athena keeps times to the millisecond. It reads ``TIMESTAMP`` of Delta as a time with a zone, ``TIMESTAMP_NTZ`` as one
-without; in Hive's words both are ``timestamp``.
+without; Hive's type is ``timestamp`` for both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replicator import names
 from replicator.errors import CatalogRefused, ConfigError
 
 COMMENT_LENGTH = 255
-"""Characters that Glue keeps of a column's comment."""
+"""The greatest length of a column's comment in Glue, in characters."""
 
 _HIVE: dict[type[T.DataType], str] = {
     T.BooleanType: "boolean",
@@ -44,9 +44,9 @@ _PLAIN_FIELD = re.compile(r"\w+", re.ASCII)
 
 @dataclass(frozen=True)
 class Column:
-    """A column as a catalog has it: its name in lower case, its type in Hive's and in Trino's words.
+    """A column as a catalog has it: its name in lower case, its type in Hive's and in Trino's notation.
 
-    ``comment`` is None where we have nothing to say, so that somebody else's stays.
+    ``comment`` is None if there is none to write, so that an existing one stays.
     """
 
     name: str
@@ -56,16 +56,16 @@ class Column:
 
     @property
     def has_time(self) -> bool:
-        """Whether its values hold timestamps, for which Trino has more than one type."""
+        """Whether its values contain timestamps, for which Trino has more than one type."""
         return "timestamp" in self.trino
 
 
 def columns(fields: Iterable[T.StructField], comments: Mapping[str, str], where: str) -> tuple[Column, ...]:
-    """The columns of a table, in their order. *comments* goes by the name at rest; without one the source's spelling
-    is noted where it differs.
+    """Return the columns of a table, in their order. *comments* are by stored name; for a column without one, the
+    source's spelling of its name is noted if it differs.
 
-    Raises CatalogRefused, naming the column, for a type that Athena does not read and for names that only case tells
-    apart.
+    Raises CatalogRefused, naming the column, for a type that Athena does not read and for names that differ by case
+    only.
     """
     every = list(fields)
     try:
@@ -78,7 +78,7 @@ def columns(fields: Iterable[T.StructField], comments: Mapping[str, str], where:
 
 
 def hive_type(kind: T.DataType) -> str:
-    """In Hive's words. Raises for a type that Athena has no name for."""
+    """The type in Hive's notation. Raises for a type that Athena does not have."""
     if isinstance(kind, T.DecimalType):
         return f"decimal({kind.precision},{kind.scale})"
     if isinstance(kind, T.ArrayType):
@@ -93,7 +93,7 @@ def hive_type(kind: T.DataType) -> str:
 
 
 def trino_type(kind: T.DataType) -> str:
-    """In Trino's words. Raises for a type that Athena has no name for."""
+    """The type in Trino's notation. Raises for a type that Athena does not have."""
     if isinstance(kind, T.ArrayType):
         return f"array({trino_type(kind.elementType)})"
     if isinstance(kind, T.MapType):
@@ -105,13 +105,13 @@ def trino_type(kind: T.DataType) -> str:
 
 
 def one_line(text: str, length: int = COMMENT_LENGTH) -> str:
-    """A text as Glue takes it for a comment."""
+    """A text as Glue accepts it for a comment: one line, truncated to ``length`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
 class _UnsupportedType(Exception):
-    """A type that no catalog of Hive's kind has a word for."""
+    """A type that Hive-like catalogs do not have."""
 
 
 def _column(field: T.StructField, comment: str | None) -> Column:
@@ -120,8 +120,8 @@ def _column(field: T.StructField, comment: str | None) -> Column:
     except _UnsupportedType as error:
         raise _UnsupportedType(f"{error}, which column {field.name} has") from error
     name, original = field.name.lower(), str(field.metadata.get("name", field.name))
-    told = comment or (f"{original} at the source" if original != name else None)
-    return Column(name, hive, trino, one_line(told) if told else None)
+    text = comment or (f"{original} at the source" if original != name else None)
+    return Column(name, hive, trino, one_line(text) if text else None)
 
 
 def _field(field: T.StructField) -> str:

@@ -17,8 +17,8 @@ _SUFFIX, _BESIDE = ".json", ".new"
 
 
 class StoredControlReader:
-    """``ControlReader`` of rows that a ``JsonControl`` has written; where its writer died, as that tells them. Raises
-    Unreachable, ConfigError, NoControlRow for one that is broken.
+    """``ControlReader`` of rows written by a ``JsonControl``; after a crash of the writer, it reads them as that class
+    does. Raises Unreachable, ConfigError, and NoControlRow for a damaged row.
     """
 
     def __init__(self, store: Store, files: FileSystem) -> None:
@@ -26,17 +26,17 @@ class StoredControlReader:
         self._files = files
 
     def get(self, path: str) -> dict[str, Any] | None:
-        """The object at its place, else the whole one that lies beside it."""
+        """Return the object at its path, else the complete one beside it."""
         text = self._text(path)
         if text is not None:
             return controlrow.read(path, text)
         found = _parse_if_complete(path, self._text(f"{path}{_BESIDE}"))
-        # between the two looks it may have been moved to its place
+        # between the two reads it may have been moved to its path
         moved = self._text(path) if found is None else None
         return found if moved is None else controlrow.read(path, moved)
 
     def under(self, folder: str) -> tuple[str, ...]:
-        """From the names of the files."""
+        """Return the rows' names, from the names of the files."""
         names = self._store.names(self._files, folder)
         whole = {name for name in names if name.endswith(_SUFFIX)}
         beside = {name.removesuffix(_BESIDE) for name in names if name.endswith(f"{_SUFFIX}{_BESIDE}")} - whole
@@ -54,7 +54,7 @@ class StoredControlReader:
 
 
 def _parse_if_complete(path: str, text: bytes | None) -> dict[str, Any] | None:
-    """None where the writer died while it wrote."""
+    """None if the writer crashed while writing."""
     try:
         return None if text is None else controlrow.read(path, text)
     except NoControlRow:

@@ -1,7 +1,7 @@
 """A Delta table without a JVM: delta-rs reads the log, pyarrow the files.
 
-delta-rs has a reader of its own, but it takes Spark's INT96 timestamps for nanoseconds: what lies before 1677 or after
-2262 comes out as another time, and nothing says so. pyarrow is told to take microseconds.
+delta-rs has its own reader, but it interprets Spark's INT96 timestamps as nanoseconds: times before 1677 or after 2262
+silently become other times. pyarrow is set to read microseconds.
 """
 
 from __future__ import annotations
@@ -32,25 +32,29 @@ _SUPPORTED_FEATURES = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck",
 
 
 def scan(store: Store, files: FileSystem, location: str, version: int | None = None) -> dataset.Dataset:
-    """All rows of a version, the newest without one, with the columns as stored; nothing is read but the log and files
-    with deleted rows. Raises ReplicatorError for a table that needs more than is understood here.
+    """Return all rows of a version, by default the newest, with the columns as stored; only the log and files with
+    deleted rows are read at once. Raises ReplicatorError for a table with unsupported features.
     """
     from pyarrow import dataset  # noqa: PLC0415 - on demand, as all of this module
 
     table = open_table(store, location, version)
     refuse_unsupported(table, location)
     fragments = list(_fragments(table, files, store.path(location)))
-    left = selection_vectors(table)
+    selections = selection_vectors(table)
     schema = _schema(table)
-    plain = [fragment for name, fragment in fragments if name not in left]
+    plain = [fragment for name, fragment in fragments if name not in selections]
     whole = dataset.FileSystemDataset(plain, schema, _format(), files)
-    rest = [drop_deleted(fragment.to_table(schema=schema), left[name]) for name, fragment in fragments if name in left]
+    rest = [
+        drop_deleted(fragment.to_table(schema=schema), selections[name])
+        for name, fragment in fragments
+        if name in selections
+    ]
     return dataset.dataset([whole, dataset.dataset(rest)]) if rest else whole
 
 
 def resolve_version(store: Store, files: FileSystem, table: Table, when: int | datetime) -> CommittedVersion:
-    """The version that is meant, with all its files. Raises VersionMissing, and ConfigError for a time where Delta was
-    told to keep times elsewhere than by its log's files.
+    """Return the selected version, all of whose files still exist. Raises VersionMissing; ConfigError for a time if
+    Delta keeps commit times elsewhere than in the times of its log's files.
     """
     from pyarrow import fs  # noqa: PLC0415 - as above
 
@@ -81,8 +85,8 @@ def resolve_version(store: Store, files: FileSystem, table: Table, when: int | d
 
 
 def open_table(store: Store, location: str, version: int | None = None) -> Any:
-    """The table as delta-rs has it: its log is read. Raises ReplicatorError for a commit that is cut off, and for a
-    path that delta-rs takes for another one.
+    """Return the table as opened by delta-rs, which reads its log. Raises ReplicatorError for a truncated commit, and
+    for a path that delta-rs would misinterpret.
     """
     deltalake = extras.load("deltalake")
     escape = _ESCAPE.search(store.path(location))
@@ -95,12 +99,12 @@ def open_table(store: Store, location: str, version: int | None = None) -> Any:
         torn = _find_torn_commit(store, location)
         if torn is None:
             raise
-        told = f"{damage.TORN_COMMIT}: {torn}"
-        raise ReplicatorError(told, where=location, mend=damage.repair_hint(told)) from None
+        message = f"{damage.TORN_COMMIT}: {torn}"
+        raise ReplicatorError(message, where=location, mend=damage.repair_hint(message)) from None
 
 
 def _find_torn_commit(store: Store, location: str) -> str | None:
-    """The commit of the log that is no JSON; None also where nobody lets us look."""
+    """The commit of the log that is not JSON; None also if the log cannot be read."""
     log, files = f"{location}/_delta_log", store.files()
 
     def text(name: str) -> str:
@@ -115,7 +119,7 @@ def _find_torn_commit(store: Store, location: str) -> str | None:
 
 
 def refuse_unsupported(table: Any, location: str) -> None:
-    """Raise ReplicatorError, naming it, where what is in the files is not the rows but for deleted ones."""
+    """Raise ReplicatorError, naming the feature, if the files contain anything but the rows and deleted rows."""
     protocol = table.protocol()
     unknown = {*(protocol.reader_features or ())} - _SUPPORTED_FEATURES
     if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
@@ -138,46 +142,48 @@ def _format() -> dataset.ParquetFileFormat:
 
 
 def _fragments(table: Any, files: FileSystem, path: str) -> Iterator[tuple[str, dataset.Fragment]]:
-    """Every file of the table: its name, and how it is read."""
+    """Every file of the table: its name, and the fragment to read it."""
     for relative, action in _actions(table):
         where = _partition(action.get("partition") or {})
         yield relative.rpartition("/")[2], _format().make_fragment(f"{path}/{relative}", files, where)
 
 
 def _actions(table: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every file of the table: its path below the table, and what the log says of it."""
+    """Every file of the table: its path below the table, and its entry in the log."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     added = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
     wanted = [column for column in ("path", "partition") if column in added.column_names]
     for action in added.select(wanted).to_pylist():
-        yield unquote(action["path"]), action  # the log has names as parts of a URL
+        yield unquote(action["path"]), action  # paths in the log are URL-encoded
 
 
 def _partition(values: Mapping[str, Any]) -> Any:
-    """The values of a file's partition columns, which are not in the file."""
+    """A file's partition values, which are not in the file, as an expression."""
     from pyarrow import dataset  # noqa: PLC0415 - as above
 
-    told: Any = None
+    expression: Any = None
     for column, value in values.items():
         field = dataset.field(column)
         one = field.is_null() if value is None else field == value
-        told = one if told is None else told & one
-    return told
+        expression = one if expression is None else expression & one
+    return expression
 
 
 def selection_vectors(table: Any) -> dict[str, pa.BooleanArray]:
-    """Of each file with deleted rows, by its name: which rows are left; it may end behind the last deleted row."""
+    """Return, for each file with deleted rows, by its name, which rows are left; the vector may end after the last
+    deleted row.
+    """
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     vectors = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all()  # pa.table() imports pandas
     named = zip(vectors["filepath"].to_pylist(), vectors["selection_vector"], strict=True)
-    return {unquote(path).rpartition("/")[2]: which.values for path, which in named}
+    return {unquote(path).rpartition("/")[2]: selection.values for path, selection in named}
 
 
-def drop_deleted(rows: pa.Table, which: pa.BooleanArray, first: int = 0) -> pa.Table:
-    """Those of a file's rows, from the ``first`` on, that are left."""
+def drop_deleted(rows: pa.Table, selection: pa.BooleanArray, first: int = 0) -> pa.Table:
+    """Return those of a file's rows, beginning with row number ``first``, that are not deleted."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    mask = which[first : first + rows.num_rows]
+    mask = selection[first : first + rows.num_rows]
     return pa.concat_tables([rows.slice(0, len(mask)).filter(mask), rows.slice(len(mask))])

@@ -1,5 +1,5 @@
-"""A Delta table as it is now, without a JVM, and without pyarrow's datasets, whose import takes longer than an answer:
-versions and progress from the log, few columns of all rows from the files.
+"""The current state of a Delta table without a JVM, and without pyarrow's datasets, whose import alone takes longer
+than an answer: versions and progress from the log, a few columns of all rows from the files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, eq=False)
 class DataFile:
-    """A file of the table: its path below it, and what the log says, as ``num_records``, ``max.<column>`` and so on."""
+    """A file of the table: its path below the table, and its statistics in the log, such as ``num_records``,
+    ``max.<column>``.
+    """
 
     path: str
     said: Mapping[str, Any]
@@ -39,11 +41,11 @@ class DataFile:
 
     @property
     def rows(self) -> int | None:
-        """How many it has; None where the log alone does not say."""
+        """The number of rows; None if the log alone does not tell."""
         return None if self.left is not None else self.said.get("num_records")
 
     def tells(self, *columns: str) -> bool:
-        """Whether :attr:`rows`, and :meth:`most` of those columns, are what its rows would say."""
+        """Whether :attr:`rows`, and :meth:`most` of those columns, can be relied on without reading the rows."""
 
         def told(column: str) -> bool:
             nulls = self.said.get(f"null_count.{column}")
@@ -52,13 +54,13 @@ class DataFile:
         return self.rows is not None and all(map(told, columns))
 
     def most(self, column: str) -> Any:
-        """The greatest value, None where all are NULL; a time in microseconds."""
+        """The greatest value, None if all are NULL; a time in microseconds."""
         return self.said.get(f"max.{column}")
 
 
 class DeltaTable:
-    """The newest version, opened once. Raises what delta-rs and pyarrow raise, and ReplicatorError for a table that is
-    not read here.
+    """The newest version, opened once. Raises the errors of delta-rs and pyarrow, and ReplicatorError for an
+    unsupported table.
     """
 
     def __init__(self, store: Store, files: FileSystem, location: str) -> None:
@@ -69,14 +71,14 @@ class DeltaTable:
 
     @property
     def version(self) -> int:
-        """Its number."""
+        """The number of the version."""
         return int(self._table.version())
 
     @cached_property
     def doubt(self) -> str | None:
-        """Why :meth:`progress` is not to be believed, None where it is: behind a RESTORE the log has what the table had
-        before, until a commit tells another; beside a last commit that is empty, as a power cut may leave it on a local
-        disk, delta-rs goes by Delta's checksum, which has what was lost with that commit.
+        """Why :meth:`progress` is unreliable; None if it is reliable. After a RESTORE, the log has the progress from
+        before it until a later commit records another. If the last commit is empty, as after a power failure on a local
+        disk, delta-rs uses Delta's checksum file, which contains what was lost with that commit.
         """
         lines = cache(self._lines)
         if lines(self.version) == []:
@@ -102,23 +104,23 @@ class DeltaTable:
         return schema.field(column).type if column in schema.names else None
 
     def parts(self, *columns: str) -> list[DataFile]:
-        """Every file of the table, with what the log says of partitions and of those columns."""
+        """Return every file of the table, with its partition values and the statistics of those columns."""
         import pyarrow as pa  # noqa: PLC0415 - as above
 
         delta_scan.refuse_unsupported(self._table, self._location)
         left = delta_scan.selection_vectors(self._table)
         said = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True)).read_all()
-        asked = {"path", "num_records", *(f"{what}.{c}" for what in ("null_count", "min", "max") for c in columns)}
-        wanted = [name for name in said.column_names if name in asked or name.startswith("partition.")]
+        statistics = {"path", "num_records", *(f"{what}.{c}" for what in ("null_count", "min", "max") for c in columns)}
+        wanted = [name for name in said.column_names if name in statistics or name.startswith("partition.")]
         actions = microseconds(said.select(wanted)).to_pylist()
-        paths = [unquote(action["path"]) for action in actions]  # the log has names as parts of a URL
+        paths = [unquote(action["path"]) for action in actions]  # paths in the log are URL-encoded
         return [DataFile(p, action, left.get(p.rpartition("/")[2])) for p, action in zip(paths, actions, strict=True)]
 
     def each(
         self, parts: Iterable[DataFile], columns: Sequence[str], told: Callable[[DataFile, pa.Table], Part]
     ) -> list[Part]:
-        """What is told of the live rows of some files, a few at a time, of which only those columns are read; times are
-        in microseconds.
+        """Return what ``told`` computes of the live rows of some files, in parallel, one result per batch of rows. Only
+        those columns are read; times are in microseconds.
         """
 
         def of(part: DataFile) -> list[Part]:
@@ -128,8 +130,9 @@ class DeltaTable:
             return [one for every in pool.map(of, parts) for one in every]
 
     def added(self, after: Mapping[str, int], upto: int) -> int | None:
-        """Rows that commits after a partition's version and up to ``upto`` appended to the partitions of ``after``.
-        None when that history is gone. For tables with one partition column that are only ever appended to.
+        """Return the number of rows that commits after a partition's version and up to ``upto`` appended to the
+        partitions of ``after``. None if those commits have left the log. For append-only tables with one partition
+        column.
         """
         wanted = range(min(after.values(), default=upto) + 1, upto + 1)
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -150,7 +153,7 @@ class DeltaTable:
         return None if lines is None else [action["add"] for action in map(json.loads, lines) if "add" in action]
 
     def _lines(self, version: int) -> list[str] | None:
-        """The actions of a commit, as its file has them; None where that has left the log."""
+        """The actions of a commit, as lines of its file; None if it has left the log."""
         try:
             with self._files.open_input_stream(f"{self._path}/_delta_log/{_commit_file(version)}") as stream:
                 return list(filter(None, str(stream.readall(), "utf-8").split("\n")))
@@ -158,9 +161,9 @@ class DeltaTable:
             return None
 
     def _counted(self, file: Mapping[str, Any]) -> int:
-        said = json.loads(file.get("stats") or "{}").get("numRecords")
-        if said is not None:
-            return int(said)
+        row_count = json.loads(file.get("stats") or "{}").get("numRecords")
+        if row_count is not None:
+            return int(row_count)
         with self._opened(unquote(file["path"])) as parquet:
             return int(parquet.metadata.num_rows)
 
@@ -170,8 +173,8 @@ class DeltaTable:
         first = 0
         with self._opened(part.path) as parquet:
             known = parquet.schema_arrow.names
-            there = [column for column in columns if column in known] or known[:1]
-            for batch in parquet.iter_batches(_ROWS, columns=there):
+            present = [column for column in columns if column in known] or known[:1]
+            for batch in parquet.iter_batches(_ROWS, columns=present):
                 rows = microseconds(pa.Table.from_batches([batch]))
                 yield rows if part.left is None else delta_scan.drop_deleted(rows, part.left, first)
                 first += batch.num_rows
@@ -188,11 +191,13 @@ def _commit_file(version: int) -> str:
 
 
 def microseconds(rows: pa.Table) -> pa.Table:
-    """The same with times as numbers, from 1970 UTC: pyarrow's way to Python's times imports pandas, and ends."""
+    """Return the same rows with times as numbers of microseconds since 1970, UTC: pyarrow's conversion to Python's
+    times imports pandas, and has a limited range.
+    """
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    for at, field in enumerate(rows.schema):
+    for index, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type):
-            exact = rows.column(at).cast(pa.timestamp("us", field.type.tz), safe=False)
-            rows = rows.set_column(at, field.name, exact.cast(pa.int64()))
+            exact = rows.column(index).cast(pa.timestamp("us", field.type.tz), safe=False)
+            rows = rows.set_column(index, field.name, exact.cast(pa.int64()))
     return rows

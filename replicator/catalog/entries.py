@@ -1,11 +1,10 @@
-"""What a catalog is told of a table of the lake: one entry or several, since not every reader wants the same of it.
+"""The catalog entries of a table of the lake: one or several, since readers have different needs.
 
-===========================  ==============================================================================
-gold ``m``                   ``m``: the table
-silver ``t`` in Delta        ``t__all``: the table, deleted rows and system columns included;
-                             ``t``: a view of the live rows with the source's columns, which is what people ask
-silver ``t`` in Hudi         the same, with Hudi's five columns before ours in ``t__all``
-... merged on read           ``t__all_rt`` as it is now, ``t__all_ro`` as the last compaction left it; ``t`` shows the
+===========================  ============================================================================== gold ``m``
+``m``: the table silver ``t`` in Delta        ``t__all``: the table, including deleted rows and system columns;
+                             ``t``: a view of the live rows with the source's columns, for users' queries
+silver ``t`` in Hudi         the same, with Hudi's five columns before the others in ``t__all`` ... merge on read
+``t__all_rt`` as it is now, ``t__all_ro`` as of the last compaction; ``t`` shows the
                              former
 ===========================  ==============================================================================
 
@@ -32,21 +31,21 @@ from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 ALL = "__all"
-"""Behind the name of a silver table: every row that is kept of it."""
+"""The suffix of the entry with every row of a silver table."""
 
 NAME_LENGTH = 255
-"""Characters that Glue allows for a name."""
+"""The greatest length of a name in Glue, in characters."""
 
 DESCRIPTION_LENGTH = 2048
-"""Characters that Glue keeps of a table's description."""
+"""The greatest length of a table's description in Glue, in characters."""
 
 HUDI_COLUMNS = (
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
 )  # fmt: skip
-"""What Hudi puts before a table's own columns; all STRING."""
+"""The columns that Hudi puts before a table's own; all STRING."""
 
 _READ_BY_ATHENA = {"delta": 3, "hudi": 6}
-"""By Athena's manual: Delta's reader version 3; Hudi 0.15, whose tables have version 6."""
+"""The greatest protocol versions by Athena's manual: Delta's reader version 3; table version 6 of Hudi 0.15."""
 
 _DATE, _BOOLEAN = re.compile(r"[+-]?\d{4,}-\d\d-\d\d"), re.compile(r"true|false")
 _BITS: Mapping[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32}
@@ -64,7 +63,7 @@ _SYSTEM_COLUMN_COMMENTS = {
 
 
 class Kind(str, Enum):
-    """What an entry is to those who read it."""
+    """The kind of an entry, for display."""
 
     delta = "delta table"
     hudi = "hudi table"
@@ -75,8 +74,8 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class LakeTable:
-    """A table of the lake. ``name`` is what catalogs call it, in lower case, ``title`` where it belongs
-    (``silver/shop/sales.orders``, ``gold/dim_customers``); ``comments`` are those of its columns, by name at rest.
+    """A table of the lake. ``name`` is its name in catalogs, in lower case; ``title`` its name in the lake
+    (``silver/shop/sales.orders``, ``gold/dim_customers``); ``comments`` are those of its columns, by stored name.
     """
 
     name: str
@@ -90,7 +89,7 @@ class LakeTable:
 
 @dataclass(frozen=True)
 class Partition:
-    """The values of a partition's columns, NULL as Hive writes it, and where it lies."""
+    """The values of a partition's columns, NULL in Hive's notation, and its location."""
 
     values: tuple[str, ...]
     location: str
@@ -98,8 +97,8 @@ class Partition:
 
 @dataclass(frozen=True)
 class Entry:
-    """One table or view of a catalog. ``location`` is a URL; ``schema`` is Spark's JSON of all columns, of tables whose
-    log does not tell it; ``sql`` is what a view selects.
+    """One table or view of a catalog. ``location`` is a URL; ``schema`` is Spark's JSON of all columns, for tables
+    whose log does not contain it; ``sql`` is the query of a view.
     """
 
     name: str
@@ -115,9 +114,9 @@ class Entry:
 
 
 def entries(table: LakeTable, database: str) -> list[Entry]:
-    """All entries of one table, tables before the view over them.
+    """Return all entries of one table, tables before the view over them.
 
-    Raises CatalogRefused for what Athena could not read or Glue not hold.
+    Raises CatalogRefused for a table that Athena cannot read or Glue cannot hold.
     """
     is_silver = "_deleted" in table.schema.names
     kinds = _kinds(table, f"{table.name}{ALL}" if is_silver else table.name)
@@ -131,7 +130,7 @@ def entries(table: LakeTable, database: str) -> list[Entry]:
 
 
 def unreadable_reason(table: LakeTable) -> str | None:
-    """Why Athena may not read a table that is registered as it should be; None where nothing speaks against it."""
+    """Return why Athena may not be able to read a correctly registered table; None if no reason is known."""
     if not url(table.location).startswith("s3://"):
         return "it reads S3 only"
     known = _READ_BY_ATHENA.get(table.kept.format, 0)
@@ -141,30 +140,30 @@ def unreadable_reason(table: LakeTable) -> str | None:
 
 
 def url(location: str) -> str:
-    """A place of the lake as a catalog writes it: S3 without Hadoop's own scheme."""
+    """A location of the lake as a catalog writes it: S3 without Hadoop's own scheme."""
     if location.startswith("s3a://"):
         return f"s3://{location.removeprefix('s3a://')}"
     return location if ":" in location.split("/", 1)[0] else f"file://{location}"
 
 
 def _kinds(table: LakeTable, name: str) -> dict[str, Kind]:
-    kept = table.kept
-    if kept.format == "delta":
+    detail = table.kept
+    if detail.format == "delta":
         return {name: Kind.delta}
-    if kept.format == "hudi" and kept.merge_on_read:
+    if detail.format == "hudi" and detail.merge_on_read:
         return {f"{name}_rt": Kind.hudi_snapshot, f"{name}_ro": Kind.hudi_compacted}
-    if kept.format == "hudi":
+    if detail.format == "hudi":
         return {name: Kind.hudi}
-    raise CatalogRefused(f"Athena does not read tables in {kept.format}", where=table.title)
+    raise CatalogRefused(f"Athena does not read tables in {detail.format}", where=table.title)
 
 
 def _table(table: LakeTable, name: str, kind: Kind) -> Entry:
-    """The table itself: columns that part it stand apart and last, as Hive has them."""
+    """The table itself: partition columns are separate and last, as in Hive."""
     hudi = [] if kind is Kind.delta else [T.StructField(each, T.StringType()) for each in HUDI_COLUMNS]
     parts = [table.schema[each] for each in table.kept.partition_by]
     own = [each for each in table.schema if each.name not in table.kept.partition_by]
     every = columns([*hudi, *own, *parts], {**_SYSTEM_COLUMN_COMMENTS, **table.comments}, table.title)
-    told = _description(table) if name != table.name else table.description
+    description = _description(table) if name != table.name else table.description
     return Entry(
         name,
         table.title,
@@ -174,7 +173,7 @@ def _table(table: LakeTable, name: str, kind: Kind) -> Entry:
         url(table.location),
         tuple(_partitions(url(table.location), table.kept.folders, parts)),
         _schema([*hudi, *own, *parts]) if hudi else "",
-        description=one_line(told, DESCRIPTION_LENGTH),
+        description=one_line(description, DESCRIPTION_LENGTH),
     )
 
 
@@ -183,7 +182,7 @@ def _description(table: LakeTable) -> str:
 
 
 def _view(table: LakeTable, shown: Entry, database: str) -> Entry:
-    """The live rows with the source's columns, in the table's order; of a history its intervals."""
+    """The live rows with the source's columns, in the table's order; for a history its intervals."""
     known = {each.name: each for each in (*shown.columns, *shown.partition_keys)}
     own = [known[each.lower()] for each in table.schema.names if each not in SYSTEM_COLUMNS]
     is_history = history.KEY in table.schema.names
@@ -204,8 +203,8 @@ def _view(table: LakeTable, shown: Entry, database: str) -> Entry:
 
 
 def _partitions(location: str, folders: Iterable[str], parts: Sequence[T.StructField]) -> Iterator[Partition]:
-    """Of ``customer=a%2Fb/order=1``; NULL stays the word that Hive has for it. Folders of values that a column's type
-    does not have are from before it became one of that type: no rows are in them, and readers refuse them.
+    """The partitions of folders such as ``customer=a%2Fb/order=1``; NULL stays in Hive's notation. Folders whose values
+    the column's type cannot hold date from before the type changed: they contain no rows, and readers refuse them.
     """
     for folder in folders:
         values = tuple(unquote(part.partition("=")[2]) for part in folder.split("/"))

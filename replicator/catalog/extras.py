@@ -1,4 +1,4 @@
-"""Libraries that only some commands need: loaded on demand, and named with their extra where they are missing."""
+"""Libraries that only some commands need: imported on demand, and reported with their extra if missing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from replicator.errors import ConfigError
 
 
 def load(library: str, extra: str = "sql") -> Any:
-    """The module of that name, or one of ours that needs some. Raises ConfigError that says how to install what is
-    missing.
-    """
+    """Import and return a module. Raises ConfigError with the installation command if a library is missing."""
     try:
         return importlib.import_module(library)
     except ImportError as error:

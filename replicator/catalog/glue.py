@@ -1,4 +1,4 @@
-"""AWS Glue through boto3: the few calls that a sync makes, in whole pages and in portions that Glue takes."""
+"""AWS Glue through boto3: the few calls that a sync makes, with pagination and in batches that Glue accepts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from replicator.awsclient import Service, refusal
 from replicator.errors import CatalogRefused
 
 CREATE_BATCH, DELETE_BATCH = 100, 25
-"""So many partitions Glue takes in one call."""
+"""The greatest numbers of partitions in one call of Glue."""
 
 _PATIENCE: dict[str, Any] = {
     "connect_timeout": 5.0,
@@ -20,10 +20,10 @@ _MISSING, _EXISTS = "EntityNotFoundException", "AlreadyExistsException"
 
 
 class GlueCatalog:
-    """One database of Glue's.
+    """One database of Glue.
 
-    Every method raises Unreachable where Glue does not answer, ConfigError where it lets nobody in, and CatalogRefused
-    where it refuses what it is told of one table.
+    Every method raises Unreachable if Glue does not answer, ConfigError if it denies access, and CatalogRefused if it
+    refuses a table's definition.
     """
 
     def __init__(self, database: str, region: str | None = None, endpoint: str | None = None) -> None:
@@ -32,7 +32,9 @@ class GlueCatalog:
         self._fields = frozenset(self._client.meta.service_model.shape_for("TableInput").members)
 
     def tables(self) -> dict[str, dict[str, Any]]:
-        """Every table and view by its name, as its ``TableInput`` would be; none where the database is missing."""
+        """Return every table and view by its name, in the form of its ``TableInput``; empty if the
+        database is missing.
+        """
         with _GLUE.translated(self.database):
             pages = self._client.get_paginator("get_tables").paginate(DatabaseName=self.database)
             try:
@@ -42,7 +44,7 @@ class GlueCatalog:
         return {each["Name"]: {k: v for k, v in each.items() if k in self._fields} for each in found}
 
     def exists(self) -> bool:
-        """Whether the database is there."""
+        """Whether the database exists."""
         with _GLUE.translated(self.database):
             try:
                 self._client.get_database(Name=self.database)
@@ -51,22 +53,22 @@ class GlueCatalog:
         return True
 
     def make(self) -> None:
-        """Make the database."""
+        """Create the database."""
         with _GLUE.translated(self.database):
             self._client.create_database(DatabaseInput={"Name": self.database})
 
     def create(self, table: Mapping[str, Any]) -> None:
-        """A new table or view."""
+        """Create a table or view."""
         with _GLUE.translated(self._where(table["Name"])):
             self._client.create_table(DatabaseName=self.database, TableInput=table)
 
     def update(self, table: Mapping[str, Any]) -> None:
-        """The table of that name as it shall be."""
+        """Replace the definition of the table of that name."""
         with _GLUE.translated(self._where(table["Name"])):
             self._client.update_table(DatabaseName=self.database, TableInput=table)
 
     def drop(self, name: str) -> None:
-        """Forget a table with its partitions; its files stay. Nothing happens if it is not there."""
+        """Delete a table and its partitions from the catalog; its files stay. Does nothing if it does not exist."""
         with _GLUE.translated(self._where(name)):
             try:
                 self._client.delete_table(DatabaseName=self.database, Name=name)
@@ -74,50 +76,50 @@ class GlueCatalog:
                 return
 
     def partitions(self, name: str) -> dict[tuple[str, ...], dict[str, Any]]:
-        """The ``StorageDescriptor`` of each partition of a table, by its values."""
+        """Return the ``StorageDescriptor`` of each partition of a table, by its values."""
         with _GLUE.translated(self._where(name)):
             pages = self._client.get_paginator("get_partitions").paginate(DatabaseName=self.database, TableName=name)
             return {tuple(each["Values"]): each["StorageDescriptor"] for page in pages for each in page["Partitions"]}
 
     def add_partitions(self, name: str, partitions: Sequence[Mapping[str, Any]]) -> None:
-        """New partitions (``PartitionInput``); those that are there already stay as they are."""
-        at = {"DatabaseName": self.database, "TableName": name}
+        """Create partitions (``PartitionInput``); existing ones stay as they are."""
+        target = {"DatabaseName": self.database, "TableName": name}
         for some in _chunks(partitions, CREATE_BATCH):
             with _GLUE.translated(self._where(name)):
-                answer = self._client.batch_create_partition(**at, PartitionInputList=some)
+                answer = self._client.batch_create_partition(**target, PartitionInputList=some)
             self._check(name, answer, _EXISTS)
 
     def update_partitions(self, name: str, partitions: Sequence[Mapping[str, Any]]) -> None:
-        """Partitions that are there, as they shall be."""
-        at = {"DatabaseName": self.database, "TableName": name}
+        """Replace the definitions of existing partitions."""
+        target = {"DatabaseName": self.database, "TableName": name}
         for some in _chunks(partitions, CREATE_BATCH):
-            told = [{"PartitionValueList": each["Values"], "PartitionInput": each} for each in some]
+            updates = [{"PartitionValueList": each["Values"], "PartitionInput": each} for each in some]
             with _GLUE.translated(self._where(name)):
-                answer = self._client.batch_update_partition(**at, Entries=told)
+                answer = self._client.batch_update_partition(**target, Entries=updates)
             self._check(name, answer)
 
     def remove_partitions(self, name: str, values: Sequence[Sequence[str]]) -> None:
-        """Forget partitions; their files stay."""
-        at = {"DatabaseName": self.database, "TableName": name}
+        """Delete partitions from the catalog; their files stay."""
+        target = {"DatabaseName": self.database, "TableName": name}
         for some in _chunks(values, DELETE_BATCH):
-            told = [{"Values": list(each)} for each in some]
+            partition_values = [{"Values": list(each)} for each in some]
             with _GLUE.translated(self._where(name)):
-                answer = self._client.batch_delete_partition(**at, PartitionsToDelete=told)
+                answer = self._client.batch_delete_partition(**target, PartitionsToDelete=partition_values)
             self._check(name, answer, _MISSING)
 
     def _where(self, name: str) -> str:
         return f"{self.database}.{name}"
 
     def _check(self, name: str, answer: Mapping[str, Any], harmless: str = "") -> None:
-        """A batch succeeds in parts: Glue tells of each that did not."""
+        """A batch may succeed partly: Glue reports each failed item."""
         codes = {each.get("ErrorDetail", {}).get("ErrorCode", "?") for each in answer.get("Errors", [])} - {harmless}
         if codes:
             raise CatalogRefused(f"Glue refuses partitions: {', '.join(sorted(codes))}", where=self._where(name))
 
 
 def _chunks(every: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    for at in range(0, len(every), size):
-        yield every[at : at + size]
+    for start in range(0, len(every), size):
+        yield every[start : start + size]
 
 
 _GLUE = Service(

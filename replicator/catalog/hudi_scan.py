@@ -15,7 +15,7 @@ _META_PREFIX = "_hoodie_"
 
 
 def scan(store: Store, location: str) -> pa.RecordBatchReader:
-    """All rows of the newest version, once, with the columns as stored; Hudi's own are left out."""
+    """Return all rows of the newest version, to be read once, with the columns as stored, without Hudi's own."""
     import pyarrow as pa  # noqa: PLC0415 - on demand
 
     hudi = extras.load("hudi")

@@ -1,4 +1,4 @@
-"""What a lake has to be told to a catalog: read from its tables, one that cannot be told leaving the others alone."""
+"""The tables of a lake to be registered in a catalog: a table that cannot be read does not affect the others."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inventory:
-    """The ``tables`` that were asked for, the ``plan`` for the catalog, and outcomes of those that were
-    ``refused_outcome``.
-    """
+    """The selected ``tables``, the ``plan`` for the catalog, and the outcomes of those that were ``refused``."""
 
     tables: tuple[LakeTable, ...]
     plan: Plan
@@ -34,16 +32,16 @@ class Inventory:
 
 @dataclass(frozen=True)
 class TableSelection:
-    """Which tables are asked for: those of a source, those that are named, all without either."""
+    """The selected tables: those of a source, or the named ones; all without either."""
 
     source: str | None = None
     tables: tuple[str, ...] = ()
 
     def concerns(self, title: str, asked: Iterable[str]) -> bool:
-        """Whether a table that the lake may have no more is in question: a named one only while it is there."""
-        is_whole = self.source is None and not self.tables
-        of_source = not self.tables and title.startswith(f"{catalog_tables.SILVER}/{self.source}/")
-        return is_whole or of_source or title in asked
+        """Whether a table that may no longer exist in the lake is selected: a named one only while it exists."""
+        selects_all = self.source is None and not self.tables
+        in_source = not self.tables and title.startswith(f"{catalog_tables.SILVER}/{self.source}/")
+        return selects_all or in_source or title in asked
 
 
 def build(
@@ -55,20 +53,22 @@ def build(
     database: str,
     models: Iterable[Model],
 ) -> Inventory:
-    """Of all places of the lake at *root* those that are asked for. Raises ConfigError for a name that nothing has."""
-    asked = catalog_tables.select_tables(every, question.source, question.tables)
+    """Return the inventory of the selected ones among all tables of the lake at *root*. Raises ConfigError for an
+    unknown name.
+    """
+    selected = catalog_tables.select_tables(every, question.source, question.tables)
     known, twins = {model.name: model for model in models}, catalog_tables.collisions(every)
-    told = [_describe_table(spark, tables_of, place, known, twins.get(place.title)) for place in asked]
-    tables = [each for each in told if isinstance(each, LakeTable)]
+    described = [_describe_table(spark, tables_of, place, known, twins.get(place.title)) for place in selected]
+    tables = [each for each in described if isinstance(each, LakeTable)]
     registered = [(table, _entries(table, database)) for table in tables]
-    titles = {place.title for place in asked}
+    titles = {place.title for place in selected}
     plan = Plan(
         url(root),
         tuple(entry for _, made in registered if not isinstance(made, Outcome) for entry in made),
         frozenset(place.title for place in every),
         lambda title: question.concerns(title, titles),
     )
-    unread = [each for each in told if isinstance(each, Outcome)]
+    unread = [each for each in described if isinstance(each, Outcome)]
     return Inventory(
         tuple(table for table, made in registered if not isinstance(made, Outcome)),
         plan,

@@ -1,7 +1,7 @@
-"""DuckDB in this process: no JVM, no server. It sees the tables as Spark does, and only those that a query names.
+"""DuckDB in this process: no JVM, no server. It shows the tables as Spark does, and only those that a query names.
 
-They are views on the lake's files, or copies of its own where those can be read once only; so nothing that a query says
-could change the lake. Files, the network and variables of the process are closed to it besides.
+They are views over the lake's files, or private copies of streams that can be read only once; so no query can change
+the lake. DuckDB has no access to other files, the network or the process's variables either.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BATCH = 10_000
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
 _UNKNOWN_TABLE = "Catalog Error: Table with name "
 _READ_FAILED = "reading the stream registered as"
-"""In what DuckDB says where Arrow could not read the lake: no query is wrong then."""
+"""Part of DuckDB's message if Arrow could not read the lake: the query is not at fault then."""
 
 _SETTINGS = (
     "TimeZone = 'UTC'",
@@ -41,12 +41,14 @@ _SETTINGS = (
     "enable_external_access = false",
     "lock_configuration = true",
 )
-"""No variable of ours is a table, no file, no address; and no query says otherwise. The order counts."""
+"""No Python variable is a table, no file and no network address is accessible, and no query can change that. The order
+is significant.
+"""
 
 
 class DuckdbEngine:
-    """``Engine`` on DuckDB, for one lake: as it was ``when``, or as it is. A table is opened once, at the version that
-    it has then.
+    """``Engine`` on DuckDB for one lake, as of ``when`` or as it is now. A table is opened once, at the version that it
+    has at that time.
     """
 
     dialect: Dialect = "duckdb"
@@ -59,7 +61,7 @@ class DuckdbEngine:
         self._listing = tables.LakeListing(store, self._files, lake)
         self._silver = self._listing.silver()
         self._past = AsOf(when, self._moment)
-        # spilt by queries that need more than memory; it lives as long as the connection
+        # for queries that exceed the memory; it lives as long as the connection
         self._spill = tempfile.TemporaryDirectory(prefix="replicator-sql-", ignore_cleanup_errors=True)
         self._connection: Any = self._duckdb.connect()
         self._connection.execute("SET temp_directory = ?", [self._spill.name])
@@ -69,23 +71,23 @@ class DuckdbEngine:
 
     @property
     def databases(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """Those of silver."""
+        """The databases of silver."""
         return tables.databases(self._silver)
 
     def ask(self, query: str, most: int | None) -> Answer:
-        """One query; its rows are made as they are read."""
+        """Run one query; its rows are computed as they are read."""
         from replicator.catalog.arrow_texts import ArrowAnswer  # noqa: PLC0415 - on demand, with pyarrow
 
         known = dict(tables.list_views(self._silver, self._listing.gold()))
         if _SHOW_TABLES.fullmatch(query):
-            # DuckDB would list those that were opened, by the names that they have at rest
+            # DuckDB would list only opened tables, by their internal names
             query = f"SELECT unnest([{', '.join(map(_literal, sorted(known)))}]::VARCHAR[]) AS name"
         else:
             self._open_named(query, known)
         return ArrowAnswer(self._asked(query, known, _BATCH if most is None else max(1, min(_BATCH, most))))
 
     def told(self) -> str | None:
-        """Which versions it read, where older ones were asked for."""
+        """The versions that were read, if older ones were requested."""
         return self._past.told()
 
     def _open_named(self, query: str, known: Mapping[str, Table]) -> None:
@@ -99,11 +101,11 @@ class DuckdbEngine:
         try:
             return self._connection.sql(query).to_arrow_reader(batch)
         except self._duckdb.CatalogException as error:
-            if _UNKNOWN_TABLE not in str(error):  # a function, a type: what it offers instead is of that kind
+            if _UNKNOWN_TABLE not in str(error):  # a function or a type: DuckDB's suggestions are of that kind
                 raise ConfigError(_error_line(error)) from error
             self._past.explain(first_line(error))
-            there = ", ".join(sorted(known)) or "no tables in this lake yet"
-            raise ConfigError(first_line(error), mend=f"There are: {there}.") from error
+            known_names = ", ".join(sorted(known)) or "no tables in this lake yet"
+            raise ConfigError(first_line(error), mend=f"There are: {known_names}.") from error
         except self._duckdb.Error as error:
             if _READ_FAILED in str(error):
                 raise ReplicatorError(f"a table cannot be read: {first_line(error)}", mend=SPARK_HINT) from error
@@ -126,9 +128,9 @@ class DuckdbEngine:
 
     def _open_delta(self, name: str, table: Table, version: int | None) -> None:
         rows = delta_scan.scan(self._store, self._files, table.location, version)
-        at_rest = f"{name} at rest"
-        self._connection.register(at_rest, rows)
-        self._connection.execute(f"CREATE TEMP VIEW {_quote(name)} AS {_select(at_rest, rows.schema.names)}")
+        stored = f"{name} at rest"
+        self._connection.register(stored, rows)
+        self._connection.execute(f"CREATE TEMP VIEW {_quote(name)} AS {_select(stored, rows.schema.names)}")
 
     def _open_hudi(self, name: str, table: Table) -> None:
         rows = hudi_scan.scan(self._store, table.location)
@@ -138,10 +140,10 @@ class DuckdbEngine:
 
 
 def _select(source: str, stored: Sequence[str]) -> str:
-    """What is shown of a table at rest."""
-    seen = describe_view(stored)
-    columns = ", ".join(f"{_quote(column)} AS {_quote(name)}" for column, name in seen.columns)
-    where = "" if seen.condition is None else f" WHERE {seen.condition}"
+    """The query that shows a stored table to users."""
+    view = describe_view(stored)
+    columns = ", ".join(f"{_quote(column)} AS {_quote(name)}" for column, name in view.columns)
+    where = "" if view.condition is None else f" WHERE {view.condition}"
     return f"SELECT {columns} FROM {_quote(source)}{where}"  # noqa: S608 - names are quoted
 
 
@@ -154,5 +156,5 @@ def _quote(name: str) -> str:
 
 
 def _error_line(error: Exception) -> str:
-    """What DuckDB says in one line, with the names that it offers, and without the query."""
+    """DuckDB's message in one line, with its suggestions, and without the query."""
     return " ".join(str(error).split("\nLINE ", 1)[0].split())

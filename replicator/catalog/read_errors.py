@@ -1,4 +1,4 @@
-"""What goes wrong where a table is read without a JVM, as an error of ours."""
+"""Errors of reading a table without a JVM, translated to those of this project."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 _PANIC = "PanicException"
-"""What pyo3 makes of a panic in Rust, which is no Exception: hudi-rs meets a type that it has no word for."""
+"""The exception for a panic in Rust, made by pyo3, which is not an Exception: hudi-rs panics at an unknown type."""
 
 
 @contextmanager
 def translate_read_errors(table: Table) -> Iterator[None]:
-    """Errors of the libraries below, which have no common root, as ours."""
+    """Translate the errors of the libraries below, which have no common base class."""
     try:
         yield
     except ReplicatorError:

@@ -1,4 +1,4 @@
-"""A query as text -> a query that an engine may be given: one, that only reads, in the engine's SQL and names. Pure."""
+"""A user's text -> one read-only query in the engine's SQL and names. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_A_QUERY, QUERY_HINT = "Only queries are answered here.", "Write one SELECT; 
 
 @dataclass(frozen=True)
 class SqlQuery:
-    """A query, the SQL that it is written in, and a text for each ``:name`` in it."""
+    """A query, the SQL dialect that it is written in, and a text for each ``:name`` in it."""
 
     text: str
     dialect: Dialect
@@ -37,31 +37,32 @@ def transpile(
     *,
     guards_itself: bool = False,
 ) -> str:
-    """The question for an engine with this dialect, whose views ``databases`` has by database and table.
+    """Return the query for an engine with this dialect; ``databases`` has the engine's views by database and table.
 
-    Word for word as it is where nothing has to be said otherwise. An engine that ``guards_itself`` gets whatever is in
-    its own dialect and not understood here. Raises ConfigError for what is no query or not one alone, for a name that
-    several views have, for parameters that are missing or superfluous, and for what cannot be translated.
+    The text is returned verbatim if nothing has to be changed. An engine that ``guards_itself`` also gets text in its
+    own dialect that cannot be parsed here. Raises ConfigError for a statement that is not a query, for several
+    statements, for a name that several views have, for missing or superfluous parameters, and for what cannot be
+    translated.
     """
     try:
-        told = _parse_single(question.text, question.dialect)
+        query = _parse_single(question.text, question.dialect)
     except ConfigError:
         if guards_itself and question.dialect == dialect and not question.parameters:
             return question.text
         raise
-    if told is None:
+    if query is None:
         return question.text
-    changed = [_bind_parameters(told, question.parameters), _resolve_views(told, databases)]
+    changed = [_bind_parameters(query, question.parameters), _resolve_views(query, databases)]
     if question.dialect == dialect:
-        return told.sql(dialect=dialect, comments=False) if any(changed) else question.text
+        return query.sql(dialect=dialect, comments=False) if any(changed) else question.text
     if question.dialect == "athena":
-        unnest.rows_as_columns(told, dialect)
-    return told.sql(dialect=dialect, comments=False)
+        unnest.rows_as_columns(query, dialect)
+    return query.sql(dialect=dialect, comments=False)
 
 
 def _parse_single(text: str, dialect: Dialect) -> exp.Expr | None:
-    """None for a statement that looks at something and has no query in it that could be changed: SHOW, EXPLAIN."""
-    from sqlglot import exp  # noqa: PLC0415 - of an extra, which _parsed has asked for
+    """The parsed query; None for a statement that only inspects and contains no query to change: SHOW, EXPLAIN."""
+    from sqlglot import exp  # noqa: PLC0415 - of an extra, which _parse has loaded
 
     statements = [each for each in _parse(text, dialect) if each is not None]
     if len(statements) != 1:
@@ -82,7 +83,7 @@ def _parse_single(text: str, dialect: Dialect) -> exp.Expr | None:
 
 def _parse(text: str, dialect: Dialect) -> list[exp.Expr | None]:
     sqlglot = extras.load("sqlglot")
-    # what it does not know it takes as a command, with a warning; here that is refused
+    # it parses unknown statements as commands, with a warning; these are refused below
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
         return list(sqlglot.parse(_mark_parameters(text) if dialect == "duckdb" else text, read=dialect))
@@ -92,25 +93,27 @@ def _parse(text: str, dialect: Dialect) -> list[exp.Expr | None]:
 
 
 def _mark_parameters(text: str) -> str:
-    """The same with DuckDB's own ``$name`` in the place of ``:name``: behind ``SELECT`` or ``(`` the parser takes the
-    colon for that of an alias written first (``total: a + b``). One behind an operand stays.
+    """The text with DuckDB's own ``$name`` instead of ``:name``: after ``SELECT`` or ``(`` the parser would take the
+    colon for that of a prefix alias (``total: a + b``). A colon after an operand stays.
     """
     from sqlglot import TokenType, tokenize  # noqa: PLC0415 - as above
 
     operands = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.R_PAREN)
-    kept = (*operands, TokenType.R_BRACKET, TokenType.R_BRACE)
+    enders = (*operands, TokenType.R_BRACKET, TokenType.R_BRACE)
     tokens = tokenize(text, read="duckdb")
     marked = list(text)
     for before, colon, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
         is_name = name.start == colon.end + 1 and name.text.isidentifier()
-        is_first = before.token_type not in kept and not text[colon.start - 1].isalnum()
+        is_first = before.token_type not in enders and not text[colon.start - 1].isalnum()
         if colon.token_type is TokenType.COLON and is_name and is_first:
             marked[colon.start] = "$"
     return "".join(marked)
 
 
 def _bind_parameters(query: exp.Expr, parameters: Mapping[str, str]) -> bool:
-    """Texts in the place of ``:name``, as literals, so that no value can be read as SQL."""
+    """Replace each ``:name`` by its text as a literal, so that no value can be parsed as SQL; return whether there were
+    any.
+    """
     from sqlglot import exp  # noqa: PLC0415 - as above
 
     places = [each for each in query.find_all(exp.Placeholder) if each.this]
@@ -125,7 +128,9 @@ def _bind_parameters(query: exp.Expr, parameters: Mapping[str, str]) -> bool:
 
 
 def _resolve_views(query: exp.Expr, databases: Mapping[tuple[str, str], Sequence[str]]) -> bool:
-    """Views in the place of ``database.table``; without another alias they go on by the table's name."""
+    """Replace ``database.table`` by views, which keep the table's name as alias if they have no other; return whether
+    there were any.
+    """
     from sqlglot import exp  # noqa: PLC0415 - as above
 
     own = {cte.alias for cte in query.find_all(exp.CTE)}
@@ -133,8 +138,8 @@ def _resolve_views(query: exp.Expr, databases: Mapping[tuple[str, str], Sequence
     for table, views in found:
         *_, last = table.parts
         if len(views) > 1:
-            told = ".".join(part.name for part in table.parts)
-            raise ConfigError(f"{told} is ambiguous", mend=f"Write one of: {', '.join(views)}.")
+            name = ".".join(part.name for part in table.parts)
+            raise ConfigError(f"{name} is ambiguous", mend=f"Write one of: {', '.join(views)}.")
         if not table.alias and not isinstance(table.parent, exp.Describe):
             table.set("alias", exp.TableAlias(this=last.copy()))
         table.set("this", exp.to_identifier(views[0], quoted=True))
@@ -150,15 +155,15 @@ def _resolve_views(query: exp.Expr, databases: Mapping[tuple[str, str], Sequence
 def _find_views(
     table: exp.Table, databases: Mapping[tuple[str, str], Sequence[str]], own: Collection[str]
 ) -> Sequence[str]:
-    """The views that a name in a query may mean. One of a table may have dots, with or without the database's name
-    before it; of one word it is quoted then, and none of the query's ``own``.
+    """The views that a name in a query may denote. A table's name may contain dots, with or without the database's name
+    before it; if written as one word it is quoted, and is not one of the query's ``own`` names.
     """
     parts = [part.name.lower() for part in table.parts]
-    told = ".".join(parts)
-    database, _, name = told.partition(".")
+    full_name = ".".join(parts)
+    database, _, name = full_name.partition(".")
     if len(parts) > 1:
         return databases.get((database, name)) or databases.get((table.db.lower(), parts[-1]), ())
     if not name or table.name in own:
         return ()
-    same = [views for (_, each), views in databases.items() if each == told]
+    same = [views for (_, each), views in databases.items() if each == full_name]
     return databases.get((database, name)) or [view for views in same for view in views]

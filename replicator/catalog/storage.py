@@ -1,4 +1,4 @@
-"""What Hive's metastore, and so Glue, is told of how a table's files are read."""
+"""How Hive's metastore, and so Glue, describes the reading of a table's files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ _PARQUET_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputForma
 _HUDI_INPUT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 _HUDI_REALTIME_INPUT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
 _SCHEMA_LENGTH = 4000
-"""Spark cuts a schema into parts of so many characters: Hive's own metastores hold no longer property."""
+"""The length of the parts into which Spark splits a schema: Hive's own metastores hold no longer property."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """Hive's classes for a table's files; ``serde_parameters`` and ``parameters`` are what engines look for."""
+    """Hive's classes for a table's files; ``serde_parameters`` and ``parameters`` are the settings that
+    engines read.
+    """
 
     input_format: str
     output_format: str
@@ -27,8 +29,8 @@ class Storage:
 
 
 def storage(entry: Entry) -> Storage:
-    """Of a table. Athena knows a table in Delta by ``table_type`` and reads the rest from its log; one in Hudi by its
-    input format. Spark goes by ``spark.sql.sources.*``.
+    """Return the storage of a table. Athena recognizes a table in Delta by ``table_type`` and reads the rest from its
+    log; one in Hudi by its input format. Spark uses ``spark.sql.sources.*``.
     """
     if entry.kind is Kind.delta:
         return Storage(
@@ -53,11 +55,11 @@ def storage(entry: Entry) -> Storage:
 
 
 def _spark_schema(entry: Entry) -> dict[str, str]:
-    cut = range(0, len(entry.schema), _SCHEMA_LENGTH)
-    parts = [entry.schema[at : at + _SCHEMA_LENGTH] for at in cut]
-    told = {"spark.sql.sources.schema.numParts": str(len(parts))}
-    told |= {f"spark.sql.sources.schema.part.{number}": part for number, part in enumerate(parts)}
+    starts = range(0, len(entry.schema), _SCHEMA_LENGTH)
+    parts = [entry.schema[at : at + _SCHEMA_LENGTH] for at in starts]
+    properties = {"spark.sql.sources.schema.numParts": str(len(parts))}
+    properties |= {f"spark.sql.sources.schema.part.{number}": part for number, part in enumerate(parts)}
     if entry.partition_keys:
-        told["spark.sql.sources.schema.numPartCols"] = str(len(entry.partition_keys))
+        properties["spark.sql.sources.schema.numPartCols"] = str(len(entry.partition_keys))
     fields = json.loads(entry.schema)["fields"][-len(entry.partition_keys) :] if entry.partition_keys else []
-    return told | {f"spark.sql.sources.schema.partCol.{n}": each["name"] for n, each in enumerate(fields)}
+    return properties | {f"spark.sql.sources.schema.partCol.{n}": each["name"] for n, each in enumerate(fields)}

@@ -1,4 +1,4 @@
-"""Where a lake lies, for libraries without a JVM: a local folder, or an object store with the settings of ``s3``."""
+"""The place of a lake for libraries without a JVM: a local folder, or an object store with the settings of ``s3``."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 SPARK_HINT = "Ask with `--engine spark`."
-"""What to do about all that only a JVM can read."""
+"""The hint for everything that only a JVM can read."""
 
 _REFUSAL = re.compile(
     r"AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|SIGNATURE_DOES_NOT_MATCH"
     r"|NO_SUCH_BUCKET)\b"
     r"|lacked the necessary privileges"
 )
-"""How pyarrow and delta-rs say that they were not let in, and pyarrow that there is no such bucket."""
+"""Messages of pyarrow and delta-rs about denied access, and of pyarrow about a missing bucket."""
 
 _CONNECT_SECONDS, _REQUEST_SECONDS = 5.0, 30.0
 
 
 @dataclass(frozen=True)
 class Store:
-    """A lake's root, and how its object store is reached. Without keys the AWS default chain decides, without an
+    """A lake's root, and the settings of its object store. Without keys AWS's default chain decides; without an
     endpoint it is AWS itself.
     """
 
@@ -45,10 +45,10 @@ class Store:
         return urlsplit(self.root).scheme in {"", "file"}
 
     def files(self) -> FileSystem:
-        """The file system for :meth:`path`. Raises ConfigError for one that needs a JVM, Unreachable for an endpoint at
-        which nothing listens, or that hangs.
+        """Return the file system for :meth:`path`. Raises ConfigError for one that needs a JVM, Unreachable for an
+        endpoint at which nothing listens, or that hangs.
         """
-        from pyarrow import fs  # noqa: PLC0415 - a quarter of a second that --help need not wait
+        from pyarrow import fs  # noqa: PLC0415 - takes a quarter of a second, which --help need not wait
 
         if self.is_local:
             return fs.LocalFileSystem()
@@ -69,18 +69,18 @@ class Store:
         )
 
     def path(self, location: str) -> str:
-        """A location of the lake as :meth:`files` has it."""
+        """A location of the lake as a path for :meth:`files`."""
         parts = urlsplit(location)
         if parts.scheme == "":
             return location
         return parts.path if parts.scheme == "file" else f"{parts.netloc}{parts.path}"
 
     def url(self, location: str) -> str:
-        """A location of the lake as delta-rs and hudi-rs have it."""
+        """A location of the lake as delta-rs and hudi-rs expect it."""
         return self.path(location) if self.is_local else f"s3://{self.path(location)}"
 
     def options(self) -> dict[str, str]:
-        """How delta-rs and hudi-rs reach the object store."""
+        """The settings of the object store for delta-rs and hudi-rs."""
         if self.is_local:
             return {}
         given = {
@@ -94,7 +94,7 @@ class Store:
         return {key: value for key, value in given.items() if value is not None}
 
     def has(self, files: FileSystem, location: str) -> bool:
-        """Whether a file or a folder with something in it is there. Raises as :func:`read_error`."""
+        """Whether a file, or a folder that is not empty, exists. Raises as :func:`read_error`."""
         from pyarrow import fs  # noqa: PLC0415 - as above
 
         try:
@@ -103,11 +103,13 @@ class Store:
             raise read_error(location, error) from error
 
     def folders(self, files: FileSystem, location: str) -> list[str]:
-        """Names of the folders directly below a location; none if there is no such folder. Raises likewise."""
+        """Return the names of the folders directly below a location; none if the location does not exist. Raises as
+        :func:`read_error`.
+        """
         return self._below(files, location, folders=True)
 
     def names(self, files: FileSystem, location: str) -> list[str]:
-        """Names of the files there, likewise."""
+        """Return the names of the files directly below a location, as :meth:`folders` does."""
         return self._below(files, location, folders=False)
 
     def _below(self, files: FileSystem, location: str, *, folders: bool) -> list[str]:
@@ -116,7 +118,7 @@ class Store:
         try:
             found = files.get_file_info(fs.FileSelector(self.path(location)))
         except FileNotFoundError:
-            return []  # but not where `allow_not_found` would take a bucket that is not there for an empty one
+            return []  # not by `allow_not_found`, for which a missing bucket is an empty one
         except OSError as error:
             raise read_error(location, error) from error
         wanted = fs.FileType.Directory if folders else fs.FileType.File
@@ -124,6 +126,6 @@ class Store:
 
 
 def read_error(location: str, error: OSError) -> ReplicatorError:
-    """An error of pyarrow's or delta-rs' as ours: see ``s3.read_error``."""
+    """Return the error for one of pyarrow's or delta-rs': see ``s3.read_error``."""
     reason = first_line(error)
     return s3.read_error(reason, location, is_refused=_REFUSAL.search(reason) is not None)

@@ -1,7 +1,8 @@
-"""Bring a catalog up to what the lake has: one outcome per entry, and one entry's refusal stops no other.
+"""Synchronize a catalog with the lake: one outcome per entry; the refusal of one entry does not stop the others.
 
-Of an entry: 1. the table; 2. partitions that are gone leave, 3. those that lie elsewhere or have other columns are
-changed, 4. new ones come. A crash in between is repaired by the next sync, which compares everything anew.
+For an entry: 1. the table; 2. partitions that no longer exist are removed, 3. those with another location or other
+columns are updated, 4. new ones are added. A crash in between is repaired by the next sync, which compares everything
+again.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
     from replicator.catalog.glue import GlueCatalog
 
 CREATED, CHANGED, UNCHANGED, GONE, DROPPED, REFUSED = "created", "changed", "unchanged", "gone", "dropped", "refused"
-"""What became of an entry. ``gone``: ours, and the lake has it no more."""
+"""The action taken for an entry. ``gone``: owned by this lake, which no longer has the table."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a sync did with one entry, or would do: what changed of it, and how many partitions came, were changed and
-    left. ``table`` is the table of the lake that it shows.
+    """What a sync did with one entry, or would do: its changes, and how many partitions were added, changed and
+    removed. ``table`` is the table of the lake that the entry shows.
     """
 
     name: str
@@ -41,8 +42,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the catalog shall have of the lake at ``lake`` (a URL): its ``entries``, the ``titles`` of all tables that
-    the lake has, and which tables are in question at all (``concerns``, by title).
+    """The desired state of the catalog for the lake at ``lake`` (a URL): its ``entries``, the ``titles`` of all tables
+    of the lake, and which tables are selected (``concerns``, by title).
     """
 
     lake: str
@@ -52,8 +53,8 @@ class Plan:
 
 
 def sync(catalog: GlueCatalog, plan: Plan, *, drop: bool = False, dry_run: bool = False) -> Iterator[Outcome]:
-    """One outcome for the database where it is new, one per entry as each is done, and one per entry of ours whose
-    table the lake has no more, which are dropped on demand. A dry run tells the same and writes nothing.
+    """Yield one outcome for the database if it is new, one per entry as each is done, and one per owned entry whose
+    table the lake no longer has; these are dropped on demand. A dry run yields the same and writes nothing.
     """
     present = catalog.tables()
     if not present and not catalog.exists():
@@ -63,12 +64,12 @@ def sync(catalog: GlueCatalog, plan: Plan, *, drop: bool = False, dry_run: bool 
     for entry in plan.entries:
         yield _sync_entry(catalog, plan, entry, present.get(entry.name), dry_run=dry_run)
     for name, table in _find_orphans(plan, present):
-        told = Outcome(name, _kind(table), table["Parameters"][TABLE], DROPPED if drop else GONE)
-        yield _drop(catalog, told) if drop and not dry_run else told
+        outcome = Outcome(name, _kind(table), table["Parameters"][TABLE], DROPPED if drop else GONE)
+        yield _drop(catalog, outcome) if drop and not dry_run else outcome
 
 
 def refused_outcome(name: str, title: str, error: ReplicatorError, kind: str = "table") -> Outcome:
-    """The outcome of what could not be registered."""
+    """Return the outcome of what could not be registered."""
     return Outcome(name, kind, title, REFUSED, error=error)
 
 
@@ -87,33 +88,33 @@ def _register(
     if present is not None:
         _refuse_foreign(entry, present, plan.lake)
     wanted = table_input.table_input(entry, catalog.database, plan.lake, present)
-    told = Outcome(entry.name, entry.kind.value, entry.title, CREATED)
+    outcome = Outcome(entry.name, entry.kind.value, entry.title, CREATED)
     if present is not None:
         changes = tuple(table_input.differences(present, wanted))
-        told = replace(told, action=CHANGED if changes else UNCHANGED, changes=changes)
-    if not dry_run and told.action == CREATED:
+        outcome = replace(outcome, action=CHANGED if changes else UNCHANGED, changes=changes)
+    if not dry_run and outcome.action == CREATED:
         catalog.create(wanted)
-    elif not dry_run and told.action == CHANGED:
+    elif not dry_run and outcome.action == CHANGED:
         catalog.update(wanted)
-    return _sync_partitions(catalog, entry, wanted, told, is_new=present is None, dry_run=dry_run)
+    return _sync_partitions(catalog, entry, wanted, outcome, is_new=present is None, dry_run=dry_run)
 
 
-def _drop(catalog: GlueCatalog, told: Outcome) -> Outcome:
+def _drop(catalog: GlueCatalog, outcome: Outcome) -> Outcome:
     try:
-        catalog.drop(told.name)
+        catalog.drop(outcome.name)
     except CatalogRefused as error:
-        return refused_outcome(told.name, told.table, error, told.kind)
-    return told
+        return refused_outcome(outcome.name, outcome.table, error, outcome.kind)
+    return outcome
 
 
 def _sync_partitions(
-    catalog: GlueCatalog, entry: Entry, wanted: Mapping[str, Any], told: Outcome, *, is_new: bool, dry_run: bool
+    catalog: GlueCatalog, entry: Entry, wanted: Mapping[str, Any], outcome: Outcome, *, is_new: bool, dry_run: bool
 ) -> Outcome:
-    """Only tables whose readers must be told of partitions have any with us; those that Glue holds for another kind of
-    table are left to whoever made them.
+    """Only tables whose readers need registered partitions have any in an entry; existing partitions of other kinds of
+    tables in Glue are left alone.
     """
     if not entry.partitions:
-        return told
+        return outcome
     present = {} if is_new else catalog.partitions(entry.name)
     inputs = {each.values: table_input.partition_input(each, wanted) for each in entry.partitions}
     added = [each for values, each in inputs.items() if values not in present]
@@ -127,13 +128,13 @@ def _sync_partitions(
         catalog.remove_partitions(entry.name, removed)
         catalog.update_partitions(entry.name, moved)
         catalog.add_partitions(entry.name, added)
-    is_changed = told.action == UNCHANGED and (added or moved or removed)
-    action = CHANGED if is_changed else told.action
-    return replace(told, action=action, added=len(added), changed=len(moved), removed=len(removed))
+    is_changed = outcome.action == UNCHANGED and (added or moved or removed)
+    action = CHANGED if is_changed else outcome.action
+    return replace(outcome, action=action, added=len(added), changed=len(moved), removed=len(removed))
 
 
 def _refuse_foreign(entry: Entry, present: Mapping[str, Any], lake: str) -> None:
-    """Raise CatalogRefused for what somebody else registered, unless it is the very same place or query."""
+    """Raise CatalogRefused for an entry registered by somebody else, unless it has the very same location or query."""
     parameters = present.get("Parameters", {})
     if parameters.get(LAKE) == lake:
         return
@@ -155,16 +156,16 @@ def _same_url(one: str, other: str) -> bool:
 
 
 def _find_orphans(plan: Plan, present: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """Entries of ours of this lake that no table of it asks for: a table that was refused keeps what it had. An entry
-    that does not say which table it shows may be one of that.
+    """Owned entries of this lake that none of its tables needs: a table that was refused keeps its entries. An entry
+    that does not name its table may belong to such a one.
     """
     wanted = {entry.name for entry in plan.entries}
-    told = {entry.title for entry in plan.entries}
+    registered = {entry.title for entry in plan.entries}
     for name, table in sorted(present.items()):
         parameters = table.get("Parameters", {})
         title = parameters.get(TABLE, "")
         is_ours = bool(title) and parameters.get(LAKE) == plan.lake and plan.concerns(title)
-        if is_ours and name not in wanted and (title in told or title not in plan.titles):
+        if is_ours and name not in wanted and (title in registered or title not in plan.titles):
             yield name, table
 
 

@@ -1,4 +1,6 @@
-"""An entry as Glue's ``TableInput``, laid over what Glue has: only what is ours changes, everything else stays."""
+"""An entry as Glue's ``TableInput``, merged into the existing one: only owned properties change,
+everything else stays.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,20 @@ from replicator.catalog.entries import Entry, Kind, Partition
 from replicator.catalog.storage import storage
 
 LAKE, TABLE = "replicator.lake", "replicator.table"
-"""Parameters by which an entry is known to be ours: whose lake it shows, and which table of it."""
+"""Parameters that mark an owned entry: the lake it shows, and the table of that lake."""
 
 _OWNED = ("EXTERNAL", "table_type", "spark.sql.sources.provider", "presto_view", "comment", LAKE, TABLE)
 _OWNED_BEFORE = "spark.sql.sources.schema."
 _OWNED_BY_SERDE = ("serialization.format", "path", "hoodie.query.as.ro.table")
 _OF_VIEWS = ("ViewOriginalText", "ViewExpandedText")
 _DUMMY_SERDE = {"Name": "-", "SerializationLibrary": "-"}
-"""Of a view: Athena refuses one without a SerDe, and never asks which."""
+"""For a view: Athena refuses one without a SerDe, but does not evaluate it."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that differs: ``what`` (``column total``, ``location``), as it is in the catalog and as it shall be;
-    None where it is missing.
+    """One difference: ``what`` (``column total``, ``location``), with its value before and after; None where it is
+    missing.
     """
 
     what: str
@@ -34,8 +36,8 @@ class Change:
 
 
 def table_input(entry: Entry, database: str, lake: str, present: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What Glue shall hold. *present* is what it has (``Table`` of ``GetTable``): parameters, comments and whatever
-    else is not ours are taken over from there.
+    """Return the desired ``TableInput``. *present* is the existing one (``Table`` of ``GetTable``): parameters,
+    comments and everything else that is not owned are taken over from it.
     """
     present = present or {}
     place = present.get("StorageDescriptor", {})
@@ -59,13 +61,13 @@ def table_input(entry: Entry, database: str, lake: str, present: Mapping[str, An
 
 
 def partition_input(partition: Partition, table: Mapping[str, Any]) -> dict[str, Any]:
-    """A partition of the table that a ``TableInput`` describes: read as the table is, at its own place."""
+    """Return a partition of the table that a ``TableInput`` describes: read as the table is, at its own location."""
     place = {**table["StorageDescriptor"], "Location": partition.location}
     return {"Values": list(partition.values), "StorageDescriptor": place}
 
 
 def differences(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[Change]:
-    """What an update from one to the other changes, column by column."""
+    """Yield what an update from one to the other changes, column by column."""
     yield from _column_changes("column", _stored_columns(present), _stored_columns(wanted))
     yield from _column_changes("partition column", present.get("PartitionKeys", []), wanted["PartitionKeys"])
     for what, key in (("description", "Description"), ("type", "TableType")):
@@ -79,20 +81,20 @@ def differences(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterat
 
 
 def is_same_location(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two partitions are read alike, from the same place."""
+    """Whether two partitions are read in the same way, from the same location."""
     return not any(_location_changes(one, other)) and _plain(one.get("Columns", [])) == _plain(other.get("Columns", []))
 
 
 def _table(entry: Entry) -> dict[str, Any]:
-    told = storage(entry)
+    hive = storage(entry)
     return {
         "TableType": "EXTERNAL_TABLE",
-        "Parameters": told.parameters,
+        "Parameters": hive.parameters,
         "StorageDescriptor": {
             "Location": entry.location,
-            "InputFormat": told.input_format,
-            "OutputFormat": told.output_format,
-            "SerdeInfo": {"SerializationLibrary": told.serde, "Parameters": told.serde_parameters},
+            "InputFormat": hive.input_format,
+            "OutputFormat": hive.output_format,
+            "SerdeInfo": {"SerializationLibrary": hive.serde, "Parameters": hive.serde_parameters},
         },
     }
 
@@ -118,11 +120,11 @@ def _serde(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, A
 
 def _columns(columns: Sequence[Column], present: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     known = {each["Name"]: each for each in present}
-    told = []
+    merged = []
     for each in columns:
         comment = {} if each.comment is None else {"Comment": each.comment}
-        told.append({**known.get(each.name, {}), "Name": each.name, "Type": each.hive, **comment})
-    return told
+        merged.append({**known.get(each.name, {}), "Name": each.name, "Type": each.hive, **comment})
+    return merged
 
 
 def _column_changes(

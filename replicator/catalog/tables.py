@@ -1,4 +1,4 @@
-"""The tables of a lake by the names that queries have for them, and where they lie, found without Spark."""
+"""The tables of a lake by the names that queries use, and their locations, found without Spark."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ if TYPE_CHECKING:
 
 _HUDI_PROPERTIES = ".hoodie/hoodie.properties"
 _MARKER_FILES = {"_delta_log": "delta", _HUDI_PROPERTIES: "hudi", f"{_HUDI_PROPERTIES}.backup": "hudi"}
-"""What lies in the folder of a table of a format; the copy where Hudi's writer died while it wrote the first anew."""
+"""Files in the folder of a table by which its format is recognized; the copy exists alone if Hudi's writer crashed
+while rewriting the original.
+"""
 
 
 Silver = tuple[str, str, Table]
-"""A silver table, a history or a twin: its source, ``<database or schema>.<table>``, where it lies."""
+"""A silver table, a history or a twin: its source, ``<database or schema>.<table>``, its location."""
 
 
 def view_name(source: str, name: str) -> str:
-    """The name of a silver table that no other has: ``<source>__<database or schema>__<table>``."""
+    """The unique name of a silver table: ``<source>__<database or schema>__<table>``."""
     return "__".join(names.encode(part) for part in (source, *name.split(".", 1)))
 
 
 def list_views(silver: Sequence[Silver], gold: Sequence[tuple[str, Table]]) -> Iterator[tuple[str, Table]]:
-    """The name of each view with its table.
+    """Yield the name of each view with its table.
 
-    A gold model goes by its name, a silver table by its long name and, where no other table has it, by its last name
-    too; its history has ``__history`` behind either, its copy in another format ``__delta`` or ``__hudi``.
+    A gold model has its own name; a silver table its long name and, if no other table has it, also its last part; its
+    history has the suffix ``__history`` after either, its copy in another format ``__delta`` or ``__hudi``.
     """
     shorts = [name.rpartition(".")[2].casefold() for _, name, _ in silver]
     taken = {name.casefold() for name, _ in gold}
@@ -47,7 +49,7 @@ def list_views(silver: Sequence[Silver], gold: Sequence[tuple[str, Table]]) -> I
 
 
 def databases(silver: Iterable[Silver]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """``<database or schema>.<table>`` in two parts, in small letters -> the views that it may mean."""
+    """``<database or schema>.<table>`` in two parts, in lower case -> the views that it may denote."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     for source, name, _ in silver:
         database, _, table = name.lower().partition(".")
@@ -56,13 +58,13 @@ def databases(silver: Iterable[Silver]) -> dict[tuple[str, str], tuple[str, ...]
 
 
 def is_named(name: str, query: str) -> bool:
-    """Whether the name of a view stands in a query. Tables that do not are not even opened."""
+    """Whether the name of a view occurs in a query. Tables that do not are not opened."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query, re.IGNORECASE) is not None
 
 
 def refuse_case_conflict(known: Iterable[str], query: str) -> None:
-    """Raise ConfigError where a query names one of two tables that only case tells apart: to an engine both are one,
-    and the rows would be those of either.
+    """Raise ConfigError if a query names one of two tables that differ by case only: engines do not distinguish them,
+    and the rows could be those of either.
     """
     twins = names.find_case_conflict(name for name in known if is_named(name, query))
     if twins is not None:
@@ -71,7 +73,7 @@ def refuse_case_conflict(known: Iterable[str], query: str) -> None:
 
 
 class LakeListing:
-    """The tables of one lake, as its folders tell. Raises Unreachable, ConfigError."""
+    """The tables of one lake, as listed in its folders. Raises Unreachable, ConfigError."""
 
     def __init__(self, store: Store, files: FileSystem, lake: Lake) -> None:
         self._store = store
@@ -79,25 +81,25 @@ class LakeListing:
         self._lake = lake
 
     def kind(self, location: str) -> str | None:
-        """``delta`` or ``hudi``; None where no table is."""
+        """``delta`` or ``hudi``; None if there is no table."""
         kinds = (kind for mark, kind in _MARKER_FILES.items() if self._store.has(self._files, f"{location}/{mark}"))
         return next(kinds, None)
 
     def silver(self) -> list[Silver]:
-        """Every history, twin and silver table. Those beside silver come first: a table of the source's own that has
-        such a name is the one that is meant.
+        """Return every history, twin and silver table. Silver tables come last: a table of the source that has the name
+        of a history or a twin takes precedence.
         """
         lake = self._lake
-        beside = [
-            (source, f"{table}{ending}", of(source, table))
-            for ending, root, of in lake.companions()
+        companions = [
+            (source, f"{table}{ending}", make_table(source, table))
+            for ending, root, make_table in lake.companions()
             for source, table in self._of(root)
         ]
         tables = [(source, table, lake.silver(source, table)) for source, table in self._of(lake.silver_root())]
-        return beside + tables
+        return companions + tables
 
     def gold(self) -> list[tuple[str, Table]]:
-        """Every gold model."""
+        """Return every gold model."""
         models = map(names.decode, self._tables(self._lake.gold_root()))
         return [(model, self._lake.gold(model)) for model in models]
 
@@ -107,6 +109,6 @@ class LakeListing:
                 yield names.decode(source), names.decode_table(table)
 
     def _tables(self, folder: str) -> list[str]:
-        """Of names that we give: somebody's copy beside a table is none of ours."""
+        """Only folders with encoded names: somebody's copy beside a table is not part of the lake."""
         children = filter(names.is_encoded, self._store.folders(self._files, folder))
         return [child for child in children if self.kind(f"{folder}/{child}")]

@@ -1,4 +1,4 @@
-"""What Athena's UNNEST does and sqlglot does not say in other dialects: rows become columns. Pure."""
+"""Athena's UNNEST in dialects that sqlglot does not cover: rows become columns. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def rows_as_columns(query: exp.Expr, dialect: Dialect) -> None:
-    """Change a query of Athena in place: an array of ROWs spreads into a column per field, as it does there.
+    """Change a query of Athena in place: an array of ROWs is expanded into one column per field, as in Athena.
 
-    Raises ConfigError for WITH ORDINALITY where the target counts from another number.
+    Raises ConfigError for WITH ORDINALITY if the target counts from another number.
     """
     from sqlglot import exp  # noqa: PLC0415 - of an extra
 
@@ -53,13 +53,13 @@ def _unnest_fields(unnested: exp.Unnest, fields: list[str], dialect: Dialect) ->
 
 
 def _all_columns(items: exp.Cast) -> exp.Expr:
-    """DuckDB's way. Its CAST of JSON refuses objects with other fields besides, which Athena's passes over."""
+    """DuckDB's equivalent. Its CAST of JSON refuses objects with additional fields, which Athena's ignores."""
     from sqlglot import exp  # noqa: PLC0415 - as above
 
-    told: exp.Expr = items
+    typed: exp.Expr = items
     if isinstance(items.this, exp.ParseJSON):
         kinds = {field.name: field.args["kind"].sql(dialect="duckdb") for field in items.to.expressions[0].expressions}
         shape = exp.Literal.string(json.dumps([kinds]))
-        told = exp.Anonymous(this="JSON_TRANSFORM", expressions=[items.this.this, shape])
+        typed = exp.Anonymous(this="JSON_TRANSFORM", expressions=[items.this.this, shape])
     depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.Literal.number(2))
-    return exp.Anonymous(this="UNNEST", expressions=[told, depth])
+    return exp.Anonymous(this="UNNEST", expressions=[typed, depth])

@@ -114,14 +114,16 @@ def row_checked_constraints(model: Model, present: Relation) -> tuple[str, ...]:
 
 def _is_widened(model: Model, column: ModelColumn, place: str, present: Relation) -> bool:
     """Whether the column exists with another type that the model's type includes."""
-    existing, wanted = present.columns.get(column.name), parse_type(column.type)
-    if existing is None or existing.type == str(wanted):
+    old, wanted = present.columns.get(column.name), parse_type(column.type)
+    if old is None or old.type == str(wanted):
         return False
-    if not _holds(wanted, existing.type):
-        what = f"column {column.name} of table {place} is {existing.type}, not {wanted}, which cannot hold all of its values."
-        mend = f"Declare {existing.type} or what is wider in the model, or alter the table."
-        if _parse_known_type(existing.type) is None:
-            mend = f"No model can have {existing.type}: alter the table."
+    if not _holds(wanted, old.type):
+        what = (
+            f"column {column.name} of table {place} is {old.type}, not {wanted}, which cannot hold all of its values."
+        )
+        mend = f"Declare {old.type} or what is wider in the model, or alter the table."
+        if _parse_known_type(old.type) is None:
+            mend = f"No model can have {old.type}: alter the table."
         raise TargetRefused(what, where=model.name, mend=mend)
     return True
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
 # all in one query, since each costs a round trip. For an index: its columns, none if it has
-# expressions or a condition, and whether it is checked immediately. Rows are hidden from a role unless, for finding rows
+# expressions or a condition, and whether it is checked at once. Rows are hidden from a role unless, for finding rows
 # to read, update and delete, some policy has no condition, and no restrictive policy has one
 _RELATION = """
     SELECT c.oid, c.relkind IN ('r', 'p'), pg_has_role(c.relowner, 'USAGE'), obj_description(c.oid, 'pg_class'),
