@@ -1,1 +1,1 @@
-"""Kafka Connect: registering Debezium connectors and watching them."""
+"""Kafka Connect: registering Debezium connectors and monitoring them."""

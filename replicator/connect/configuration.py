@@ -1,8 +1,8 @@
-"""What a source's file says of its connector -> the connector's own configuration. Nothing is asked and nothing known
-but the arguments, so that every kind is held by a golden file (tests/unit/connectors).
+"""A source's declaration of its connector -> the connector's configuration. A pure function of its arguments, so that
+every kind is covered by a golden file (tests/unit/connectors).
 
-What all have: JSON with nothing replaced by defaults (debezium.md G1, F7), truncates sent (B7), a heartbeat, exact
-decimals (as texts where records carry no schema: debezium-measured.md Z1.1).
+Common to all: JSON without replacement of nulls by defaults (debezium.md G1, F7), truncate events (B7), a heartbeat,
+exact decimals (as texts where records have no schema: debezium-measured.md Z1.1).
 """
 
 from __future__ import annotations
@@ -33,112 +33,114 @@ _POSITIONS = {
     "postgresql": "schema,lsn,sequence,txId",
     "sqlserver": "schema,commit_lsn,change_lsn",
 }
-"""What of ``source`` a flattened row needs to have a place in the source's order (debezium.md Q4, F4)."""
+"""The fields of ``source`` that a flattened row needs for its position in the source's order (debezium.md Q4, F4)."""
 
 
 def configuration(of: Connector) -> dict[str, str]:
-    """The connector's configuration, flat, by key; keys of ``of.config`` win. ``name`` is not in it."""
+    """Return the connector's configuration, flat, by key; keys of ``of.config`` take precedence. ``name`` is not
+    included.
+    """
     made = {**_shared(of), **_DATABASE[of.kind](of), **_FORM[of.form](of)}
     return dict(sorted({**{key: value for key, value in made.items() if value}, **of.config}.items()))
 
 
-def _shared(of: Connector) -> dict[str, str]:
-    schemas = _flag(of.schemas)
+def _shared(connector: Connector) -> dict[str, str]:
+    schemas = _flag(connector.schemas)
     return {
-        "connector.class": CLASSES[of.kind],
+        "connector.class": CLASSES[connector.kind],
         "tasks.max": "1",
-        "topic.prefix": of.prefix,
-        "database.hostname": of.host,
-        "database.port": str(of.port),
-        "database.user": of.user,
-        "database.password": of.password,
-        "table.include.list": ",".join(of.tables),
-        "table.exclude.list": ",".join(of.except_tables),
-        "column.include.list": ",".join(of.column_list),
-        "column.exclude.list": ",".join(of.except_column_list),
+        "topic.prefix": connector.prefix,
+        "database.hostname": connector.host,
+        "database.port": str(connector.port),
+        "database.user": connector.user,
+        "database.password": connector.password,
+        "table.include.list": ",".join(connector.tables),
+        "table.exclude.list": ",".join(connector.except_tables),
+        "column.include.list": ",".join(connector.column_list),
+        "column.exclude.list": ",".join(connector.except_column_list),
         "key.converter": _JSON,
         "key.converter.schemas.enable": schemas,
         "value.converter": _JSON,
         "value.converter.schemas.enable": schemas,
         "value.converter.replace.null.with.default": "false",
-        DECIMALS: of.modes[DECIMALS],
-        "heartbeat.interval.ms": str(of.heartbeat * 1000) if of.heartbeat else "",
-        "provide.transaction.metadata": "true" if of.transactions else "",
-        **_signals(of),
+        DECIMALS: connector.modes[DECIMALS],
+        "heartbeat.interval.ms": str(connector.heartbeat * 1000) if connector.heartbeat else "",
+        "provide.transaction.metadata": "true" if connector.transactions else "",
+        **_signals(connector),
         "skipped.operations": "none",
-        "snapshot.mode": of.snapshot,
-        "unavailable.value.placeholder": of.placeholder,
+        "snapshot.mode": connector.snapshot,
+        "unavailable.value.placeholder": connector.placeholder,
     }
 
 
-def _signals(of: Connector) -> dict[str, str]:
-    channels = [*(["source"] if of.signals else []), "kafka"] if of.signal_topic else []
+def _signals(connector: Connector) -> dict[str, str]:
+    channels = [*(["source"] if connector.signals else []), "kafka"] if connector.signal_topic else []
     return {
-        "signal.data.collection": of.signals,
+        "signal.data.collection": connector.signals,
         "signal.enabled.channels": ",".join(channels),
-        "signal.kafka.topic": of.signal_topic,
-        "signal.kafka.bootstrap.servers": of.bootstrap_servers if of.signal_topic else "",
-        "notification.enabled.channels": "sink" if of.notifications else "",
-        "notification.sink.topic.name": of.notifications,
+        "signal.kafka.topic": connector.signal_topic,
+        "signal.kafka.bootstrap.servers": connector.bootstrap_servers if connector.signal_topic else "",
+        "notification.enabled.channels": "sink" if connector.notifications else "",
+        "notification.sink.topic.name": connector.notifications,
     }
 
 
-def _postgresql(of: Connector) -> dict[str, str]:
-    # the publication is the owner's: one that the connector makes wants a superuser, or is for all tables
+def _postgresql(connector: Connector) -> dict[str, str]:
+    # the database's owner creates the publication: for the connector to do so takes a superuser, or all tables
     return {
-        "database.dbname": of.databases[0],
+        "database.dbname": connector.databases[0],
         "plugin.name": "pgoutput",
-        "slot.name": of.slot,
-        "publication.name": of.publication,
+        "slot.name": connector.slot,
+        "publication.name": connector.publication,
         "publication.autocreate.mode": "disabled",
     }
 
 
-def _binlog(of: Connector) -> dict[str, str]:
+def _binlog(connector: Connector) -> dict[str, str]:
     return {
-        "database.include.list": ",".join(of.databases),
-        "database.server.id": str(of.server_id),
-        # DDL of other databases of the server may hold what the parser does not know
+        "database.include.list": ",".join(connector.databases),
+        "database.server.id": str(connector.server_id),
+        # DDL of other databases of the server may contain statements that the parser does not support
         "schema.history.internal.store.only.captured.databases.ddl": "true",
-        **_history(of),
+        **_history(connector),
     }
 
 
-def _sqlserver(of: Connector) -> dict[str, str]:
-    return {"database.names": ",".join(of.databases), **_history(of)}
+def _sqlserver(connector: Connector) -> dict[str, str]:
+    return {"database.names": ",".join(connector.databases), **_history(connector)}
 
 
-def _oracle(of: Connector) -> dict[str, str]:
-    return {"database.dbname": of.databases[0], **_history(of)}
+def _oracle(connector: Connector) -> dict[str, str]:
+    return {"database.dbname": connector.databases[0], **_history(connector)}
 
 
-def _history(of: Connector) -> dict[str, str]:
+def _history(connector: Connector) -> dict[str, str]:
     return {
-        "schema.history.internal.kafka.bootstrap.servers": of.bootstrap_servers,
-        "schema.history.internal.kafka.topic": f"schema-history.{of.prefix}",
+        "schema.history.internal.kafka.bootstrap.servers": connector.bootstrap_servers,
+        "schema.history.internal.kafka.topic": f"schema-history.{connector.prefix}",
     }
 
 
-def _envelope(of: Connector) -> dict[str, str]:  # noqa: ARG001 - every form takes the same
+def _envelope(of: Connector) -> dict[str, str]:  # noqa: ARG001 - all forms have the same signature
     return {}
 
 
-def _flattened(of: Connector) -> dict[str, str]:
+def _flattened(connector: Connector) -> dict[str, str]:
     return {
         "transforms": "unwrap",
         "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
-        "transforms.unwrap.delete.tombstone.handling.mode": of.deletes,
-        "transforms.unwrap.add.fields": f"op,db,table,source.ts_ms,{_POSITIONS[of.kind]}",
+        "transforms.unwrap.delete.tombstone.handling.mode": connector.deletes,
+        "transforms.unwrap.add.fields": f"op,db,table,source.ts_ms,{_POSITIONS[connector.kind]}",
         "transforms.unwrap.replace.null.with.default": "false",
     }
 
 
-def _outbox(of: Connector) -> dict[str, str]:
+def _outbox(connector: Connector) -> dict[str, str]:
     return {
         "tombstones.on.delete": "false",
         "transforms": "outbox",
         "transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter",
-        "transforms.outbox.route.topic.replacement": f"{of.prefix}.event.${{routedByValue}}",
+        "transforms.outbox.route.topic.replacement": f"{connector.prefix}.event.${{routedByValue}}",
     }
 
 

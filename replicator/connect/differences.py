@@ -1,4 +1,4 @@
-"""What would have to change so that the connectors that run are those of the files."""
+"""The changes that make the running connectors match the files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Configs = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Change:
-    """One key of a connector as it ``runs`` and as it is ``wanted``, None where it is not there; secrets are masked."""
+    """One key of a connector with its running and its wanted value, None where it is absent; secrets are masked."""
 
     key: str
     runs: str | None
@@ -25,7 +25,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Step:
-    """What becomes of one connector. ``foreign``: no file has it, and it is left alone."""
+    """What is to be done with one connector. ``foreign``: no file declares it, and it is left alone."""
 
     connector: str
     action: Action
@@ -33,8 +33,8 @@ class Step:
 
 
 def steps(wanted: Configs, running: Configs, *, prune: bool = False) -> Iterator[Step]:
-    """One step per connector of either side, by name. Only with ``prune`` is one deleted, and only one of Debezium's
-    that a file could have described.
+    """Yield one step per connector of either side, by name. A connector is deleted only with ``prune``, and only if it
+    is one of Debezium's that a file could declare.
     """
     for name in sorted({*wanted, *running}):
         if name not in wanted:
@@ -48,7 +48,7 @@ def steps(wanted: Configs, running: Configs, *, prune: bool = False) -> Iterator
 
 
 def changes(wanted: Mapping[str, str], running: Mapping[str, str]) -> tuple[Change, ...]:
-    """The keys that differ; ``name`` is Connect's own."""
+    """Return the keys that differ; ``name``, which Connect adds, is ignored."""
     keys = sorted(key for key in {*wanted, *running} - {"name"} if wanted.get(key) != running.get(key))
     return tuple(Change(key, _mask_value(key, running), _mask_value(key, wanted)) for key in keys)
 

@@ -1,4 +1,4 @@
-"""What a connector says of a snapshot that it was asked for, until it is over."""
+"""A connector's notifications about a requested snapshot, until it has ended."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LOOK_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Notification:
-    """One notification: ``type`` is Debezium's. ``table`` is the one at hand, ``status`` and ``rows`` belong to a table
-    that was read, ``chunk`` of ``chunks`` to one that is being read; '' and None where nothing is said. ``queue`` has
-    the tables that are to be read, the one at hand first. It ``is_own`` where it carries the signal's id.
+    """One notification; ``type`` is Debezium's. ``table`` is the current one, ``status`` and ``rows`` belong to a table
+    that was read, ``chunk`` of ``chunks`` to one that is being read; '' and None where nothing is reported. ``queue``
+    has the tables still to be read, the current one first. ``is_own``: it carries the signal's id.
     """
 
     type: str
@@ -36,37 +36,37 @@ class Notification:
 
     @property
     def is_last(self) -> bool:
-        """Nothing comes after it."""
+        """Whether it is the snapshot's last one."""
         return self.type in (_COMPLETED, _ABORTED)
 
     @property
     def is_scan(self) -> bool:
-        """A table was read, or could not be."""
+        """Whether it reports that a table was read, or could not be."""
         return self.type == _SCANNED
 
     @property
     def is_progress(self) -> bool:
-        """A table is being read."""
+        """Whether it reports that a table is being read."""
         return self.type == _IN_PROGRESS
 
     @property
     def failed(self) -> bool:
-        """A table was not read."""
+        """Whether it reports that a table was not read."""
         return self.is_scan and self.status not in _DONE
 
     @property
     def said(self) -> str:
-        """What became of a table, for people."""
+        """The result for a table, for display."""
         if self.failed:
             return f"{self.table} was not read: {self.status}"
         return f"{self.table} is read, {self.rows or 0:,} rows"
 
 
 def parse_notification(value: bytes | None, of: Signal, prefix: str) -> Notification | None:
-    """The notification in a record's value, with or without a schema, if it may be about what the signal asked for.
+    """Return the notification in a record's value, with or without a schema, if it may be about the requested snapshot.
 
     An incremental snapshot carries the id of the newest signal that put tables into the connector's queue. A blocking
-    one carries none: it looks as the connector's initial one, so that whatever such a snapshot says after the signal
+    one carries no id and looks like the connector's initial snapshot, so every such notification after the signal
     counts.
     """
     told = _object(value)
@@ -88,18 +88,19 @@ def follow(
     *,
     patience: float,
 ) -> Iterator[Notification]:
-    """The notices among batches of values, an empty batch where nothing came for a moment, up to the last one: from the
-    first with the signal's id on all, since a later signal gives its own id to the tables that wait already.
+    """Yield the notifications in batches of values, where an empty batch means that nothing arrived for a moment, up to
+    the last one: all of them from the first with the signal's id on, since a later signal gives its own id to tables
+    already waiting.
 
-    ``look`` is called every few seconds and raises what makes waiting vain. Raises Unreachable when nothing is said of
-    the snapshot in ``patience`` seconds: no sign that the signal was read.
+    ``look`` is called every few seconds and raises if waiting is futile. Raises Unreachable if nothing about the
+    snapshot arrives within ``patience`` seconds: then the signal was probably not read.
     """
     began = looked = time.monotonic()
-    heard = False
+    is_answered = False
     for batch in batches:
         for found in filter(None, map(read, batch)):
-            heard = heard or found.is_own
-            if not heard:
+            is_answered = is_answered or found.is_own
+            if not is_answered:
                 continue
             yield found
             if found.is_last:
@@ -108,7 +109,7 @@ def follow(
         if now - looked >= _LOOK_SECONDS:
             looked = now
             look()
-        if not heard and now - began > patience:
+        if not is_answered and now - began > patience:
             mend = (
                 "A connector reads signals only once its first snapshot is over, those of a table only where that is "
                 "captured, in PostgreSQL published as well. One of PostgreSQL that was started again begins a blocking "
@@ -119,11 +120,11 @@ def follow(
 
 
 def outcomes(told: Iterable[Notification], tables: Iterable[str]) -> list[Notification]:
-    """What became of each table that was asked for, in the end: read with so many rows; not read, with the reason;
-    ABORTED where the snapshot was stopped before, NOT_FOUND where nothing was said of it.
+    """Return the final result for each requested table: read, with its number of rows; not read, with the reason;
+    ABORTED if the snapshot was stopped before, NOT_FOUND if nothing was reported.
 
-    A table that waited already, for an earlier signal, is read once for each: the reading for this one is the last of
-    those in the first queue.
+    A table that was already waiting for an earlier signal is read once for each: the reading for this signal is the
+    last of those in the first queue.
     """
     every = list(told)
     scans: dict[str, list[Notification]] = {}
@@ -146,7 +147,7 @@ def outcomes(told: Iterable[Notification], tables: Iterable[str]) -> list[Notifi
 
 
 def require_read(source: str, found: Iterable[Notification]) -> None:
-    """Raises ConnectorFailed where a table was not read."""
+    """Raise ConnectorFailed if a table was not read."""
     if failed := [each.said for each in found if each.failed]:
         mend = f"The log of Kafka Connect says why; `replicator connect check {source}` looks at keys and rights."
         raise ConnectorFailed("; ".join(failed), mend=mend)
@@ -154,11 +155,11 @@ def require_read(source: str, found: Iterable[Notification]) -> None:
 
 def _object(value: bytes | None) -> Mapping[str, Any]:
     try:
-        told = json.loads(value or b"")
+        message = json.loads(value or b"")
     except ValueError:
         return {}
-    told = told.get("payload", told) if isinstance(told, dict) else {}
-    return told if isinstance(told, dict) else {}
+    message = message.get("payload", message) if isinstance(message, dict) else {}
+    return message if isinstance(message, dict) else {}
 
 
 def _number(text: str | None) -> int | None:

@@ -1,4 +1,6 @@
-"""Making the connectors that run those of the files, one after the other: what one refuses keeps no other back."""
+"""Applying the files' connectors to Kafka Connect, one after the other: the refusal of one does not
+affect the others.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one step: the connector's state afterwards ('' where there is none), what failed, and which keys
-    that were sent have no effect (``idle``).
+    """The result of one step: the connector's state afterwards ('' if it does not exist), the error if it failed, and
+    the sent keys that have no effect (``idle``).
     """
 
     step: Step
@@ -29,15 +31,15 @@ class Outcome:
 
 
 def plan(connect: Connect, wanted: Configs, *, prune: bool = False) -> list[Step]:
-    """What :func:`reconcile` would do; nothing is changed. Raises Unreachable."""
+    """Return what :func:`reconcile` would do; changes nothing. Raises Unreachable."""
     return list(steps(wanted, {name: known.config for name, known in connect.known().items()}, prune=prune))
 
 
 def reconcile(connect: Connect, wanted: Configs, todo: Iterable[Step], seconds: float = 60.0) -> Iterator[Outcome]:
-    """Do each step, wait until what should run does, and tell of each as it is done. Raises Unreachable.
+    """Execute each step, wait until what should run does, and yield each outcome as it is done. Raises Unreachable.
 
-    A paused or stopped connector gets its new configuration and stays as somebody wanted it. One that runs as the files
-    have it is not touched; it is an error where it has failed. Offsets of a deleted one are kept.
+    A paused or stopped connector gets its new configuration and stays paused or stopped. One that already runs as
+    declared is not touched; if it has failed, that is an error. Offsets of a deleted one are kept.
     """
     known = connect.known()
     for step in todo:
@@ -67,7 +69,7 @@ def _await_state(connect: Connect, step: Step, known: ConnectorInfo | None, seco
 
 
 def _read_state(connect: Connect, name: str) -> str:
-    """Its state where Connect still answers."""
+    """The connector's state, if Connect still answers."""
     with suppress(ReplicatorError):
         return _state(connect.status(name))
     return ""

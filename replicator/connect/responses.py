@@ -1,4 +1,4 @@
-"""What Kafka Connect tells of connectors and plugins, as values."""
+"""Kafka Connect's answers about connectors and plugins, as values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _LEFT_OUT = " .. "
 
 @dataclass(frozen=True)
 class Part:
-    """The connector itself (``task`` is None) or one of its tasks: its state, the worker that has it, and the shortened
-    stack trace where it has failed, else ''.
+    """The connector itself (``task`` is None) or one of its tasks: its state, the worker that runs it, and the
+    shortened stack trace if it has failed, else ''.
     """
 
     task: int | None
@@ -24,9 +24,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Status:
-    """What Connect says of one connector; RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED or RESTARTING.
+    """The status of one connector; states are RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED or RESTARTING.
 
-    There are no tasks while none is assigned. For some seconds after a worker died its tasks still show RUNNING.
+    There are no tasks while none is assigned. For some seconds after a worker died, its tasks still show RUNNING.
     """
 
     parts: tuple[Part, ...]
@@ -48,23 +48,23 @@ class Status:
 
     @property
     def failed(self) -> bool:
-        """The connector or one of its tasks has failed: it stays so until someone restarts it."""
+        """Whether the connector or one of its tasks has failed: it stays so until it is restarted."""
         return "FAILED" in (self.connector, *self.tasks)
 
     @property
     def running(self) -> bool:
-        """The connector and at least one task run, and nothing else is the case."""
+        """Whether the connector and at least one task run, and no task has another state."""
         return bool(self.tasks) and {self.connector, *self.tasks} == {"RUNNING"}
 
     @property
     def held(self) -> bool:
-        """Somebody paused or stopped it: it does not run by itself."""
+        """Whether it was paused or stopped: it does not resume by itself."""
         return self.connector in ("PAUSED", "STOPPED")
 
 
 @dataclass(frozen=True)
 class ConnectorInfo:
-    """A connector that Connect has: its configuration and its status, None right after it was made."""
+    """An existing connector: its configuration and its status, None right after its creation."""
 
     config: Mapping[str, str]
     status: Status | None
@@ -72,7 +72,7 @@ class ConnectorInfo:
 
 @dataclass(frozen=True)
 class Plugin:
-    """A connector class that the workers have: ``type`` is source or sink."""
+    """A connector class installed on the workers; ``type`` is source or sink."""
 
     name: str
     type: str
@@ -81,8 +81,8 @@ class Plugin:
 
 @dataclass(frozen=True)
 class Offset:
-    """How far a connector has got in one partition of its source, both as the plugin writes them; ``offset`` is None
-    where the plugin has taken it back.
+    """The position of a connector in one partition of its source, both in the plugin's notation; ``offset`` is None if
+    the plugin has reset it.
     """
 
     partition: Mapping[str, Any]
@@ -90,22 +90,24 @@ class Offset:
 
 
 def parse_status(told: Mapping[str, Any]) -> Status:
-    """The answer to ``GET /connectors/…/status``."""
+    """Parse the answer to ``GET /connectors/…/status``."""
     every = [(None, told["connector"]), *((task["id"], task) for task in told["tasks"])]
     return Status(tuple(_parse_part(task, each) for task, each in every))
 
 
-def _parse_part(task: int | None, told: Mapping[str, Any]) -> Part:
-    trace = shorten_trace(told.get("trace") or "") if told["state"] == "FAILED" else ""
-    return Part(task, told["state"], told["worker_id"], trace)
+def _parse_part(task: int | None, part: Mapping[str, Any]) -> Part:
+    trace = shorten_trace(part.get("trace") or "") if part["state"] == "FAILED" else ""
+    return Part(task, part["state"], part["worker_id"], trace)
 
 
 def shorten_trace(trace: str) -> str:
-    """A Java stack trace as one line: the outermost and the innermost causes, no frames; of a long one both ends."""
+    """A Java stack trace in one line: the outermost and the innermost causes, without frames; of a long
+    line both ends.
+    """
     lines = [line.strip().removeprefix("Caused by: ") for line in trace.splitlines()]
     causes = list(dict.fromkeys(_cut(line) for line in lines if line and not line.startswith(("at ", "... "))))
-    kept = causes if len(causes) <= _TRACE_LINES else [causes[0], *causes[1 - _TRACE_LINES :]]
-    return " <- ".join(kept)
+    selected = causes if len(causes) <= _TRACE_LINES else [causes[0], *causes[1 - _TRACE_LINES :]]
+    return " <- ".join(selected)
 
 
 def _cut(line: str) -> str:

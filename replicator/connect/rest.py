@@ -1,8 +1,8 @@
-"""The REST interface of Kafka Connect, as far as connectors' lives need it.
+"""The part of Kafka Connect's REST interface that manages connectors.
 
-Look, validate, apply, watch, pause, stop, forget. Applying is idempotent and validates first, because only the
-validation says what is wrong: a refused ``PUT .../config`` may answer HTTP 500 with nothing in it. Offsets outlive a
-deleted connector: the same name goes on without a snapshot unless its offsets are deleted too.
+List, validate, apply, watch, pause, stop, forget. Applying is idempotent and validates first, because only validation
+reports what is wrong: a refused ``PUT .../config`` may answer HTTP 500 without a message. Offsets outlive a deleted
+connector: one of the same name resumes without a snapshot unless its offsets are deleted, too.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _REDIRECTED, _NOT_FOUND, _CONFLICT = 300, 404, 409
 _NO_LOGIN, _NOT_ALLOWED = 401, 403
 _POLL_SECONDS, _SETTLE_SECONDS = 0.2, 2.0
 _CONNECT_SECONDS = 5.0
-_VALIDATION_SECONDS = 95.0  # a plugin waits a minute for its database, Connect half a minute more for the plugin
+_VALIDATION_SECONDS = 95.0  # a plugin waits a minute for its database, and Connect another half minute for the plugin
 
 
 class Connect:
     """One Kafka Connect cluster.
 
-    Every method raises Unreachable when nobody answers at ``url`` in time, ConfigError when it wants another login than
-    ``login``, user and password of HTTP basic authentication, or its certificate is not trusted by the system or by
+    Every method raises Unreachable if nothing answers at ``url`` in time, ConfigError if it requires another login than
+    ``login`` (user and password of HTTP basic authentication) or its certificate is not trusted by the system or by
     ``SSL_CERT_FILE``, and waits while the workers rebalance (HTTP 409), at most ``patience`` seconds.
     """
 
@@ -47,49 +47,49 @@ class Connect:
         self._http = urllib3.PoolManager(retries=False, headers=None if login is None else _basic_auth(*login))
 
     def list(self) -> tuple[str, ...]:
-        """Names of all connectors, sorted."""
+        """Return the names of all connectors, sorted."""
         return tuple(sorted(self._json(self._call("GET", "/connectors"))))
 
     def plugins(self) -> tuple[Plugin, ...]:
-        """Every connector class that the workers have, by name."""
-        told = self._json(self._call("GET", "/connector-plugins"))
-        found = [Plugin(each["class"], each["type"], each.get("version") or "") for each in told]
+        """Return every connector class installed on the workers, by name."""
+        classes = self._json(self._call("GET", "/connector-plugins"))
+        found = [Plugin(each["class"], each["type"], each.get("version") or "") for each in classes]
         return tuple(sorted(found, key=lambda plugin: plugin.name))
 
     def known(self) -> dict[str, ConnectorInfo]:
-        """Every connector with its configuration and status, by name."""
-        told = self._json(self._call("GET", "/connectors?expand=info&expand=status"))
+        """Return every connector with its configuration and status, by name."""
+        connectors = self._json(self._call("GET", "/connectors?expand=info&expand=status"))
         return {
             name: ConnectorInfo(
                 each["info"]["config"], responses.parse_status(each["status"]) if "status" in each else None
             )
-            for name, each in sorted(told.items())
+            for name, each in sorted(connectors.items())
             if "info" in each
         }
 
     def apply(self, name: str, config: Mapping[str, str]) -> tuple[Finding, ...]:
-        """Create the connector or give it this configuration; the same configuration again changes nothing. Told are
-        keys that have no effect.
+        """Create the connector or update its configuration; repeating the same configuration changes nothing. Returns
+        findings about keys that have no effect.
 
-        Raises ConfigError, one line per property, when the plugin refuses it; a database that the connector cannot log
-        in to is refused in the same way. It starts in the background: see :meth:`wait_running`.
+        Raises ConfigError, one item per property, if the plugin refuses the configuration; a failed login to the
+        database is refused in the same way. The connector starts in the background: see :meth:`wait_running`.
         """
         found = self.validate(name, config)
         refused = [f"{each.key}: {each.what}" for each in found if each.refused]
         if refused:
             raise ConfigError(f"connector {name} is refused: " + "; ".join(refused), where=self._url)
-        # Connect validates it once more
+        # Connect validates it again
         self._call("PUT", f"/connectors/{_path(name)}/config", dict(config), seconds=_VALIDATION_SECONDS)
         return found
 
     def validate(self, name: str, config: Mapping[str, str]) -> tuple[Finding, ...]:
-        """What the plugin finds wrong with a configuration; the connector need not exist, and none is made.
+        """Return the plugin's findings about a configuration; the connector need not exist, and is not created.
 
-        A plugin that can, tries to log in to its database. Raises ConfigError when no worker has the plugin.
+        A plugin that supports it tries to log in to its database. Raises ConfigError if no worker has the plugin.
         """
         plugin = config.get("connector.class", "")
         installed = [each.name for each in self.plugins()]
-        if plugin not in installed:  # asked first: the validation would answer HTTP 500
+        if plugin not in installed:  # checked first: the validation would answer HTTP 500
             raise ConfigError(
                 f"connector {name}: Kafka Connect has no plugin with connector.class {plugin!r}",
                 where=self._url,
@@ -97,21 +97,24 @@ class Connect:
             )
         body = {**config, "name": name}
         path = f"/connector-plugins/{_path(plugin)}/config/validate"
-        told = self._json(self._call("PUT", path, body, seconds=_VALIDATION_SECONDS))
-        return tuple(parse_findings(told, body))
+        validation = self._json(self._call("PUT", path, body, seconds=_VALIDATION_SECONDS))
+        return tuple(parse_findings(validation, body))
 
     def status(self, name: str) -> Status | None:
-        """The connector's state; None when Connect does not know it, or not yet, right after :meth:`apply`."""
+        """Return the connector's status; None if Connect does not know it, or does not know it yet, right after
+        :meth:`apply`.
+        """
         response = self._call("GET", f"/connectors/{_path(name)}/status", may_miss=True)
         if response.status == _NOT_FOUND:
             return None
         return responses.parse_status(self._json(response))
 
     def wait_running(self, name: str, seconds: float = 60.0) -> Status:
-        """Wait until connector and tasks run, and do so for two seconds: the first answers may be of the state before.
+        """Wait until connector and tasks have been running for two seconds: the first answers may be of the previous
+        state.
 
-        A task that fails at once shows RUNNING for a moment, one whose cure was just applied still shows FAILED.
-        Raises ConnectorFailed when something is FAILED for as long, Unreachable after ``seconds``.
+        A task that fails at once shows RUNNING for a moment; one whose cause was just fixed still shows FAILED. Raises
+        ConnectorFailed if something has been FAILED for as long, Unreachable after ``seconds``.
         """
         deadline = time.monotonic() + seconds
         before: Status | None = None
@@ -132,54 +135,56 @@ class Connect:
             time.sleep(_POLL_SECONDS)
 
     def pause(self, name: str) -> None:
-        """Let the connector rest with its tasks in place; what it holds at the source, such as a slot, stays held.
+        """Pause the connector; its tasks stay in place, and resources at the source, such as a slot, stay allocated.
 
-        Raises ConfigError when there is no such connector.
+        Raises ConfigError if there is no such connector.
         """
         self._call("PUT", f"/connectors/{_path(name)}/pause")
 
     def resume(self, name: str) -> None:
-        """Let a paused or stopped connector go on. Raises ConfigError when there is no such connector."""
+        """Resume a paused or stopped connector. Raises ConfigError if there is no such connector."""
         self._call("PUT", f"/connectors/{_path(name)}/resume")
 
     def restart(self, name: str, *, only_failed: bool = True) -> None:
-        """Restart what has FAILED of the connector, in the background, while what runs goes on undisturbed; or all.
+        """Restart the FAILED parts of the connector, in the background, without disturbing the running ones; or all
+        parts.
 
-        Raises ConfigError when there is no such connector.
+        Raises ConfigError if there is no such connector.
         """
         which = "true" if only_failed else "false"
         self._call("POST", f"/connectors/{_path(name)}/restart?includeTasks=true&onlyFailed={which}")
 
     def stop(self, name: str, seconds: float = 60.0) -> None:
-        """Stop the connector and wait until it has no tasks; it stays known, with its offsets.
+        """Stop the connector and wait until it has no tasks; it stays registered, with its offsets.
 
-        Raises ConfigError when there is no such connector, Unreachable when it does not stop in time.
+        Raises ConfigError if there is no such connector, Unreachable if it does not stop in time.
         """
         self._call("PUT", f"/connectors/{_path(name)}/stop")
         self._wait(lambda: self._is_at_rest(name), f"connector {name} does not stop", seconds)
 
     def delete(self, name: str, seconds: float = 60.0) -> None:
-        """Remove the connector and keep its offsets: the same name later goes on where it was. Absent is fine.
+        """Delete the connector and keep its offsets: one of the same name later resumes where it was. A missing one is
+        no error.
 
-        Returns when Connect has no state of it any more, which Connect itself does not wait for: until then its tasks
-        may still run and hold the slot, and a new one of the name would show their state. Raises Unreachable after
-        ``seconds``.
+        Returns once Connect has no status of it anymore, which Connect itself does not wait for: until then its tasks
+        may still run and occupy the slot, and a new connector of the name would show their state. Raises Unreachable
+        after ``seconds``.
         """
         self._call("DELETE", f"/connectors/{_path(name)}", may_miss=True)
         self._wait(lambda: self.status(name) is None, f"connector {name}, which is deleted, does not end", seconds)
 
     def offsets(self, name: str) -> tuple[Offset, ...]:
-        """How far the connector has got; nothing before its first record was sent.
+        """Return the connector's positions; empty before its first record was sent.
 
-        Raises ConfigError when there is no such connector.
+        Raises ConfigError if there is no such connector.
         """
-        told = self._json(self._call("GET", f"/connectors/{_path(name)}/offsets"))
-        return tuple(Offset(each["partition"], each["offset"]) for each in told["offsets"])
+        answer = self._json(self._call("GET", f"/connectors/{_path(name)}/offsets"))
+        return tuple(Offset(each["partition"], each["offset"]) for each in answer["offsets"])
 
     def reset_offsets(self, name: str) -> None:
-        """Take back how far a stopped connector has got: once resumed it starts afresh.
+        """Delete the offsets of a stopped connector: once resumed, it starts from the beginning.
 
-        Raises ConfigError when there is no such connector, or when it is not stopped.
+        Raises ConfigError if there is no such connector, or if it is not stopped.
         """
         status = self.status(name)
         if status is not None and status.connector != "STOPPED":
@@ -188,9 +193,10 @@ class Connect:
         self._call("DELETE", f"/connectors/{_path(name)}/offsets")
 
     def forget(self, name: str) -> None:
-        """Stop the connector, delete its offsets and itself: the same name later starts afresh. Absent is fine.
+        """Stop the connector, delete its offsets and the connector itself: one of the same name later starts from the
+        beginning. A missing one is no error.
 
-        Topics, schema history and replication slots stay where they are.
+        Topics, schema history and replication slots remain.
         """
         if name in self.list():
             self.stop(name)
@@ -198,12 +204,14 @@ class Connect:
             self.delete(name)
 
     def _is_at_rest(self, name: str) -> bool:
-        """Whether a connector is stopped and has no tasks, or is not there."""
+        """Whether a connector is stopped and has no tasks, or does not exist."""
         status = self.status(name)
         return status is None or (status.connector == "STOPPED" and not status.tasks)
 
     def _wait(self, happened: Callable[[], bool], otherwise: str, seconds: float) -> None:
-        """Until it has. Raises Unreachable, in these words, when that takes longer."""
+        """Wait until ``happened`` returns true. Raises Unreachable with the text ``otherwise`` if that takes longer
+        than ``seconds``.
+        """
         deadline = time.monotonic() + seconds
         while not happened():
             if time.monotonic() > deadline:
@@ -270,7 +278,7 @@ def _path(name: str) -> str:
 
 def _message(response: urllib3.BaseHTTPResponse) -> str:
     try:
-        told: Any = json.loads(response.data)
+        answer: Any = json.loads(response.data)
     except ValueError:
         return "(no JSON)"
-    return str(told.get("message", "")) if isinstance(told, dict) else ""
+    return str(answer.get("message", "")) if isinstance(answer, dict) else ""

@@ -1,4 +1,4 @@
-"""A signal as a record of the connector's signal topic, by the JVM's own Kafka client."""
+"""Sending a signal as a record of the connector's signal topic, by the JVM's own Kafka client."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PINNED = {
 
 
 def send(jvm: Any, bootstrap_servers: str, options: Mapping[str, str], topic: str, prefix: str, signal: Signal) -> None:
-    """Send a signal to the connector whose ``topic.prefix`` is given; a topic that is not there is made, with the one
-    partition that Debezium reads. Raises Unreachable, LoginRefused.
+    """Send a signal to the connector with this ``topic.prefix``; a missing topic is created, with the single partition
+    that Debezium reads. Raises Unreachable, LoginRefused.
     """
     brokers.check_reachable(bootstrap_servers)
     _ensure_topic(jvm, bootstrap_servers, options, topic)
@@ -44,7 +44,7 @@ def _ensure_topic(jvm: Any, bootstrap_servers: str, options: Mapping[str, str], 
     with brokers.admin(jvm, bootstrap_servers, options) as admin:
         if admin.listTopics().names().get().contains(topic):
             return
-        fresh = jvm.java.util.ArrayList()
-        by_default = jvm.java.util.Optional.empty()  # the broker's own number of replicas
-        fresh.add(jvm.org.apache.kafka.clients.admin.NewTopic(topic, jvm.java.util.Optional.of(1), by_default))
-        admin.createTopics(fresh).all().get()
+        new_topics = jvm.java.util.ArrayList()
+        by_default = jvm.java.util.Optional.empty()  # the broker's default number of replicas
+        new_topics.add(jvm.org.apache.kafka.clients.admin.NewTopic(topic, jvm.java.util.Optional.of(1), by_default))
+        admin.createTopics(new_topics).all().get()

@@ -1,9 +1,9 @@
-"""What a running connector is told by a signal: an ad-hoc snapshot of some of its tables, or the end of one.
+"""Signals to a running connector: an ad-hoc snapshot of some of its tables, or the end of one.
 
-Everything follows from the configuration that runs, not from the file: a channel that was described and never applied
-reads nothing. An incremental snapshot goes on beside the stream and needs the signal table, where the connector writes
-its watermarks (``read.only`` ones take them from the log); a blocking one holds the stream for its time. What they read
-obeys the order of all changes (debezium.md D5, D6, Q5).
+Everything is derived from the running configuration, not from the file: a channel that was declared and never applied
+reads nothing. An incremental snapshot runs concurrently with the stream and needs the signal table, where the connector
+writes its watermarks (``read.only`` connectors take them from the log); a blocking one pauses the stream while it runs.
+The rows read by either are subject to the order of all changes (debezium.md D5, D6, Q5).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from replicator.spelling import did_you_mean
 EXECUTE, STOP = "execute-snapshot", "stop-snapshot"
 INCREMENTAL, BLOCKING = "INCREMENTAL", "BLOCKING"
 _THREE_PARTS = {"sqlserver": ("database.names",), "oracle": ("database.pdb.name", "database.dbname")}
-"""Kinds whose tables Debezium calls ``<database>.<schema>.<table>``, and the keys that hold the database."""
+"""Kinds whose tables Debezium calls ``<database>.<schema>.<table>``, and the keys that contain the database."""
 _SIGNALS = "Give its file `signal_data_collection` or `connector: {signals: TOPIC}`, then `replicator connect apply`."
 _NOTIFICATIONS = "Give its file `connector: {notifications: TOPIC}` and apply it"
 
 
 @dataclass(frozen=True)
 class Signal:
-    """One signal: its ``id`` comes back in the notifications of an incremental snapshot; ``data`` is JSON."""
+    """One signal: its ``id`` is returned in the notifications of an incremental snapshot; ``data`` is JSON."""
 
     id: str
     type: str
@@ -38,22 +38,22 @@ class Signal:
 
     @property
     def is_blocking(self) -> bool:
-        """It asks for a blocking snapshot, whose notifications have ids of their own."""
+        """Whether it requests a blocking snapshot, whose notifications have ids of their own."""
         return bool(self.data["type"] == BLOCKING)
 
     def row(self) -> tuple[str, str, str]:
-        """As the signal table has it: id, type, data."""
+        """The signal as a row of the signal table: id, type, data."""
         return self.id, self.type, json.dumps(self.data)
 
     def message(self) -> str:
-        """As the signal topic has it; the record's key is the ``topic.prefix``."""
+        """The signal as a message of the signal topic; the record's key is the ``topic.prefix``."""
         return json.dumps({"id": self.id, "type": self.type, "data": self.data})
 
 
 @dataclass(frozen=True)
 class SnapshotRequest:
-    """What is wanted of tables, which are called as silver calls them; ``where`` is SQL, '' for all rows. ``whole``:
-    what is not mentioned shall go.
+    """A requested snapshot of tables, which are named as in silver; ``where`` is SQL, '' for all rows. ``whole``: rows
+    that the snapshot does not contain are to be deleted.
     """
 
     tables: tuple[str, ...]
@@ -64,10 +64,10 @@ class SnapshotRequest:
 
 
 def build_signal(asked: SnapshotRequest, config: Mapping[str, str]) -> Signal:
-    """The signal to a connector that runs with this configuration.
+    """Return the signal to a connector that runs with this configuration.
 
-    Raises ConfigError: a table that the connector does not capture, an incremental snapshot without a signal table, a
-    condition of several tables, what cannot be stopped.
+    Raises ConfigError for a table that the connector does not capture, an incremental snapshot without a signal table,
+    a condition on several tables, and what cannot be stopped.
     """
     _refuse_conflicts(asked, config)
     kind = next((kind for kind, name in CLASSES.items() if name == config["connector.class"]), "")
@@ -86,27 +86,27 @@ def build_signal(asked: SnapshotRequest, config: Mapping[str, str]) -> Signal:
 
 
 def topic(config: Mapping[str, str]) -> str:
-    """The topic that the connector reads signals from, '' where it reads none."""
+    """The topic from which the connector reads signals, '' if it reads none from a topic."""
     if "kafka" not in _channels(config, "signal.enabled.channels", "source"):
         return ""
     return config.get("signal.kafka.topic") or f"{config['topic.prefix']}-signal"
 
 
 def table(config: Mapping[str, str]) -> str:
-    """The table that the connector reads signals from, '' where it reads none."""
+    """The table from which the connector reads signals, '' if it reads none from a table."""
     reads = "source" in _channels(config, "signal.enabled.channels", "source")
     return config.get("signal.data.collection", "") if reads else ""
 
 
 def require_channel(name: str, config: Mapping[str, str]) -> None:
-    """Raise ConfigError where a connector reads signals from nowhere."""
+    """Raise ConfigError if a connector reads signals from neither."""
     if not topic(config) and not table(config):
         raise ConfigError(f"the connector {name} reads no signals", mend=_SIGNALS)
 
 
 def notifications(name: str, config: Mapping[str, str], *, whole: bool = False) -> str:
-    """The topic where the connector says how far a snapshot is. Raises ConfigError where it says nothing; ``whole``: of
-    one whose end must be seen.
+    """Return the topic where the connector reports the progress of a snapshot. Raises ConfigError if it does not;
+    ``whole``: for a snapshot whose end must be observed.
     """
     found = config.get("notification.sink.topic.name", "")
     if not found or "sink" not in _channels(config, "notification.enabled.channels", ""):
@@ -116,26 +116,26 @@ def notifications(name: str, config: Mapping[str, str], *, whole: bool = False) 
 
 
 def quote(kind: str, name: str) -> str:
-    """A table as SQL of that kind names it; Oracle's statements know no database."""
+    """Quote a table's name for SQL of that kind; Oracle's statements have no database."""
     parts = name.split(".")
     if kind in ("mysql", "mariadb"):
-        return ".".join(map(quote_spark, parts))  # back-quotes, as Spark's
+        return ".".join(map(quote_spark, parts))  # backquotes, as in Spark
     return quote_postgres(*(parts[-2:] if kind == "oracle" else parts))
 
 
-def _refuse_conflicts(asked: SnapshotRequest, config: Mapping[str, str]) -> None:
-    if asked.whole and (asked.where or asked.blocking or asked.stop):
+def _refuse_conflicts(request: SnapshotRequest, config: Mapping[str, str]) -> None:
+    if request.whole and (request.where or request.blocking or request.stop):
         mend = "Leave --where, --blocking and --stop out: only an incremental snapshot says which end is its own."
         raise ConfigError("--remove-missing needs an incremental snapshot of all rows", mend=mend)
-    if asked.stop and (asked.where or asked.blocking):
+    if request.stop and (request.where or request.blocking):
         raise ConfigError("--stop ends incremental snapshots", mend="Leave --where and --blocking out.")
-    if asked.where and len(asked.tables) != 1:
+    if request.where and len(request.tables) != 1:
         raise ConfigError("--where is about one table", mend="Ask for one table at a time.")
-    if not asked.stop and not asked.tables:
+    if not request.stop and not request.tables:
         raise ConfigError("a snapshot needs the names of tables", mend="Write <database or schema>.<table>.")
     marks = config.get("signal.data.collection") or config.get("read.only") == "true"
-    if not asked.blocking and not asked.stop and not marks:
-        blocking = "" if asked.whole else ", or take a blocking snapshot (--blocking)"
+    if not request.blocking and not request.stop and not marks:
+        blocking = "" if request.whole else ", or take a blocking snapshot (--blocking)"
         mend = f"Give its file `signal_data_collection` and apply it{blocking}."
         raise ConfigError("an incremental snapshot needs a signal table for its watermarks", mend=mend)
 
@@ -147,19 +147,19 @@ def _refuse_malformed(table: str, kind: str) -> None:
 
 
 def list_captured(config: Mapping[str, str]) -> list[str]:
-    """The tables that the connector's list names one by one, by no expression, as silver calls them."""
+    """Return the tables that the connector's list names individually, not by an expression, as named in silver."""
     listed = _split_expressions(config.get("table.include.list", ""))
     return [re.sub(r"\\(\W)", r"\1", one) for one in listed if re.fullmatch(r"(?:[\w.\s-]|\\\W)+", one)]
 
 
 def excluding_key(table: str, config: Mapping[str, str]) -> str:
-    """The key of the list by which a table is not captured; '' for one that is."""
+    """Return the key of the list that excludes a table from being captured; '' if it is captured."""
     parts = table.split(".")
     name = ".".join(parts[-2:])
     lists = (("table", name), ("schema", parts[-2]), ("database", parts[0]))
-    for what, asked in lists:
+    for what, part in lists:
         included, excluded = config.get(f"{what}.include.list"), config.get(f"{what}.exclude.list")
-        if (included and not _matches(included, asked)) or (excluded and _matches(excluded, asked)):
+        if (included and not _matches(included, part)) or (excluded and _matches(excluded, part)):
             return f"{what}.include.list" if included else f"{what}.exclude.list"
     return ""
 
@@ -177,7 +177,7 @@ def _split_expressions(expressions: str) -> list[str]:
 
 
 def _matches(expressions: str, name: str) -> bool:
-    """Whether one of Debezium's regular expressions means a name; one that only Java reads is not second-guessed."""
+    """Whether one of Debezium's regular expressions matches a name; one that only Java supports is assumed to match."""
     try:
         return any(re.fullmatch(one, name, re.IGNORECASE) for one in _split_expressions(expressions))
     except re.error:
@@ -185,7 +185,7 @@ def _matches(expressions: str, name: str) -> bool:
 
 
 def _full_name(table: str, kind: str, config: Mapping[str, str]) -> str:
-    """As Debezium calls the table."""
+    """The table's name in Debezium."""
     if kind not in _THREE_PARTS or table.count(".") == 2:
         return table
     database = next((config[key] for key in _THREE_PARTS[kind] if config.get(key)), "")
@@ -196,17 +196,17 @@ def _full_name(table: str, kind: str, config: Mapping[str, str]) -> str:
 
 
 def _literal(name: str) -> str:
-    """A regular expression of Java's that means this name only."""
+    """A Java regular expression that matches only this name."""
     return re.sub(r"([^\w])", r"\\\1", name)
 
 
-def _condition(asked: SnapshotRequest, kind: str, name: str) -> dict[str, str]:
-    """An incremental snapshot takes a condition for what an expression means; a blocking one the whole query, under the
-    very name: an expression is not found there, and all rows are read.
+def _condition(request: SnapshotRequest, kind: str, name: str) -> dict[str, str]:
+    """For an incremental snapshot, a condition on the tables that an expression matches; for a blocking one, the
+    complete query under the exact name: it does not look up expressions, and would read all rows.
     """
-    if not asked.blocking:
-        return {"data-collection": _literal(name), "filter": asked.where}
-    query = f"SELECT * FROM {quote(kind, name)} WHERE {asked.where}"  # noqa: S608 - the user's own SQL, at the source
+    if not request.blocking:
+        return {"data-collection": _literal(name), "filter": request.where}
+    query = f"SELECT * FROM {quote(kind, name)} WHERE {request.where}"  # noqa: S608 - the user's own SQL, at the source
     return {"data-collection": name, "filter": query}
 
 

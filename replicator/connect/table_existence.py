@@ -1,4 +1,4 @@
-"""Whether the tables that a signal names are there: a connector passes over the name of one that is not, in silence."""
+"""Whether the tables of a signal exist: a connector silently ignores the name of one that does not."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from replicator.spelling import suggest
 def find_unverified(
     tables: Sequence[str], config: Mapping[str, str], seen: Sequence[str] | None, user: str
 ) -> list[str]:
-    """Tables of which nobody can tell whether there are such: neither ``seen`` by the login ``user`` (None: it was not
-    asked) nor named one by one for a connector that runs with ``config``.
+    """Return the tables whose existence cannot be determined: neither ``seen`` by the login ``user`` (None: not
+    queried) nor named individually in the ``config`` of the running connector.
 
-    Raises ConfigError for one that is not there. PostgreSQL shows every table to everyone; others show a login those
-    that it may read, so one that sees only the signal table, or none that is captured, has not told anything.
+    Raises ConfigError for one that does not exist. PostgreSQL shows every table to everyone; other databases show a
+    login only those that it may read, so a login that sees only the signal table, or no captured table, proves nothing.
     """
     known = {_name(table) for table in seen or ()}
-    strange = [table for table in tables if _name(table) not in known]
+    unseen = [table for table in tables if _name(table) not in known]
     captured = [table for table in seen or () if not excluding_key(table, config)]
     signals = _name(config.get("signal.data.collection", ""))
-    is_told = config["connector.class"] == CLASSES["postgresql"] and seen is not None
-    if strange and (is_told or any(_name(table) != signals for table in captured)):
+    sees_all = config["connector.class"] == CLASSES["postgresql"] and seen is not None
+    if unseen and (sees_all or any(_name(table) != signals for table in captured)):
         mend = f"Write it as silver calls it; or let {user} see it, where it is there."
-        raise ConfigError(f"{user} sees no table {strange[0]} at the source{suggest(strange[0], captured)}", mend=mend)
+        raise ConfigError(f"{user} sees no table {unseen[0]} at the source{suggest(unseen[0], captured)}", mend=mend)
     listed = {_name(table) for table in list_captured(config)}
-    return [table for table in strange if _name(table) not in listed]
+    return [table for table in unseen if _name(table) not in listed]
 
 
 def _name(table: str) -> str:
-    """Its last two parts, in whichever case: as connectors compare names."""
+    """The last two parts of the name, case-insensitive, as connectors compare names."""
     return ".".join(table.split(".")[-2:]).casefold()

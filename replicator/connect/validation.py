@@ -1,4 +1,4 @@
-"""What Kafka Connect's validation says of a configuration, one line per key: what is wrong and how to mend it."""
+"""The findings of Kafka Connect's validation of a configuration, one per key: what is wrong and how to fix it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PASS_THROUGH_KEYS = re.compile(
     r"custom\.metric|snapshot\.select\.statement\.overrides|post\.processors|log\.mining|rac|mongodb|ssl|custom|name)"
     r"([.]|$)"
 )
-"""Keys that belong to something behind the connector, which its own list does not name."""
+"""Keys that belong to components behind the connector, which its own list does not contain."""
 
 _RENAMED = (
     (r"database\.server\.name", "topic.prefix"),
@@ -32,13 +32,13 @@ _RENAMED = (
         r"transforms.\1.delete.tombstone.handling.mode",
     ),
 )
-"""Keys of older Debezium, as patterns, and what took their place (trap 8)."""
+"""Keys of older Debezium releases, as patterns, and their replacements (trap 8)."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with one key. ``refused``: Connect takes no configuration with it; else it has no
-    effect.
+    """One problem with one key. ``refused``: Connect accepts no configuration with it; otherwise the key
+    has no effect.
     """
 
     key: str
@@ -48,13 +48,13 @@ class Finding:
 
 
 def parse_findings(told: Mapping[str, Any], config: Iterable[str]) -> Iterator[Finding]:
-    """What a validation answered (``PUT /connector-plugins/…/config/validate``) about a configuration with these keys:
-    refusals in its order, then keys that the plugin does not know.
+    """Yield the findings in the answer of a validation (``PUT /connector-plugins/…/config/validate``) of a
+    configuration with these keys: refusals in the answer's order, then keys that the plugin does not know.
     """
     known: set[str] = set()
     for each in told["configs"]:
         definition = each["definition"] or {}
-        value = each["value"] or {"name": definition["name"]}  # of a key that the plugin did not look at
+        value = each["value"] or {"name": definition["name"]}  # for a key that the plugin did not validate
         known.add(value["name"])
         errors = [_clean_message(error, value["name"]) for error in value.get("errors") or ()]
         if errors:
@@ -67,20 +67,20 @@ def parse_findings(told: Mapping[str, Any], config: Iterable[str]) -> Iterator[F
 
 
 def _new_name(key: str) -> str | None:
-    """What newer Debezium has in the place of a key; None: it never was another one."""
+    """The replacement of a key in newer Debezium releases; None if it was not renamed."""
     found = (re.sub(old, now, key) for old, now in _RENAMED if re.fullmatch(old, key))
     return next(found, None)
 
 
 def _clean_message(error: str, key: str) -> str:
-    """The sentence without the key, the value and the frames around it."""
+    """The message without the key, the value and the text around it."""
     first = " ".join(error.split())
     first = re.sub(rf"^(The '{re.escape(key)}' value is invalid: )", "", first)
     return re.sub(r"^Invalid value .* for configuration [\w.\-]+: ", "", first)
 
 
 def _hint(value: Mapping[str, Any], definition: Mapping[str, Any]) -> str:
-    """The values that there are to choose from, else the first sentence of what the plugin says of the key."""
+    """The allowed values, else the first sentence of the plugin's documentation of the key."""
     choices = [str(choice) for choice in value.get("recommended_values") or ()]
     if 0 < len(choices) <= _CHOICES:
         return f"One of {', '.join(choices)}."

@@ -1,1 +1,1 @@
-"""Where records come from: one file per kind behind ``Source``."""
+"""The sources of records: one module per kind, behind ``Source``."""

@@ -1,4 +1,4 @@
-"""Records of one topic, one after the other, by the JVM's own Kafka client: no session, no job."""
+"""Records of one topic, read with the JVM's own Kafka client: without a session and a Spark job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POLL_MS = 500
 _PINNED = {
     "enable.auto.commit": "false",
     "isolation.level": "read_committed",
-    "allow.auto.create.topics": "false",  # to look at a topic must not make it
+    "allow.auto.create.topics": "false",  # reading a topic must not create it
     "auto.offset.reset": "none",
     "default.api.timeout.ms": str(brokers.TIMEOUT_MS),
     "request.timeout.ms": str(brokers.TIMEOUT_MS),
@@ -32,35 +32,39 @@ class Topic:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def records(self, jvm: Any, start: StartingOffset, *, follow: bool) -> Iterator[KafkaRecord]:
-        """The records from ``start`` to the end that each partition has now, or for ever. Those of one partition come
-        in their order.
+        """Yield the records from ``start`` to the current end of each partition, or without end (``follow``). Records
+        of one partition are in their order.
 
-        Raises Unreachable when Kafka does not answer or has no such topic, LoginRefused where it lets nobody in.
+        Raises Unreachable if Kafka does not answer or has no such topic, LoginRefused if it refuses the login.
         """
         for batch in self.batches(jvm, start, follow=follow):
             yield from batch
 
     def batches(self, jvm: Any, start: StartingOffset, *, follow: bool) -> Generator[list[KafkaRecord], None, None]:
-        """The same records as they are fetched; an empty batch where none came for half a second. Where to begin is
-        settled before the first one.
+        """Yield the same records in the batches in which they are fetched; an empty batch after half a second without
+        any. The starting offsets are determined before the first batch.
         """
         brokers.check_reachable(self.bootstrap_servers)
         with self._consumer(jvm) as consumer:
-            places = self._places(jvm, consumer)
-            consumer.assign(places)
-            beginnings, ends = consumer.beginningOffsets(places), consumer.endOffsets(places)
-            for place in places:
-                consumer.seek(place, start.within(beginnings[place], ends[place]))
+            partitions = self._places(jvm, consumer)
+            consumer.assign(partitions)
+            beginnings, ends = consumer.beginningOffsets(partitions), consumer.endOffsets(partitions)
+            for partition in partitions:
+                consumer.seek(partition, start.within(beginnings[partition], ends[partition]))
             wait = jvm.java.time.Duration.ofMillis(_POLL_MS)
-            upto = {int(place.partition()): int(ends[place]) for place in places}
-            left = list(places)
-            while follow or left:
+            end_offsets = {int(partition.partition()): int(ends[partition]) for partition in partitions}
+            unfinished = list(partitions)
+            while follow or unfinished:
                 fetched = map(_record, _each(consumer.poll(wait)))
-                yield [each for each in fetched if follow or each.offset < upto[each.partition]]
-                left = [place for place in left if consumer.position(place) < upto[place.partition()]]
+                yield [each for each in fetched if follow or each.offset < end_offsets[each.partition]]
+                unfinished = [
+                    partition
+                    for partition in unfinished
+                    if consumer.position(partition) < end_offsets[partition.partition()]
+                ]
 
     def _places(self, jvm: Any, consumer: Any) -> Any:
-        known = consumer.listTopics()  # a name that no topic can have, one with a blank say, must not be asked for
+        known = consumer.listTopics()  # an invalid topic name, such as one with a blank, must not be queried
         described = known.get(self.name)
         if not described:
             raise brokers.missing_topic(self.name, known, self.bootstrap_servers)
@@ -88,7 +92,7 @@ class Topic:
 
 
 def _each(records: Any) -> Iterator[Any]:
-    """What Java can iterate over and py4j cannot."""
+    """Iterate over a Java Iterable, which py4j cannot."""
     left = records.iterator()
     while left.hasNext():
         yield left.next()

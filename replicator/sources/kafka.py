@@ -30,9 +30,9 @@ _PINNED = {
     "kafka.isolation.level": "read_committed",
 }
 _DEFAULTS = {"fetch.max.wait.ms": "1"}
-"""What a source's options may say otherwise. A batch reads records that are there. To each answer that Spark gets, its
-client adds a request for more, for which a broker waits half a second by default; a question where the log ends comes
-behind it (decision 0075).
+"""Defaults that a source's options may override. A batch reads existing records. To each answer that Spark gets, its
+client adds a request for more, for which a broker waits half a second by default; a request for the end of the log
+queues after it (decision 0075).
 """
 
 
@@ -40,8 +40,8 @@ behind it (decision 0075).
 class KafkaSource:
     """All topics whose name matches ``topics`` (a Java regex) on one cluster.
 
-    ``options`` are client settings without the ``kafka.`` prefix (security and the like); ``max_offsets`` bounds a
-    batch, None does not.
+    ``options`` are client settings without the ``kafka.`` prefix (security and the like); ``max_offsets`` limits the
+    records of a batch, None does not.
     """
 
     bootstrap_servers: str
@@ -50,15 +50,15 @@ class KafkaSource:
     max_offsets: int | None = None
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """A stream with the columns of ``Source.read``."""
+        """Return a stream with the columns of ``Source.read``."""
         limit = {} if self.max_offsets is None else {"maxOffsetsPerTrigger": str(self.max_offsets)}
         reader = spark.readStream.format("kafka").options(**self._client(), **limit, **_PINNED)
-        whole = f"^(?:{self.topics})$"  # Spark looks for the expression anywhere in a name
-        return _records(reader.option("subscribePattern", whole).load())
+        full_match = f"^(?:{self.topics})$"  # Spark searches for the expression anywhere in a name
+        return _records(reader.option("subscribePattern", full_match).load())
 
     def present(self, spark: SparkSession) -> DataFrame:
-        """The same columns, bounded: the records that are there now, without those of transactions that are open,
-        however often they are read. Raises Unreachable when Kafka does not answer or has no such topic.
+        """Return the same columns as a bounded frame: the currently existing records, without those of open
+        transactions; repeated reads return the same. Raises Unreachable if Kafka does not answer or has no such topic.
         """
         ends = by_topic(self._offsets(spark, "latest", "READ_COMMITTED"))
         if not ends:
@@ -70,38 +70,38 @@ class KafkaSource:
         return _records(reader.load())
 
     def topic_ids(self, spark: SparkSession) -> Mapping[str, str | None]:
-        """Kafka's id of each matching topic."""
+        """Return Kafka's id of each matching topic."""
         with self._admin(spark) as admin:
             return {name: brokers.topic_id(described) for name, described in self._describe(spark, admin).items()}
 
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
-        """The offset after the last record, per (topic, partition)."""
+        """Return the offset after the last record, per (topic, partition)."""
         return self._offsets(spark, "latest")
 
     def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
-        """By a batch without records, where topics have come or gone. A planned batch that bronze has not is planned
-        anew.
+        """Insert a batch without records if topics were added or have left. A planned batch that bronze does not have
+        is planned again.
         """
         batch = checkpoints.read_newest_batch(spark, checkpoint)
         if batch is None:
             checkpoints.discard_starting_offsets(spark, checkpoint)
             return
         topics = self.topic_ids(spark)
-        left = batch.ends.keys() - topics.keys()
-        come = self._starts_of_new_topics(spark, sorted(topics.keys() - batch.ends.keys()), held)
-        self._refuse_deleted(topic for topic in left if any(batch.ends[topic].values()))
-        if not left and not come:
+        removed = batch.ends.keys() - topics.keys()
+        added = self._starts_of_new_topics(spark, sorted(topics.keys() - batch.ends.keys()), held)
+        self._refuse_deleted(topic for topic in removed if any(batch.ends[topic].values()))
+        if not removed and not added:
             return
         if batch.is_done:
-            kept = {topic: ends for topic, ends in batch.ends.items() if topic not in left}
-            checkpoints.append_empty_batch(spark, checkpoint, batch, {**kept, **come})
+            remaining = {topic: ends for topic, ends in batch.ends.items() if topic not in removed}
+            checkpoints.append_empty_batch(spark, checkpoint, batch, {**remaining, **added})
             return
-        settled = checkpoints.mark_committed if held.has(batch.number) else checkpoints.discard_plan
-        settled(spark, checkpoint, batch)
+        settle = checkpoints.mark_committed if held.has(batch.number) else checkpoints.discard_plan
+        settle(spark, checkpoint, batch)
         self.resume(spark, checkpoint, held)
 
     def offered(self, spark: SparkSession, held: StreamState) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """By Kafka's ids of the topics, and its offsets."""
+        """Determined by Kafka's topic ids and its offsets."""
         topics = self.topic_ids(spark)
         self._refuse_deleted({topic for topic, _ in held.ends()} - topics.keys())
         self._refuse_recreated(topics, held)
@@ -109,8 +109,8 @@ class KafkaSource:
         return {place: (first[place], last[place]) for place in sorted(first.keys() & last.keys())}
 
     def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
-        """By the ends of the newest batch that is done. Where a topic that was made again begins and ends says nothing,
-        so that is told first.
+        """Determined by the end offsets of the newest batch that is done. Deleted and recreated topics are reported
+        first, since their offsets mean nothing.
         """
         ends, topics = checkpoints.read_committed_offsets(spark, checkpoint), self.topic_ids(spark)
         self._refuse_deleted(topic for topic, read in ends.items() if topic not in topics and any(read.values()))
@@ -123,8 +123,8 @@ class KafkaSource:
                 raise OffsetsLost.next(topic, partition, wanted, has, self.bootstrap_servers)
 
     def _starts_of_new_topics(self, spark: SparkSession, topics: Sequence[str], held: StreamState) -> EndOffsets:
-        """Where each partition of topics begins that were not read until now, or are again: of those for which it is
-        not at 0, where Spark begins by itself.
+        """The starting offsets of topics that were not read before, or are read again; only of topics with a starting
+        offset other than 0, where Spark begins by itself.
         """
         if not topics:
             return {}
@@ -149,7 +149,9 @@ class KafkaSource:
                 raise TopicRecreated.of(topic, self.bootstrap_servers)
 
     def _refuse_deleted(self, left: Iterable[str]) -> None:
-        """A topic that is to be read, has been, and is not there: without a record it is not missed."""
+        """Raise TopicDeleted for a topic that matches, was read, and no longer exists; one without records is not
+        missed.
+        """
         pattern = re.compile(self.topics)
         for topic in sorted(filter(pattern.fullmatch, left)):
             raise TopicDeleted(
@@ -161,21 +163,23 @@ class KafkaSource:
     def _offsets(
         self, spark: SparkSession, which: str, isolation: str = "READ_UNCOMMITTED"
     ) -> dict[tuple[str, int], int]:
-        """The ``earliest`` or the ``latest`` offset of each partition; committed: before its first open transaction."""
-        jvm = gateway.of(spark)  # its Kafka client is the one we have
+        """The ``earliest`` or the ``latest`` offset of each partition; with READ_COMMITTED the latest is that before
+        the first open transaction.
+        """
+        jvm = gateway.of(spark)  # it has the only Kafka client in use
         with self._admin(spark) as admin:
             wanted = jvm.java.util.HashMap()
-            asked = getattr(jvm.org.apache.kafka.clients.admin.OffsetSpec, which)()
+            spec = getattr(jvm.org.apache.kafka.clients.admin.OffsetSpec, which)()
             for name, described in self._describe(spark, admin).items():
                 for partition in described.partitions():
-                    wanted.put(jvm.org.apache.kafka.common.TopicPartition(name, partition.partition()), asked)
+                    wanted.put(jvm.org.apache.kafka.common.TopicPartition(name, partition.partition()), spec)
             level = getattr(jvm.org.apache.kafka.common.IsolationLevel, isolation)
-            asking = jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
-            found = admin.listOffsets(wanted, asking).all().get()
+            request_options = jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
+            found = admin.listOffsets(wanted, request_options).all().get()
             return {(place.topic(), place.partition()): found[place].offset() for place in found}
 
     def _client(self) -> dict[str, str]:
-        """The client's settings as Spark takes them."""
+        """The client's settings as options of Spark."""
         return {f"kafka.{name}": value for name, value in {**_DEFAULTS, **self.options}.items()} | {
             "kafka.bootstrap.servers": self.bootstrap_servers
         }

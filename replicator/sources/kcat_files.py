@@ -16,14 +16,12 @@ from replicator.errors import BadRecording
 
 EXPECTED = "Expected JSON lines in UTF-8 with topic, partition, offset, key and payload, as `kcat -C -J` prints them."
 _GZIP, _UTF_16 = (b"\x1f\x8b",), (b"\xff\xfe", b"\xfe\xff", b"{\0", b"\0{")
-"""How files begin that hold the right lines in a wrong way."""
+"""The first bytes of files that are compressed without the suffix, or in UTF-16."""
 _PATTERN = re.compile(r"[\\{}\[\]*?]")
 
 
 def refuse_missing(files: Sequence[str]) -> None:
-    """Raise BadRecording for files of this machine that are not there. What may be a pattern, or lies elsewhere, is
-    Spark's to look for.
-    """
+    """Raise BadRecording for local files that do not exist. Patterns and remote paths are left to Spark."""
     plain = [file for file in files if "://" not in file and not _PATTERN.search(file)]
     absent = [file for file in plain if not Path(file).exists()]
     if absent:
@@ -31,7 +29,7 @@ def refuse_missing(files: Sequence[str]) -> None:
 
 
 def read_records(path: Path) -> Iterator[KafkaRecord]:
-    """The records of a file as ``kcat -C -J`` prints them, plain or ``.gz``. Raises BadRecording."""
+    """Yield the records of a file as ``kcat -C -J`` prints them, plain or ``.gz``. Raises BadRecording."""
     try:
         with _opener(path)(path, "rt", encoding="utf-8-sig", errors="surrogateescape") as lines:
             for number, line in enumerate(lines, 1):
@@ -41,24 +39,24 @@ def read_records(path: Path) -> Iterator[KafkaRecord]:
         mend = "Is it whole, and of the kind that its name says (.gz)?"
         raise BadRecording("a recorded file cannot be read", where=str(path), mend=mend) from error
     except OSError as error:
-        told = f"a recorded file cannot be read: {error.strerror}"
-        raise BadRecording(told, where=str(path), mend="Check the path.") from error
+        message = f"a recorded file cannot be read: {error.strerror}"
+        raise BadRecording(message, where=str(path), mend="Check the path.") from error
 
 
 def raw_json_parts(line: str | None) -> tuple[str | None, str | None] | None:
-    """Key and payload of a line, as their own texts where they stand in it as JSON; None of what is a text, or null,
-    and of a line that Python cannot read.
+    """Return key and payload of a line, as their original texts if they are written as JSON; None for a part that is a
+    text or null, and for a line that Python cannot parse.
     """
     try:
-        told = jsontext.loads(line or "")
+        record = jsontext.loads(line or "")
     except (ValueError, RecursionError):
         return None
-    key, payload = (told.get(part) for part in ("key", "payload"))
+    key, payload = (record.get(part) for part in ("key", "payload"))
     return _raw_json(key), _raw_json(payload)
 
 
-def _raw_json(told: Any) -> str | None:
-    return None if told is None or isinstance(told, str) else jsontext.dumps(told)
+def _raw_json(part: Any) -> str | None:
+    return None if part is None or isinstance(part, str) else jsontext.dumps(part)
 
 
 def _opener(path: Path) -> Callable[..., Any]:
@@ -66,7 +64,7 @@ def _opener(path: Path) -> Callable[..., Any]:
 
 
 def _format_hint(path: Path) -> str:
-    """What a file should have been, and how to mend one that is compressed or in UTF-16, which its beginning tells."""
+    """The expected format, and how to convert a file that is compressed or in UTF-16, as its first bytes show."""
     with _opener(path)(path, "rb") as file:
         start = file.read(2)
     if start in _GZIP:
@@ -78,15 +76,17 @@ def _format_hint(path: Path) -> str:
 
 def _parse_record(line: str, path: Path, number: int) -> KafkaRecord:
     try:
-        line.encode()  # refuses bytes that are no UTF-8
-        told = json.loads(line)
-        key, value = (_text(told[part], line, part) for part in ("key", "payload"))
-        return KafkaRecord(str(told["topic"]), int(told["partition"]), int(told["offset"]), told.get("ts"), key, value)
+        line.encode()  # refuses bytes that are not UTF-8
+        record = json.loads(line)
+        key, value = (_text(record[part], line, part) for part in ("key", "payload"))
+        return KafkaRecord(
+            str(record["topic"]), int(record["partition"]), int(record["offset"]), record.get("ts"), key, value
+        )
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadRecording("a line is no Kafka record", where=f"{path}:{number}", mend=_format_hint(path)) from error
 
 
-def _text(told: Any, line: str, part: str) -> bytes | None:
-    """A part of a record; one that stands in the line as JSON, and not as a text, is its own text, as silver has it."""
-    text = told if isinstance(told, str) else _raw_json(jsontext.loads(line)[part])
+def _text(value: Any, line: str, part: str) -> bytes | None:
+    """A part of a record; a part written as JSON instead of a text keeps its original text, as in silver."""
+    text = value if isinstance(value, str) else _raw_json(jsontext.loads(line)[part])
     return None if text is None else text.encode()

@@ -1,4 +1,6 @@
-"""Where Kafka's topics end, by librdkafka: no JVM. Importing this needs ``confluent_kafka``."""
+"""The end offsets of Kafka's topics by librdkafka, without a JVM. Importing this module requires
+``confluent_kafka``.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ from replicator.errors import ConfigError
 
 _SECONDS = brokers.TIMEOUT_MS / 1000
 _SAME = {"client.id"}
-"""Settings that mean the same to both clients."""
+"""Settings with the same meaning for both clients."""
 
 
 def end_offsets(bootstrap_servers: str, topics: str, options: Mapping[str, str]) -> dict[tuple[str, int], int]:
-    """The offset after the last record, per (topic, partition), of topics whose name matches ``topics``.
+    """Return the offset after the last record, per (topic, partition), of topics whose name matches ``topics``.
 
-    Raises Unreachable where Kafka does not answer, ConfigError for settings of Java's client: logins and certificates
-    are said to the two in different words.
+    Raises Unreachable if Kafka does not answer, ConfigError for settings of the Java client: logins and certificates
+    are configured differently in the two.
     """
     others = {name: value for name, value in options.items() if (name, value) != ("security.protocol", "PLAINTEXT")}
     if others.keys() - _SAME:
@@ -41,6 +43,6 @@ def _list_end_offsets(client: Any, pattern: re.Pattern[str]) -> dict[tuple[str, 
     ]
     if not places:
         return {}
-    latest: Any = OffsetSpec.latest  # it has no annotations
-    asked = client.list_offsets({place: latest() for place in places}, request_timeout=_SECONDS)
-    return {(place.topic, place.partition): told.result().offset for place, told in asked.items()}
+    latest: Any = OffsetSpec.latest  # it has no type annotations
+    futures = client.list_offsets({place: latest() for place in places}, request_timeout=_SECONDS)
+    return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}

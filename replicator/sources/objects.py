@@ -1,7 +1,7 @@
-"""Objects that a sink connector wrote, from any file system that Spark knows.
+"""Objects written by a sink connector, on any file system that Spark supports.
 
-One listing serves the question what is new and the reading: it is flat, on object stores with one request per thousand
-objects, and Spark is given it for its own.
+One listing serves both to find new objects and to read them: it is flat, with one request per thousand objects on
+object stores, and Spark reuses it.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ _READING = {
     "ignoreCorruptFiles": "true",
     "ignoreMissingFiles": "true",
 }
-"""Half an archive must not keep all other objects out: what is missing in the end is told."""
+"""One truncated archive must not block all other objects: what could not be read is reported at the end."""
 
 _HIDDEN = re.compile(r"/(?:[.]|_[^/=]*(?:/|$))")
 
 
 @dataclass(frozen=True)
 class ObjectsListing:
-    """What one listing found: ``objects`` of the source's topics, and paths that are ``strange``: no object's.
+    """The result of one listing: ``objects`` of the source's topics, and ``strange`` paths, which are not those of
+    objects.
 
-    ``files`` are the texts of all that was listed; ``uris`` says by a path what Spark calls it.
+    ``files`` are the texts of everything listed; ``uris`` maps a path to Spark's URI of it.
     """
 
     objects: tuple[LandingObject, ...]
@@ -48,15 +49,15 @@ class ObjectsListing:
     uris: Mapping[str, str]
 
     def read(self, objects: Sequence[LandingObject]) -> DataFrame:
-        """One row per object: the fields of ``LandingObject``, and ``content BINARY``, decompressed.
+        """Return one row per object: the fields of ``LandingObject``, and ``content BINARY``, decompressed.
 
-        None for an object that has gone since or cannot be read.
+        An object that has disappeared since or cannot be read has no row.
         """
         if self.files is None:
             raise ValueError("nothing was listed")
         spark = self.files.sparkSession
         uri = F.col("_metadata.file_path")
-        # Spark reads those files only whose URI the condition lets pass
+        # Spark reads only those files whose URI passes the condition
         wanted = self.files.where(uri.isin([self.uris[each.path] for each in objects]))
         contents = wanted.select(uri.alias("uri"), F.col("value").cast("binary").alias("content"))
         tasks = min(spark.sparkContext.defaultParallelism, 1 + len(objects) // _PER_TASK)
@@ -73,8 +74,8 @@ class ObjectsSource:
     topics: str
 
     def listed(self, spark: SparkSession) -> ObjectsListing:
-        """What is there now; nothing where the folder is not there. Files whose name or folder begins with ``_`` or
-        ``.`` are not seen: so do writers hide what is not done. Raises NO_LAKE.
+        """List what exists now; nothing if the folder does not exist. Files whose name or folder begins with ``_`` or
+        ``.`` are ignored, since writers hide unfinished files so. Raises NO_LAKE.
         """
         try:
             index = _list_files(spark, self.root)
@@ -118,10 +119,10 @@ def _fields(spark: SparkSession) -> StructType:
 
 
 def _list_files(spark: SparkSession, root: str) -> Any:
-    """Spark's index of all files below a folder, made of one flat listing.
+    """Spark's index of all files below a folder, made from one flat listing.
 
-    Left to itself Spark lists each folder alone: on an object store that is a request per object where each has a
-    folder of its own.
+    Spark itself lists each folder separately: on an object store, that is one request per object if each has a folder
+    of its own.
     """
     jvm = gateway.of(spark)
     session = spark._jsparkSession  # noqa: SLF001
@@ -141,7 +142,7 @@ def _list_files(spark: SparkSession, root: str) -> Any:
 
 
 def _texts(spark: SparkSession, index: Any) -> DataFrame:
-    """A text per file: where lines lie in a file is lost once Spark has cut it."""
+    """One text per file: the position of a line in its file is lost once Spark has split it."""
     jvm = gateway.of(spark)
     datasources = jvm.org.apache.spark.sql.execution.datasources
     text, columns = datasources.text.TextFileFormat(), jvm.org.apache.spark.sql.types.StructType

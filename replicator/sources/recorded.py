@@ -1,5 +1,5 @@
-"""Records from files, as ``kcat -C -J`` prints them: JSON lines with topic, partition, offset, tstype, ts, headers,
-key and payload (null = a real Kafka null: a line without the member is no record).
+"""Records from files, as ``kcat -C -J`` prints them: JSON lines with topic, partition, offset, tstype, ts, headers, key
+and payload (null = a real Kafka null: a line without the member is not a record).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _IS_TEXT = "is_text"
 """Whether a line's bytes are UTF-8."""
 
 _AS_JSON = r'"(?:key|payload)"\s*:\s*[^"n\s]'
-"""A part that is neither a text nor null, in a line."""
+"""Matches a line in which a part is neither a text nor null."""
 
 _BOM = "^\ufeff"
-"""With which some editors begin a file in UTF-8; no line of JSON begins so."""
+"""The byte order mark with which some editors begin a file in UTF-8; no line of JSON begins with it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ class RecordedSource:
     files: Sequence[str]
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """The columns of ``Source.read``; raises BadRecording naming the first file with a line that is no record."""
+        """Return the columns of ``Source.read``. Raises BadRecording, naming the first file with a line that is not a
+        record.
+        """
         written = self._lines(spark)
         record = F.from_json("value", _RECORD, {"columnNameOfCorruptRecord": "_broken"})
         parsed = written.select(F.input_file_name().alias("file"), "value", _IS_TEXT, record.alias("r"))
@@ -70,25 +72,25 @@ class RecordedSource:
         )
 
     def topic_ids(self, spark: SparkSession) -> Mapping[str, str]:  # noqa: ARG002
-        """Files know no topic ids."""
+        """Empty: files contain no topic ids."""
         return {}
 
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
-        """The offset after the last record in the files, per (topic, partition)."""
+        """Return the offset after the last record in the files, per (topic, partition)."""
         ends = self.read(spark).groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end"))
         return {(row["topic"], row["partition"]): row["end"] for row in ends.collect()}
 
     def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
-        """Files are read as a whole."""
+        """Does nothing: files are always read completely."""
 
     def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
-        """Files lose nothing."""
+        """Does nothing: files lose no records."""
 
     def _lines(self, spark: SparkSession) -> DataFrame:
         is_text = java_udfs.create(spark, "replicator.stages.Utf8", "boolean")
         try:
             written = spark.read.text([_literal(file) for file in self.files])
-            # looked at first: what takes the mark away puts a character in the place of each byte that is none
+            # evaluated first: removing the mark replaces each invalid byte by a character
             written = written.withColumn(_IS_TEXT, is_text(F.col("value").cast("binary")))
             return written.withColumn("value", F.regexp_replace("value", _BOM, "")).where(F.trim("value") != "")
         except AnalysisException as error:
@@ -96,7 +98,7 @@ class RecordedSource:
             raise BadRecording(
                 "a recorded file cannot be read", where=", ".join(missing), mend="Check the path."
             ) from error
-        except FAILURES as error:  # the first by Spark 3.5, the other by 4.1
+        except FAILURES as error:  # one is raised by Spark 3.5, the other by 4.1
             folders = [file for file in self.files if Path(file).is_dir()]
             if not folders:
                 raise
@@ -105,16 +107,16 @@ class RecordedSource:
             ) from error
 
     def _check_lines(self, parsed: DataFrame) -> bool:
-        """Whether some line has a part that stands in it as JSON. Raises BadRecording for lines that are no records."""
+        """Whether some line has a part that is written as JSON. Raises BadRecording for lines that are not records."""
         broken, is_json = F.count_if(_is_broken()).alias("broken"), F.max(_is_json()).alias("is_json")
         try:
             files = parsed.groupBy("file").agg(broken, is_json).collect()
         except Py4JJavaError as error:
-            told = causes.summarize(error)
-            if "java.io." not in told or causes.is_infrastructure(error):
+            summary = causes.summarize(error)
+            if "java.io." not in summary or causes.is_infrastructure(error):
                 raise
             raise BadRecording(
-                f"a recorded file cannot be read: {told}",
+                f"a recorded file cannot be read: {summary}",
                 where=", ".join(self.files),
                 mend="Is it whole, and of the kind that its name says (.gz)?",
             ) from error
@@ -126,34 +128,34 @@ class RecordedSource:
 
 
 def _is_json() -> Column:
-    """Whether a part stands in a line as JSON."""
+    """Whether a part of a line is written as JSON."""
     return F.col("value").rlike(_AS_JSON)
 
 
 def _texts(*, is_json: bool) -> tuple[Column, Column]:
-    """Key and payload. What stands in a line as JSON is its own text, since `from_json` rewrites numbers (types.md Y1):
-    Python is asked only where there is such a line.
+    """Key and payload. A part written as JSON keeps its original text, since `from_json` rewrites numbers (types.md
+    Y1); Python is used only if there is such a line.
     """
     if not is_json:
         return F.col("r.key"), F.col("r.payload")
     own = F.udf(kcat_files.raw_json_parts, "struct<key: string, payload: string>", useArrow=False)
-    told = own(F.when(_is_json(), F.col("value")))
-    return F.coalesce(told["key"], "r.key"), F.coalesce(told["payload"], "r.payload")
+    parts = own(F.when(_is_json(), F.col("value")))
+    return F.coalesce(parts["key"], "r.key"), F.coalesce(parts["payload"], "r.payload")
 
 
 def _literal(file: str) -> str:
-    """A path as Spark takes it: ``*`` or ``[`` in the name of a file that is there are no pattern."""
+    """A path for Spark: ``*`` or ``[`` in the name of an existing file are not a pattern."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", file) if Path(file).exists() else file
 
 
 def _locate_first_broken(uri: str) -> tuple[str, str]:
-    """``FILE:LINE`` of the first line that is no record, and how to mend it, of a file on this machine; else the file
-    alone.
+    """``FILE:LINE`` of the first line that is not a record, and how to fix it, for a file on this machine; else the
+    file alone.
     """
-    told = urlsplit(uri)
-    if told.scheme != "file":
+    url = urlsplit(uri)
+    if url.scheme != "file":
         return uri, kcat_files.EXPECTED
-    path = Path(unquote(told.path))
+    path = Path(unquote(url.path))
     try:
         for _ in kcat_files.read_records(path):
             pass
@@ -163,7 +165,7 @@ def _locate_first_broken(uri: str) -> tuple[str, str]:
 
 
 def _is_broken() -> Column:
-    """Whether the line is no record, or not one alone."""
+    """Whether the line is not a record, or not a single one."""
     record = F.col("r")
     placed = record["topic"].isNotNull() & record["partition"].isNotNull() & record["offset"].isNotNull()
     members = F.json_object_keys("value")
