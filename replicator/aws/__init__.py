@@ -1,6 +1,6 @@
-"""EMR and MSK: what goes there, the calls that start it, and what it tells (docs/aws.md).
+"""EMR and MSK: what is deployed there, the calls that start it, and its status (docs/aws.md).
 
-``msk``, ``s3_sink``, ``runtime``, ``job`` and ``manifest`` make texts and requests, and ask nobody; ``serverless`` and
-``cluster`` make the calls; ``package``, ``archive``, ``s3_folder``, ``logs`` and ``secrets`` touch what their names
-say.
+``msk``, ``s3_sink``, ``runtime``, ``job`` and ``manifest`` build texts and requests without any calls; ``serverless``
+and ``cluster`` make the calls; ``package``, ``archive``, ``s3_folder``, ``logs`` and ``secrets`` access what their
+names say.
 """

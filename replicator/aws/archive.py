@@ -1,4 +1,4 @@
-"""Archives and lists of files that are the same bytes whenever and wherever they are made of the same files."""
+"""Reproducible archives and file lists: the same files give the same bytes, at any time and place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _ID = 12
 
 
 def pack(folder: Path, to: Path) -> None:
-    """All files below *folder* as ``.tar.gz``, by name, without times, owners and modes but for "may be run"."""
+    """Pack all files below *folder* as ``.tar.gz``, by name, without times, owners, and modes except for the executable
+    bit.
+    """
     with to.open("wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw, compresslevel=6) as zipped:  # noqa: SIM117
         with tarfile.open(mode="w", fileobj=zipped, format=tarfile.PAX_FORMAT) as archive:
             for file in files(folder):
@@ -22,24 +24,24 @@ def pack(folder: Path, to: Path) -> None:
 
 
 def files(folder: Path) -> list[Path]:
-    """All files below a folder, by name; Python's own caches are none."""
+    """All files below a folder, by name, without Python's caches."""
     found = (each for each in folder.rglob("*") if each.is_file() and "__pycache__" not in each.parts)
     return sorted(found, key=lambda file: file.relative_to(folder).as_posix())
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file below *folder*, by its name there."""
+    """The SHA-256 of each file below *folder*, by its relative path."""
     return {file.relative_to(folder).as_posix(): _sha256(file) for file in files(folder)}
 
 
 def content_id(sums: Mapping[str, str]) -> str:
-    """A short name for exactly these files."""
+    """A short id of exactly these files."""
     text = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:_ID]
 
 
 def is_content_id(name: str) -> bool:
-    """Whether that may be such a name."""
+    """Whether the text may be such an id."""
     return re.fullmatch(f"[0-9a-f]{{{_ID}}}", name) is not None
 
 

@@ -1,6 +1,6 @@
 """A stage as a job: Spark's settings, and the requests that start it on EMR Serverless or on a cluster.
 
-Everything is known before anybody is asked, so ``--dry-run`` prints what would be sent.
+Everything is computed before any call, so ``--dry-run`` prints what would be sent.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.archives")
 
 @dataclass(frozen=True)
 class Job:
-    """One stage of one package. ``place`` is the package's folder on S3; ``keys`` its size, further settings of Spark,
-    and secrets; ``continuous``: it goes on until somebody stops it; ``region`` is where it asks AWS's services.
+    """One stage of one package. ``place`` is the package's folder on S3; ``keys`` its size, additional settings of
+    Spark, and secrets; ``continuous``: it runs until it is stopped; ``region`` is that of the AWS services it calls.
     """
 
     stage: Stage
@@ -34,14 +34,14 @@ class Job:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The name, for display."""
         return f"replicator {self.stage}"
 
 
 def serverless_request(
     job: Job, application: str, role: str, logs: str | None, log_group: str | None
 ) -> dict[str, Any]:
-    """The arguments of ``start_job_run``. Raises ConfigError for settings that bring another Delta or Hudi."""
+    """Return the arguments of ``start_job_run``. Raises ConfigError for settings that add another Delta or Hudi."""
     submit = {
         "entryPoint": f"{job.place}/jobs/{job.stage}.py",
         "entryPointArguments": arguments(job),
@@ -54,7 +54,7 @@ def serverless_request(
         "executionRoleArn": role,
         "name": job.name,
         "mode": "STREAMING" if job.continuous else "BATCH",
-        "executionTimeoutMinutes": 0 if job.continuous else job.keys.minutes,  # 0: none
+        "executionTimeoutMinutes": 0 if job.continuous else job.keys.minutes,  # 0: no limit
         "jobDriver": {"sparkSubmit": submit},
         "tags": {"project": "replicator", "stage": job.stage, "package": job.packed.id},
     }
@@ -64,7 +64,7 @@ def serverless_request(
 
 
 def step(job: Job) -> dict[str, Any]:
-    """A step of ``add_job_flow_steps``: whatever becomes of it, the steps behind it run. Raises as
+    """Return a step of ``add_job_flow_steps``; the steps after it run whatever its result. Raises as
     ``serverless_request``.
     """
     flags = _flags(spark_settings(job, "spark.yarn.appMasterEnv"))
@@ -77,8 +77,8 @@ def step(job: Job) -> dict[str, Any]:
 
 
 def steps(jobs: Sequence[Job], cluster: str, roles: Mapping[Stage, str]) -> list[dict[str, Any]]:
-    """The arguments of each ``add_job_flow_steps``: one call takes steps of one role, so a stage with another begins
-    another call; the order stays.
+    """Return the arguments of each ``add_job_flow_steps``: one call takes steps of one role, so a stage with another
+    role begins a new call; the order is preserved.
     """
     calls: list[dict[str, Any]] = []
     for each in jobs:
@@ -90,13 +90,13 @@ def steps(jobs: Sequence[Job], cluster: str, roles: Mapping[Stage, str]) -> list
 
 
 def arguments(job: Job) -> list[str]:
-    """Behind the job's file: the flags of ``replicator run``."""
+    """The arguments after the job's file: the flags of ``replicator run``."""
     return ["--env", job.packed.env, "--continuous" if job.continuous else "--once"]
 
 
 def spark_settings(job: Job, driver_variable: str) -> dict[str, str]:
-    """Spark's settings. *driver_variable* is the prefix by which a variable of the driver is set. The user's win, but
-    for lists of files: theirs come behind ours.
+    """Return Spark's settings. *driver_variable* is the prefix by which a variable of the driver is set. The user's
+    settings take precedence, except for lists of files, to which they are appended.
     """
     size, own = job.keys, job.keys.spark
     runtime.refuse_duplicate_jars(own.get("spark.jars", ""))
@@ -120,15 +120,17 @@ def spark_settings(job: Job, driver_variable: str) -> dict[str, str]:
 
 
 def _variables(job: Job) -> dict[str, str]:
-    told = {"PYTHONPATH": "./dependencies", "REPLICATOR_CONF": "./conf"}
+    variables = {"PYTHONPATH": "./dependencies", "REPLICATOR_CONF": "./conf"}
     if job.region:
-        told["AWS_DEFAULT_REGION"] = job.region  # boto3 looks at no other variable
+        variables["AWS_DEFAULT_REGION"] = job.region  # the only variable that boto3 reads for it
     secrets = ";".join(f"{name}={place}" for name, place in sorted(job.keys.secrets.items()))
-    return {**told, "REPLICATOR_SECRETS": secrets} if secrets else told
+    return {**variables, "REPLICATOR_SECRETS": secrets} if secrets else variables
 
 
 def _quote_word(text: str) -> str:
-    """One word of a command line. Only what would fall apart is quoted: ``#`` in a list of archives is no comment."""
+    """One word of a command line. Only words that would be split are quoted: ``#`` in a list of archives is not a
+    comment.
+    """
     return shlex.quote(text) if re.search(r"[\s'\"\\]", text) else text
 
 
@@ -137,13 +139,13 @@ def _flags(values: Mapping[str, str]) -> list[str]:
 
 
 def _monitoring(job: Job, logs: str | None, log_group: str | None) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    destinations: dict[str, Any] = {}
     if logs:
-        told["s3MonitoringConfiguration"] = {"logUri": f"{logs}/"}
+        destinations["s3MonitoringConfiguration"] = {"logUri": f"{logs}/"}
     if log_group:
-        told["cloudWatchLoggingConfiguration"] = {
+        destinations["cloudWatchLoggingConfiguration"] = {
             "enabled": True,
             "logGroupName": log_group,
             "logStreamNamePrefix": job.stage,
         }
-    return told
+    return destinations

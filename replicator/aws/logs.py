@@ -1,4 +1,4 @@
-"""Logs of a run, where EMR leaves them on S3 some minutes after they were written."""
+"""Logs of a run, which EMR writes to S3 with a delay of some minutes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ FindNext = Callable[[str], "tuple[str, str] | None"]
 
 @dataclass(frozen=True)
 class Log:
-    """A file below ``aws.logs``. Where it is only the way to another one, ``behind`` makes of its text the folder of
-    that file and the end of its name; None where the text does not tell.
+    """A file below ``aws.logs``. If it only leads to another file, ``behind`` returns, from its text, the folder of
+    that file and the suffix of its name; None if the text does not contain them.
     """
 
     name: str
@@ -22,17 +22,17 @@ class Log:
 
 
 def read_text(log: Log, place: S3Folder) -> str:
-    """The log's text; of a way to another one, its own where there is none behind it. Raises ReplicatorError where
-    nothing is there yet.
+    """Return the log's text; for a log that leads to another file, that file's text, or its own if there is none.
+    Raises ReplicatorError if the log does not exist yet.
     """
     found = place.get(log.name)
     if found is None:
         what = "there is no log yet: EMR writes it some minutes later, and never where the run did not start"
         raise ReplicatorError(what, where=f"{place.location}/{log.name}")
-    told = found.decode(errors="replace")
-    way = log.behind(told) if log.behind is not None else None
-    if way is None:
-        return told
-    folder, end = way
+    text = found.decode(errors="replace")
+    target = log.behind(text) if log.behind is not None else None
+    if target is None:
+        return text
+    folder, end = target
     last = next((name for name in place.names(folder) if name.endswith(end)), None)
-    return told if last is None else (place.get(last) or b"").decode(errors="replace")
+    return text if last is None else (place.get(last) or b"").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""What ``replicator aws package`` made, as its ``manifest.json`` tells it."""
+"""The content of a package made by ``replicator aws package``, as described in its ``manifest.json``."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ BOOTSTRAP = "bootstrap.sh"
 
 @dataclass(frozen=True)
 class Manifest:
-    """The files of one package by name, with their SHA-256. ``env`` is the environment whose configuration it holds."""
+    """The files of one package by name, with their SHA-256. ``env`` is the environment whose
+    configuration it contains.
+    """
 
     env: str
     files: dict[str, str]
 
     @property
     def id(self) -> str:
-        """A short name of these files: the same files have the same one."""
+        """A short id of these files: the same files have the same id."""
         return archive.content_id(self.files)
 
     @property
     def wheel(self) -> str:
-        """The package's own wheel. Raises ConfigError where there is none."""
+        """The package's own wheel. Raises ConfigError if there is none."""
         found = [name for name in self.files if name.endswith(".whl")]
         if len(found) != 1:
             raise ConfigError(f"a package has one wheel, and this one {len(found)}", where=MANIFEST)
@@ -35,16 +37,16 @@ class Manifest:
 
     @property
     def jars(self) -> list[str]:
-        """The JARs that EMR has not."""
+        """The JARs that EMR does not provide."""
         return sorted(name for name in self.files if name.endswith(".jar"))
 
     def text(self) -> str:
-        """As ``manifest.json``."""
+        """The text of ``manifest.json``."""
         return json.dumps({"id": self.id, "env": self.env, "files": self.files}, indent=2, sort_keys=True) + "\n"
 
     @classmethod
     def told(cls, text: str, where: str) -> Manifest:
-        """Read back. Raises ConfigError for what is no manifest, or names other files than its id was made of."""
+        """Parse a manifest. Raises ConfigError for an invalid one, or if its id does not match its files."""
         try:
             found = json.loads(text)
             packed = cls(str(found["env"]), {str(name): str(sha256) for name, sha256 in found["files"].items()})

@@ -1,4 +1,4 @@
-"""How clients of MSK log in by IAM: the same four options for Spark, Kafka Connect, Kafka's own tools and Kafka UI."""
+"""The IAM login of MSK's clients: the same four options for Spark, Kafka Connect, Kafka's own tools and Kafka UI."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ IAM: Mapping[str, str] = {
 """The options by their names in Kafka."""
 
 PORT = 9098
-"""Where brokers let IAM's clients in."""
+"""The brokers' port for IAM clients."""
 
 _HISTORY = "schema.history.internal.kafka.bootstrap.servers"
 
 
 def properties(values: Mapping[str, str]) -> str:
-    """A properties file, one option a line."""
+    """A properties file, one option per line."""
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
 def spark_options() -> dict[str, str]:
-    """As options of Spark's Kafka reader."""
+    """The options for Spark's Kafka reader."""
     return {f"kafka.{key}": value for key, value in IAM.items()}
 
 
 def kafka_ui_environment(bootstrap_servers: str, cluster: str = "msk") -> dict[str, str]:
-    """The environment of Kafka UI. It may read only; credentials are those of the machine that it runs on."""
+    """The environment of Kafka UI, read-only; credentials are those of the machine that it runs on."""
     require_iam(bootstrap_servers)
     options = {f"KAFKA_CLUSTERS_0_PROPERTIES_{key.upper().replace('.', '_')}": value for key, value in IAM.items()}
     return {
@@ -44,8 +44,8 @@ def kafka_ui_environment(bootstrap_servers: str, cluster: str = "msk") -> dict[s
 
 
 def worker_config(region: str) -> dict[str, str]:
-    """The worker configuration of MSK Connect, which itself knows brokers and IAM: converters, and where references
-    ``${secretsmanager:NAME:KEY}`` are looked up.
+    """The worker configuration of MSK Connect, which configures brokers and IAM itself: converters, and the provider
+    that resolves references ``${secretsmanager:NAME:KEY}``.
     """
     json = "org.apache.kafka.connect.json.JsonConverter"
     return {
@@ -58,8 +58,8 @@ def worker_config(region: str) -> dict[str, str]:
 
 
 def connector_config(config: Mapping[str, str]) -> dict[str, str]:
-    """A connector's configuration as MSK Connect needs it: clients of the schema history log in by IAM, and a secret
-    that is looked up again restarts nothing. Raises ConfigError for a secret that is no reference.
+    """Return a connector's configuration for MSK Connect: clients of the schema history log in by IAM, and the renewed
+    lookup of a secret causes no restart. Raises ConfigError for a secret that is not a reference.
     """
     bare = sorted(references.plain_secrets(config))
     if bare:
@@ -76,7 +76,7 @@ def connector_config(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def require_iam(bootstrap_servers: str) -> None:
-    """Raise ConfigError unless every broker is named with the port of IAM."""
+    """Raise ConfigError unless every broker is given with the port of IAM."""
     named = [each.strip() for each in bootstrap_servers.split(",") if each.strip()]
     other = [each for each in named if not each.endswith(f":{PORT}")]
     if other or not named:

@@ -2,7 +2,8 @@
 bytes.
 
 1. The wheel, by the project's own build backend. 2. The jobs. 3. One environment's configuration. 4. Python packages
-for EMR's Python and processor, from the lock, whoever runs this on what. 5. JARs that EMR has not. 6. A list of it all.
+for EMR's Python and processor, from the lock, on whatever machine this runs. 5. JARs that EMR does not provide. 6. A
+list of everything.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from replicator.errors import ConfigError, Unreachable
 from replicator.spec import references
 
 _EPOCH = "315532800"
-"""The first second that a ZIP archive can tell."""
+"""The earliest time that a ZIP archive can represent."""
 
 _PROJECT = ("pyproject.toml", "README.md", "LICENSE", "NOTICE")
 _LOCK = "requirements/emr.lock"
@@ -32,10 +33,10 @@ _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x
 _CONF = ("sources", "models", "queries", "canonical")
 _SECRET = re.compile(r"PASSW|PASSPHRASE|(?<![A-Z])PASS(?![A-Z])|PWD|SECRET|TOKEN|KEY|CREDENTIAL|JAAS", re.IGNORECASE)
 _SECRET_KEY = re.compile(r"^hash_key$|passwd|pwd|jaas|keystore[.]key$", re.IGNORECASE)
-"""Of the configuration, beside those that ``references`` knows."""
+"""Keys of the configuration, in addition to those in ``references``."""
 
 _PACKAGE_FILES = frozenset({"jobs", "jars", BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST})
-"""What lies in a package's folder, beside its wheel."""
+"""The contents of a package's folder, besides its wheel."""
 
 _PLAIN = re.compile(r"[\w./:@,+=*-]+")
 _PLAIN_MEND = "Letters, digits and ./:@,+=*-_ go; write anything else into the environment's file."
@@ -50,8 +51,8 @@ Run = Callable[[Sequence[str], Mapping[str, str]], None]
 
 @dataclass(frozen=True)
 class PackageInputs:
-    """What goes into a package: a checkout of this project, a configuration folder, one environment of it with the
-    values of variables that it refers to, and JARs.
+    """The inputs of a package: a checkout of this project, a configuration folder, one of its environments with the
+    values of the variables that it refers to, and JARs.
     """
 
     project: Path
@@ -62,9 +63,9 @@ class PackageInputs:
 
 
 def build(of: PackageInputs, to: Path, run: Run, say: Callable[[str], None]) -> Manifest:
-    """Fill the folder *to* and tell what is in it; an older package there is removed. ``run`` starts pip with these
-    arguments and further variables; ``say`` is told of each step. Raises ConfigError where the project is none, and
-    where *to* holds anything else than a package.
+    """Fill the folder *to* and return its manifest; an older package there is deleted. ``run`` runs pip with the given
+    arguments and additional variables; ``say`` is called with each step. Raises ConfigError if *project* is not a
+    checkout, and if *to* contains anything but a package.
     """
     project = of.project
     _require_project(project)
@@ -88,7 +89,7 @@ def build(of: PackageInputs, to: Path, run: Run, say: Callable[[str], None]) -> 
 
 
 def build_wheel(project: Path, to: Path, run: Run) -> None:
-    """The project's wheel, from a copy with modes of its own: those of a checkout differ from one to another."""
+    """Build the project's wheel from a copy with normalized modes, since those of checkouts differ."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "project"
         shutil.copytree(project / "replicator", copy / "replicator", ignore=shutil.ignore_patterns("__pycache__"))
@@ -101,9 +102,9 @@ def build_wheel(project: Path, to: Path, run: Run) -> None:
 
 
 def pack_configuration(conf: Path, env: str, to: Path, variables: Mapping[str, str]) -> None:
-    """What ``--env`` reads: ``base.yaml``, the environment's file, sources, models, queries, and certificates. Files of
-    other environments stay at home. References to *variables* become their values: a job has no other way to know
-    them. Raises ConfigError for a value that YAML could read as something else.
+    """Pack what ``--env`` reads: ``base.yaml``, the environment's file, sources, models, queries, and certificates.
+    Files of other environments are left out. References to *variables* are replaced by their values: a job has no other
+    way to get them. Raises ConfigError for a value that YAML could misread.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
@@ -119,8 +120,8 @@ def pack_configuration(conf: Path, env: str, to: Path, variables: Mapping[str, s
 
 
 def referenced_variables(conf: Path, env: str) -> set[str]:
-    """The variables that the environment's files refer to, but for secrets: those that sound like one, and those that
-    fill a key that holds one, here or elsewhere.
+    """Return the variables that the environment's files refer to, except for secrets: those whose name sounds like one,
+    and those that fill a key that holds a secret, here or elsewhere.
     """
     files = [conf / "base.yaml", conf / f"{env}.yaml", *(conf / "sources").glob("*.yaml")]
     files += [*(conf / "models").glob("*.yaml"), *(conf / "canonical").glob("*.yaml")]
@@ -136,28 +137,30 @@ def referenced_variables(conf: Path, env: str) -> set[str]:
 
 
 def pack_dependencies(lock: Path, to: Path, run: Run) -> None:
-    """The packages of a lock as EMR's Python shall find them, each checked against its hashes."""
+    """Pack the packages of a lock as EMR's Python expects them, each verified against its hashes."""
     with tempfile.TemporaryDirectory() as folder:
         target = [f"--platform={name}" for name in _PLATFORMS]
         target += [f"--python-version={runtime.PYTHON.removeprefix('python')}", "--implementation=cp"]
         how = ["--quiet", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:"]
         run(["install", *how, *target, "--target", folder, "--requirement", str(lock)], {})
-        shutil.rmtree(Path(folder) / "bin", ignore_errors=True)  # scripts that name the Python of this machine
+        shutil.rmtree(Path(folder) / "bin", ignore_errors=True)  # scripts that refer to the Python of this machine
         archive.pack(Path(folder), to)
 
 
 def run_pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
-    """Run this environment's pip. Raises Unreachable with its last word."""
+    """Run this environment's pip. Raises Unreachable with the last line of its output."""
     given = [f"{name}={value}" for name, value in variables.items()]
     command = ["env", *given, sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        told = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
-        raise Unreachable(f"pip failed: {told[-1]}", mend="Check the network and pip's configuration, then run again.")
+        output = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
+        raise Unreachable(
+            f"pip failed: {output[-1]}", mend="Check the network and pip's configuration, then run again."
+        )
 
 
 def _walk_texts(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every text below the keys of a path, a list's below the list's own."""
+    """Yield every text with the keys above it; a list's items have the path of the list."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _walk_texts(inner, (*path, key))
@@ -169,7 +172,7 @@ def _walk_texts(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[st
 
 
 def _is_secret(path: tuple[str, ...], text: str) -> bool:
-    """Whether a value is a secret, or has one in it; the ``secrets`` of a job are names of secrets."""
+    """Whether a value is a secret, or contains one; the ``secrets`` of a job are names of secrets."""
     if "secrets" in path:
         return False
     filled = substitution.REFERENCE.sub("filled", text)
@@ -177,8 +180,8 @@ def _is_secret(path: tuple[str, ...], text: str) -> bool:
 
 
 def _substitute(text: str, variables: Mapping[str, str]) -> str:
-    """The text with the values of those variables in it, also in the default of another; ``$${`` and other references
-    stay as they are.
+    """The text with the values of those variables, also in the default of another reference; ``$${`` and other
+    references stay.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -193,7 +196,7 @@ def _substitute(text: str, variables: Mapping[str, str]) -> str:
 
 
 def _clear_folder(to: Path) -> None:
-    """Remove an older package, also one that broke off."""
+    """Delete an older package, also an incomplete one."""
     if not to.exists():
         return
     if not to.is_dir() or not _is_package(list(to.iterdir()), to / "jobs"):
@@ -206,13 +209,15 @@ def _clear_folder(to: Path) -> None:
             each.unlink()
 
 
-def _is_package(there: Sequence[Path], jobs: Path) -> bool:
-    """Whether nothing else lies there. The folder of jobs is made first and empty, then the wheel, then all else."""
-    if not there:
+def _is_package(entries: Sequence[Path], jobs: Path) -> bool:
+    """Whether the folder contains nothing but a package. The folder of jobs is created first and empty, then the wheel,
+    then the rest.
+    """
+    if not entries:
         return True
-    is_whole = any(each.suffix == ".whl" for each in there)
-    is_ours = all(each.name in _PACKAGE_FILES or each.suffix == ".whl" for each in there)
-    return is_ours and jobs.is_dir() and (is_whole or (len(there) == 1 and not any(jobs.iterdir())))
+    is_whole = any(each.suffix == ".whl" for each in entries)
+    is_ours = all(each.name in _PACKAGE_FILES or each.suffix == ".whl" for each in entries)
+    return is_ours and jobs.is_dir() and (is_whole or (len(entries) == 1 and not any(jobs.iterdir())))
 
 
 def _require_project(project: Path) -> None:

@@ -1,4 +1,4 @@
-"""What EMR tells of a stage that it was given."""
+"""The status of a submitted stage on EMR."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Run:
-    """A job run or a step. ``ended`` is None while it has not; ``reason`` is EMR's, '' where it gives none."""
+    """A job run or a step. ``ended`` is None while it has not; ``reason`` is EMR's, '' if it gives none."""
 
     id: str
     name: str

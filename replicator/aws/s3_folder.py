@@ -1,4 +1,4 @@
-"""A folder on S3: whole files go there and come back."""
+"""A folder on S3: whole files are written and read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class S3Folder:
-    """``s3://bucket/prefix``. Every method raises Unreachable where S3 is silent, ConfigError where it refuses."""
+    """``s3://bucket/prefix``. Every method raises Unreachable if S3 does not answer, ConfigError if it refuses."""
 
     def __init__(self, location: str, region: str | None = None) -> None:
         self.location = location.rstrip("/")
@@ -25,7 +25,7 @@ class S3Folder:
         self._client: Any = _S3.client(region, None, connect_timeout=5, read_timeout=60, retries={"mode": "standard"})
 
     def put(self, name: str, content: bytes | Path) -> None:
-        """One file, replaced if it is there."""
+        """Write one file, replacing an existing one."""
         with _S3.translated(self._where(name)):
             if isinstance(content, Path):
                 self._upload(content, self._prefix + name)
@@ -33,7 +33,7 @@ class S3Folder:
                 self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content)
 
     def get(self, name: str) -> bytes | None:
-        """The bytes of a file, unpacked where they are gzip's; None where there is none."""
+        """Return the bytes of a file, decompressed if they are gzip's; None if it does not exist."""
         with _S3.translated(self._where(name)):
             try:
                 found = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"].read()
@@ -42,14 +42,14 @@ class S3Folder:
         return gzip.decompress(found) if found.startswith(_GZIP) else found
 
     def names(self, folder: str) -> Iterator[str]:
-        """All files below a folder, by name."""
+        """Yield all files below a folder, by name."""
         pages = self._client.get_paginator("list_objects_v2")
         with _S3.translated(self._where(folder)):
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + folder):
                 yield from (each["Key"].removeprefix(self._prefix) for each in page.get("Contents", []))
 
     def _upload(self, file: Path, key: str) -> None:
-        """In parts where it is large. What S3 refuses boto3 wraps here, unlike everywhere else."""
+        """Upload in parts if the file is large. Only here does boto3 wrap S3's refusals."""
         from boto3.exceptions import S3UploadFailedError  # noqa: PLC0415 - on demand
 
         try:
@@ -62,13 +62,13 @@ class S3Folder:
 
 
 def upload(folder: Path, packed: Manifest, place: S3Folder, told: Callable[[str], None]) -> str:
-    """Put a package below *place*, in a folder of its own, then name it the current one; return its location. What is
-    there already is not sent again. ``told`` hears of each file before it goes.
+    """Upload a package below *place*, into a folder of its own, then mark it as the current one; return its location.
+    Existing files are not sent again. ``told`` is called with each file's name before it is sent.
     """
-    there = set(place.names(f"{packed.id}/"))
+    existing = set(place.names(f"{packed.id}/"))
     for name in (*sorted(packed.files), MANIFEST):
         key = f"{packed.id}/{name}"
-        if key not in there:  # its manifest comes last: one that is there is whole
+        if key not in existing:  # the manifest is uploaded last: if it exists, the package is complete
             told(name)
             place.put(key, folder / name)
     place.put(BOOTSTRAP, folder / BOOTSTRAP)
@@ -77,7 +77,9 @@ def upload(folder: Path, packed: Manifest, place: S3Folder, told: Callable[[str]
 
 
 def select_package(place: S3Folder, wanted: str | None) -> tuple[Manifest, str]:
-    """A package by its id, the current one without, and its location. Raises ConfigError where it is not there."""
+    """Return a package by its id, by default the current one, and its location. Raises ConfigError if it does not
+    exist.
+    """
     found = wanted or (place.get(_CURRENT) or b"").decode().strip()
     text = place.get(f"{found}/{MANIFEST}") if found else None
     if text is None:

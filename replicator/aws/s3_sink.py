@@ -1,4 +1,4 @@
-"""The sink that lays a source's records down as objects (docs/objects.md): Stream Reactor's for S3, on MSK Connect."""
+"""The sink that writes a source's records as objects (docs/objects.md): Stream Reactor's for S3, on MSK Connect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from replicator.errors import ConfigError
 
 FLUSH_SECONDS, FLUSH_RECORDS = 60, 50
-"""An object is closed after so long, or with so many records (scenarios.md section 3)."""
+"""An object is closed after so many seconds, or with so many records (scenarios.md section 3)."""
 
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -15,9 +15,9 @@ _JSON = "org.apache.kafka.connect.json.JsonConverter"
 def connector_config(
     source: str, tables: Mapping[str, Sequence[str]], bucket: str, prefix: str, region: str
 ) -> dict[str, str]:
-    """The sink's configuration. *tables*: ``<database or schema>.<table>`` of the source -> the columns by whose values
-    its records are divided; objects go to ``s3://bucket/prefix``. Raises ConfigError where no table is named: a sink
-    reads topics, not patterns.
+    """Return the sink's configuration. *tables*: ``<database or schema>.<table>`` of the source -> the columns by whose
+    values its records are divided; objects are written to ``s3://bucket/prefix``. Raises ConfigError if no table is
+    named: a sink reads topics, not patterns.
     """
     if not tables:
         mend = "Name them below `tables` in its file of conf/sources."

@@ -1,8 +1,10 @@
-"""Secrets of a job: ``$REPLICATOR_SECRETS`` says which variables come from where, and holds none itself.
+"""Secrets of a job: ``$REPLICATOR_SECRETS`` says where the value of each variable comes from, and contains no secret
+itself.
 
     REPLICATOR_SECRETS=WAREHOUSE_PASSWORD=replicator-publish:password;WAREHOUSE_USER=replicator-publish:username
 
-``replicator aws submit`` writes it from the stage's ``secrets`` in ``aws.jobs``; what is read is never written.
+``replicator aws submit`` writes it from the stage's ``secrets`` in ``aws.jobs``; secrets that were read are never
+written.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ VARIABLE = "REPLICATOR_SECRETS"
 
 
 def parse(text: str) -> dict[str, str]:
-    """Variable -> ``secret:key``. Raises ConfigError."""
+    """Return variable -> ``secret:key``. Raises ConfigError."""
     pairs = [each.partition("=") for each in text.split(";") if each]
     if any(not name or ":" not in place for name, _, place in pairs):
         raise ConfigError("what is there is no list of NAME=SECRET:KEY, separated by ;", where=VARIABLE)
@@ -26,8 +28,8 @@ def parse(text: str) -> dict[str, str]:
 
 
 def read(places: Mapping[str, str], region: str | None = None) -> dict[str, str]:
-    """Variable -> value; each secret is asked for once. Raises ConfigError for one that is not there or has no such
-    key, Unreachable where Secrets Manager does not answer.
+    """Return variable -> value; each secret is read once. Raises ConfigError for one that does not exist or has no such
+    key, Unreachable if Secrets Manager does not answer.
     """
     client = _SERVICE.client(region, None, connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 4})
     names = sorted({place.rpartition(":")[0] for place in places.values()})

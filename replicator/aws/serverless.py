@@ -16,7 +16,7 @@ _DONE = frozenset({"SUCCESS", *_FAILED})
 class Serverless:
     """One application.
 
-    Every method raises Unreachable where EMR Serverless does not answer, ConfigError where it refuses.
+    Every method raises Unreachable if EMR Serverless does not answer, ConfigError if it refuses.
     """
 
     def __init__(self, application: str, region: str | None = None) -> None:
@@ -24,12 +24,12 @@ class Serverless:
         self._client: Any = _EMR.client(region, None, connect_timeout=5, read_timeout=60, retries={"mode": "standard"})
 
     def submit(self, request: Mapping[str, Any]) -> str:
-        """Start a job run (``job.serverless_request``); its id."""
+        """Start a job run (``job.serverless_request``); return its id."""
         with _EMR.translated(self.application):
             return str(self._client.start_job_run(**request)["jobRunId"])
 
     def runs(self, most: int) -> list[Run]:
-        """The newest runs, newest first."""
+        """Return the newest runs, the newest first."""
         with _EMR.translated(self.application):
             pages = self._client.get_paginator("list_job_runs").paginate(
                 applicationId=self.application, PaginationConfig={"MaxItems": most}
@@ -37,24 +37,24 @@ class Serverless:
             return [_run(each) for page in pages for each in page["jobRuns"]]
 
     def run(self, run: str) -> Run:
-        """One run."""
+        """Return one run."""
         with _EMR.translated(run):
             return _run(self._client.get_job_run(applicationId=self.application, jobRunId=run)["jobRun"])
 
     def log(self, run: str, stream: str) -> Log:
-        """Where the driver's output is."""
+        """Return the location of the driver's output."""
         return Log(f"applications/{self.application}/jobs/{run}/SPARK_DRIVER/{stream}.gz")
 
 
-def _run(told: Mapping[str, Any]) -> Run:
-    state = str(told["state"])
+def _run(job_run: Mapping[str, Any]) -> Run:
+    state = str(job_run["state"])
     return Run(
-        id=str(told.get("id") or told["jobRunId"]),
-        name=str(told.get("name") or ""),
+        id=str(job_run.get("id") or job_run["jobRunId"]),
+        name=str(job_run.get("name") or ""),
         state=state,
-        started=told["createdAt"],
-        ended=told["updatedAt"] if state in _DONE else None,
-        reason=str(told.get("stateDetails") or ""),
+        started=job_run["createdAt"],
+        ended=job_run["updatedAt"] if state in _DONE else None,
+        reason=str(job_run.get("stateDetails") or ""),
         failed=state in _FAILED,
     )
 

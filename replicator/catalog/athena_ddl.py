@@ -38,9 +38,8 @@ def _delta(entry: Entry, database: str) -> str:
 
 def _hudi(entry: Entry, database: str) -> str:
     hive = storage(entry)
-    properties = {
-        name: value for name, value in hive.parameters.items() if name != "EXTERNAL"
-    }  # implied by the statement
+    # the statement itself says EXTERNAL
+    properties = {name: value for name, value in hive.parameters.items() if name != "EXTERNAL"}
     lines = [f"CREATE EXTERNAL TABLE IF NOT EXISTS {_quote(database, entry.name)} (\n{_columns(entry.columns)}\n)"]
     if entry.description:
         lines.append(f"COMMENT {_text(entry.description)}")

@@ -1,4 +1,4 @@
-"""The JVM that Spark runs in: which Java and Spark, the JARs, what it is told, and short ways into it from Python.
+"""The JVM that runs Spark: the choice of Java and Spark, the JARs, its settings, and shortcuts into it from Python.
 
-``session.py`` starts it with these. Only what asks a running JVM imports pyspark.
+``session.py`` starts it with these. Only modules that use a running JVM import pyspark.
 """

@@ -1,5 +1,5 @@
-"""What an error of Spark, or of what runs in its JVM, comes from: in one line, and whether the JVM has ended, a service
-does not answer, or an object store refuses. Imports no pyspark.
+"""The cause of an error of Spark or of its JVM: as one line of text, and whether the JVM has ended, a service does not
+answer, or an object store refuses. Imports no pyspark.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 _LAST_SECONDS = 5
 NO_TEMP_FOLDER = 53
-"""Spark's own exit code where it cannot make a temporary folder."""
+"""Spark's exit code if it cannot create a temporary folder."""
 _TRACE = "Traceback (most recent call last):"
 _NO_ANSWER = re.compile(
     r"[.](?:ConnectException|HttpHostConnectException|NoRouteToHostException|SocketTimeoutException"
@@ -23,8 +23,8 @@ _REFUSAL = re.compile(r"Amazon S3; Status Code: 40[13];|Error Code: (?:ExpiredTo
 
 
 def summarize(error: Exception) -> str:
-    """An error that is not ours as one line: its class and first line, the last one of a trace of Python's; of Spark's
-    and the JVM's the root cause.
+    """Return a foreign error as one line: its class and first line, or the last line of a Python traceback; for errors
+    of Spark and the JVM, the root cause.
     """
     cause: BaseException = error
     while cause.__cause__ is not None:
@@ -34,12 +34,12 @@ def summarize(error: Exception) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     first = lines[-1] if lines[0].endswith(_TRACE) else lines[0]
     name = type(cause).__name__
-    told = first if java is not None else f"{name}: {first}" if first else name
-    return told.rstrip(".")
+    summary = first if java is not None else f"{name}: {first}" if first else name
+    return summary.rstrip(".")
 
 
 def describe_root_cause(error: Exception) -> str:
-    """As :func:`summarize`; of an error that pyspark has a class for, too, the root cause in the JVM."""
+    """As :func:`summarize`, but the root cause in the JVM also for errors that pyspark has a class for."""
     java = find_java_exception(error)
     if java is None:
         return summarize(error)
@@ -47,46 +47,48 @@ def describe_root_cause(error: Exception) -> str:
 
 
 def find_java_exception(error: Exception) -> Any:
-    """The exception of Java's that an error of py4j, or of a class that pyspark has for it, is made of; None of any
-    other.
+    """Return the Java exception behind an error of py4j, or behind a class that pyspark has for it; None for any other
+    error.
     """
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
 def root_cause(java: Any) -> Any:
-    """The cause of an exception of Java's that has none itself."""
+    """Return the innermost cause of a Java exception."""
     while (cause := java.getCause()) is not None:
         java = cause
     return java
 
 
 def jvm_exit_code(error: Exception) -> int | None:
-    """The exit code of a JVM which this process had started, where the error is that it is gone; None of any other."""
-    pyspark: Any = sys.modules.get("pyspark")  # `--help` loads none
+    """Return the exit code of a JVM started by this process if the error is that the JVM is gone; None for any other
+    error.
+    """
+    pyspark: Any = sys.modules.get("pyspark")  # `--help` does not load it
     process = None if pyspark is None else getattr(pyspark.SparkContext._gateway, "proc", None)  # noqa: SLF001
     is_cut_off = type(error).__module__.startswith("py4j.") and not hasattr(error, "java_exception")
     if process is None or not (is_cut_off or isinstance(error, ConnectionError)):
         return None
     with suppress(subprocess.TimeoutExpired):
-        process.wait(_LAST_SECONDS)  # it closes its ends of pipes before it is gone
+        process.wait(_LAST_SECONDS)  # it closes its ends of pipes before it exits
     code: int | None = process.poll()
     return code
 
 
 def is_unreachable(error: Exception) -> bool:
-    """Whether a connection failed below Spark, or who answered had no time (an object store, a broker): told by the
-    classes of the Java causes. A job's failure has those of its tasks as text only, and so has Spark's own error.
+    """Whether a connection failed below Spark, or the service (an object store, a broker) was overloaded, by the
+    classes of the Java causes. A job's failure contains those of its tasks only as text, and so does Spark's own error.
     """
     return _NO_ANSWER.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
 
 
 def is_access_denied(error: Exception) -> bool:
-    """Whether an object store did not let us in, or has no such bucket: told by its own codes, as
+    """Whether an object store denied access, or has no such bucket, by its error codes, found as in
     :func:`is_unreachable`.
     """
     return _REFUSAL.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
 
 
 def is_infrastructure(error: Exception) -> bool:
-    """Whether it is one of both: no table is to blame for it, and none need be tried behind it."""
+    """Whether either of the two applies: no table is to blame, and trying further tables is futile."""
     return is_unreachable(error) or is_access_denied(error)

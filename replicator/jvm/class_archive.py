@@ -1,8 +1,8 @@
-"""Spark's classes as a JVM once had them in memory: a driver that maps them starts and answers a third sooner
-(decision 0027).
+"""A class data sharing archive of Spark's classes: a driver that maps it starts and answers a third sooner (decision
+0027).
 
-The archive is of one Java and one installation of Spark, lies in the Python environment and goes with it. A JVM that
-finds it unfit says nothing and loads its classes as ever.
+The archive belongs to one Java and one installation of Spark; it is in the Python environment and is removed with it. A
+JVM for which it does not fit silently loads its classes as usual.
 """
 
 from __future__ import annotations
@@ -26,24 +26,26 @@ if TYPE_CHECKING:
 
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _AGENTS = re.compile(r"-(?:javaagent|agentlib|agentpath)\b|FlightRecord|-Xrun|-Xdebug")
-"""What wants to see each class as it is loaded: a JVM that has not got it from a file ends at once, by a signal."""
+"""Options of tools that observe each class while it is loaded: with them a JVM that maps an archive crashes with a
+signal.
+"""
 
 _TIMEOUT_SECONDS = 300
 _EVENTS = 8
-"""So many records bring every kind of work of bronze and silver along."""
+"""Enough records to cause every kind of work of bronze and silver."""
 
 
 def archive_path(java: Path) -> Path:
-    """Where the archive for this Java is, or would be."""
+    """Return the path of the archive for this Java, whether it exists or not."""
     release = java / "release"
-    told = release.read_bytes() if release.is_file() else str(java).encode()
-    key = hashlib.sha256(b"\0".join([told, str(spark_home.bundled()).encode(), version("pyspark").encode()]))
+    identity = release.read_bytes() if release.is_file() else str(java).encode()
+    key = hashlib.sha256(b"\0".join([identity, str(spark_home.bundled()).encode(), version("pyspark").encode()]))
     return Path(sys.prefix).resolve() / "share" / "replicator" / f"classes-{key.hexdigest()[:16]}.jsa"
 
 
 def java_options(given: str, archive: Path) -> str:
-    """Java options with which a JVM maps the archive, beside the *given* ones; none where it is absent, where these
-    have an archive of their own, or where an agent or a recorder is to watch the JVM.
+    """Return Java options with which a JVM maps the archive, in addition to the *given* ones; none if it does not
+    exist, if *given* has an archive of its own, or if an agent or a recorder observes the JVM.
     """
     if not archive.is_file() or "Archive" in given or _AGENTS.search(given):
         return ""
@@ -51,10 +53,10 @@ def java_options(given: str, archive: Path) -> str:
 
 
 def ensure(java: Path, tell: Callable[[str], None]) -> bool:
-    """Make the archive if there is none: a driver does a little of everything, and writes down at its end what it had
-    loaded. False where this does not work out, which costs nobody more than time.
+    """Create the archive unless it exists: a driver does a little of everything, and dumps at its end the classes that
+    it had loaded. Returns False if that fails, which only costs time at later starts.
 
-    The file appears whole or not at all: half of one would end every JVM.
+    The file appears complete or not at all: a truncated one would crash every JVM.
     """
     archive = archive_path(java)
     if archive.is_file():
@@ -73,18 +75,18 @@ def ensure(java: Path, tell: Callable[[str], None]) -> bool:
 
 
 def _record_classes(work: Path, archive: Path) -> bool:
-    """Whether a run over a few events in a lake of its own went well and its JVM has ended."""
+    """Run over a few events in a separate lake; return whether that succeeded. Its JVM has ended."""
     (work / "events.jsonl").write_text("".join(f"{json.dumps(_event(n))}\n" for n in range(_EVENTS)), encoding="utf-8")
-    told = f'SPARK_SUBMIT_OPTS=-XX:+UseSerialGC {_QUIET} "-XX:ArchiveClassesAtExit={archive}"'
+    variable = f'SPARK_SUBMIT_OPTS=-XX:+UseSerialGC {_QUIET} "-XX:ArchiveClassesAtExit={archive}"'
     run = ["run", "--recorded", str(work / "events.jsonl"), "--lake", str(work / "lake")]
-    command = ["env", told, sys.executable, "-c", "from replicator.cli import main; main()", *run]
-    # the JVM outlives Python, and has its standard output: reading that to the end waits for both
+    command = ["env", variable, sys.executable, "-c", "from replicator.cli import main; main()", *run]
+    # the JVM outlives Python and shares its standard output: reading that to the end waits for both
     done = subprocess.run(command, cwd=work, capture_output=True, timeout=_TIMEOUT_SECONDS, check=False)
     return done.returncode == 0
 
 
 def _event(number: int) -> Mapping[str, object]:
-    """A record as kcat prints it: an insert, or an update of the row before."""
+    """A record as kcat prints it: an insert, or an update of the previous row."""
     key, new = {"id": number // 2}, {"id": number // 2, "name": f"name {number}", "price": "1.50"}
     source = {"connector": "mariadb", "name": "s", "db": "d", "table": "t", "file": "b.000001", "pos": number, "row": 0}
     value = {"before": None, "after": new, "op": "cu"[number % 2], "ts_ms": number, "source": {**source, "ts_ms": 0}}

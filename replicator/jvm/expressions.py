@@ -1,12 +1,12 @@
-"""Expressions that the JVM builds once.
+"""A cache of expressions built in the JVM.
 
-pyspark has the JVM build an expression part by part, with a talk for each and one more to let go of it: a batch of
-silver of one small table is some three and a half thousand talks, of which all but a few hundred say what the batch
-before has said. An expression is a value, so what was built by the same name of the same parts is kept, and is the same
-expression (decision 0056).
+pyspark lets the JVM build an expression part by part, with one round trip for each part and another to release it: a
+silver batch of one small table takes some three and a half thousand round trips, of which all but a few hundred repeat
+those of the batch before. An expression is a value, so an expression built by the same name from the same parts is
+cached and reused (decision 0056).
 
-What has an identity of its own is built anew each time: an alias gives its column an id that no other column of a plan
-may have, an aggregate its result, and all that is made of one. So is every function that is not named here.
+What has an identity of its own is built each time: an alias gives its column an id that no other column of a plan may
+have, likewise an aggregate its result, and everything made from one. So is every function that is not listed here.
 """
 
 from __future__ import annotations
@@ -36,64 +36,66 @@ _METHODS = frozenset(
     }
 )
 _LITERALS = (str, int, bool, type(None))
-"""Equal ones of one of these types are the same literal; of others they need not be (0.0 and -0.0, 1.0 and 1.00)."""
+"""Types whose equal values are the same literal; those of others need not be (0.0 and -0.0, 1.0 and 1.00)."""
 
 _MOST = 20_000
-"""So many are kept: a batch has some that no other has, such as a version or a time."""
+"""The greatest number of cached expressions: each batch has some that no other has, such as a version or a time."""
 
 _LONG = 16 << 10
-"""Characters of a text that is not kept: what is said of the templates of a batch's topics is as long as they are many,
-and another one for each choice of topics.
+"""Texts of more characters are not cached: the text about the templates of a batch's topics grows with their number,
+and differs for each selection of topics.
 """
 
 _LISTED = 10
-"""So many members `List.of` takes as they are."""
+"""The greatest number of members that `List.of` accepts individually."""
 
 
 class ExpressionCache:
-    """What one JVM has built."""
+    """The expressions built in one JVM."""
 
     def __init__(self) -> None:
         self._built: dict[tuple[Any, ...], _CachedExpression] = {}
 
     def once(self, build: Callable[[], Any], *parts: Any) -> Any:
-        """What ``build`` makes of parts that are kept, or literals: made once. Of others it is made now."""
+        """Return what ``build`` makes of the parts: cached if all of them are cached expressions or literals, else
+        built now.
+        """
         key = tuple(part if isinstance(part, _CachedExpression) else _literal_key(part) for part in parts)
         if None in key:
             return build()
         found = self._built.get(key)
         if found is None:
             if len(self._built) >= _MOST:
-                self._built.clear()  # who holds some of them still has those
+                self._built.clear()  # references held elsewhere stay valid
             found = self._built[key] = _CachedExpression(build(), self)
         return found
 
 
 def install_cache(jvm: Any) -> None:
-    """Have pyspark, by its view of a JVM, build no expression twice."""
-    kept = ExpressionCache()
-    jvm.functions = _Functions(jvm.functions, kept)
+    """Let pyspark, through its view of a JVM, build no expression twice."""
+    cache = ExpressionCache()
+    jvm.functions = _Functions(jvm.functions, cache)
     setattr(jvm, "org.apache.spark.sql.functions", jvm.functions)
-    jvm.PythonUtils = _Utilities(jvm.PythonUtils, jvm.java.util.List, kept)
+    jvm.PythonUtils = _Utilities(jvm.PythonUtils, jvm.java.util.List, cache)
 
 
 def struct(fields: Mapping[str, Column]) -> Column:
-    """STRUCT of these fields: ``functions.struct`` of aliases, without an alias."""
+    """STRUCT of these fields: as ``functions.struct`` of aliases, without an alias."""
     from pyspark.sql import functions as F  # noqa: PLC0415 - `--help` loads no pyspark
 
     return F.named_struct(*[part for name, value in fields.items() for part in (F.lit(name), value)])
 
 
 def string_array(values: Iterable[str]) -> Column:
-    """ARRAY<STRING> of these: one literal, however many they are."""
+    """ARRAY<STRING> of these values: one literal, whatever their number."""
     from pyspark.sql import functions as F  # noqa: PLC0415 - as above
 
     return F.from_json(F.lit(json.dumps(list(values))), "ARRAY<STRING>")
 
 
 def any_of(conditions: Iterable[Column]) -> Column:
-    """Whether one of them is true, as ``|`` says it. Of a thousand, one around the other, Spark's stack has no room for
-    so many: they are put together by halves.
+    """Whether one of the conditions is true, as with ``|``. They are combined by halves, since Spark's stack has no
+    room for a thousand nested ones.
     """
     from pyspark.sql import functions as F  # noqa: PLC0415 - `--help` loads no pyspark
 
@@ -105,18 +107,18 @@ def any_of(conditions: Iterable[Column]) -> Column:
 
 
 def _literal_key(part: Any) -> tuple[type, Any] | None:
-    """As it is told from others; None for what is no literal, for one that need not be the same as an equal one, and
-    for a text that is too long to be kept.
+    """The cache key of a literal; None for a part that is not a literal, for one whose equal values may differ, and for
+    a text too long to be cached.
     """
     if type(part) is str and len(part) > _LONG:
         return None
-    if type(part) is dict:  # options of a function
+    if type(part) is dict:  # a function's options
         return dict, tuple(part.items())
     return (type(part), part) if type(part) in _LITERALS else None
 
 
 class _CachedExpression:
-    """A column or a sequence of columns in the JVM, which py4j takes for the object of Java that it stands for."""
+    """A column or a sequence of columns in the JVM, which py4j accepts as the Java object that it wraps."""
 
     def __init__(self, java: Any, kept: ExpressionCache) -> None:
         self._java, self._kept = java, kept
@@ -125,7 +127,7 @@ class _CachedExpression:
         return self._java._get_object_id()  # noqa: SLF001 - how py4j asks
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what Python asks of every object
+        if name.startswith("__"):  # looked up by Python on every object
             raise AttributeError(name)
         member = getattr(self._java, name)
         if name not in _METHODS:
@@ -134,7 +136,7 @@ class _CachedExpression:
 
 
 class _Functions:
-    """``org.apache.spark.sql.functions``."""
+    """Wraps ``org.apache.spark.sql.functions``."""
 
     def __init__(self, java: Any, kept: ExpressionCache) -> None:
         self._java, self._kept = java, kept
@@ -147,12 +149,12 @@ class _Functions:
         def function(*parts: Any) -> Any:
             return kept.once(lambda: java(*parts), "functions", name, *parts)
 
-        setattr(self, name, function)  # asked for hundreds of times a batch
+        setattr(self, name, function)  # looked up hundreds of times a batch
         return function
 
 
 class _Utilities:
-    """``PythonUtils``, whose sequences of columns are parts of expressions."""
+    """Wraps ``PythonUtils``, whose sequences of columns are parts of expressions."""
 
     def __init__(self, java: Any, lists: Any, kept: ExpressionCache) -> None:
         self._java, self._list_of, self._kept = java, lists.of, kept
@@ -161,7 +163,7 @@ class _Utilities:
         return getattr(self._java, name)
 
     def toSeq(self, columns: Any) -> Any:  # noqa: N802 - its name
-        """Of a list or an iterator; of a short one in one talk, where py4j has one for each member."""
+        """Convert a list or an iterator; a short one in one round trip, where py4j takes one for each member."""
         every = list(columns)
 
         def made() -> Any:

@@ -1,4 +1,4 @@
-"""What Spark, and what runs in its JVM, raise in Python. Imports pyspark."""
+"""The errors that Spark and its JVM raise in Python. Imports pyspark."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pyspark.sql import SparkSession
 from replicator.jvm import causes
 
 FAILURES = (PySparkException, Py4JJavaError)
-"""Spark's own errors, and exceptions of Java that pyspark has no class for. A JVM that is gone is neither."""
+"""Spark's own errors, and Java exceptions that pyspark has no class for. The loss of the JVM is neither."""
 
 ALL_FAILURES = (PySparkException, Py4JError)
-"""These, and what py4j says where the JVM is gone."""
+"""As FAILURES, and py4j's errors if the JVM is gone."""
 
 _USER_RAISED = "P0001"
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 
 
 def error_condition(error: Exception) -> tuple[str, str] | None:
-    """Spark's name for what happened, and its SQLSTATE: those of the first of the Java causes that has one."""
+    """Return Spark's error condition and its SQLSTATE, from the first of the Java causes that has them."""
     java = causes.find_java_exception(error)
     while java is not None:
         state = _call_if_present(java, "getSqlState")
@@ -32,8 +32,8 @@ def error_condition(error: Exception) -> tuple[str, str] | None:
 
 
 def is_raised_by_sql(error: Exception) -> bool:
-    """Whether an expression raised it for a row by its own word (`raise_error`, `assert_true`), of which Spark 3.5 says
-    neither name nor SQLSTATE: its plain exception comes from where expressions are computed.
+    """Whether an expression raised the error explicitly for a row (`raise_error`, `assert_true`). Spark 3.5 gives
+    neither name nor SQLSTATE for these: they are recognized as plain exceptions from the package of expressions.
     """
     found = error_condition(error)
     if found is not None:
@@ -42,12 +42,12 @@ def is_raised_by_sql(error: Exception) -> bool:
     cause = None if java is None else causes.root_cause(java)
     if cause is None or str(cause.getClass().getName()) != "java.lang.RuntimeException":
         return False
-    place = next(iter(cause.getStackTrace()), None)
-    return place is not None and str(place.getClassName()).startswith(_EXPRESSIONS)
+    frame = next(iter(cause.getStackTrace()), None)
+    return frame is not None and str(frame.getClassName()).startswith(_EXPRESSIONS)
 
 
 def _call_if_present(java: Any, method: str) -> str | None:
-    """What a method of an exception says; None where its class has none."""
+    """The result of an exception's method; None if its class does not have it."""
     try:
         found = getattr(java, method)()
     except Py4JError:
@@ -58,6 +58,6 @@ def _call_if_present(java: Any, method: str) -> str | None:
 def is_stopped(spark: SparkSession) -> bool:
     """Whether the session's context was stopped, or its JVM is gone."""
     try:
-        return bool(spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - pyspark has no word for it
+        return bool(spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - pyspark has no API for it
     except (Py4JError, ConnectionError):
         return True

@@ -1,9 +1,9 @@
-"""Shorter ways to the JVM than pyspark's own.
+"""Shorter paths to the JVM than pyspark's own.
 
-It looks up ``functions`` and ``PythonUtils``, and then the method, anew for every column expression, and the JVM
-searches all JARs for each star import before it finds them; for a name with dots, once for each of its parts. A batch
-of silver makes thousands of expressions: building them took longer than running them. And ``createDataFrame`` of a few
-rows starts a Python worker with every job that reads them (decision 0009).
+pyspark looks up ``functions`` and ``PythonUtils``, and then the method, again for every column expression, and the JVM
+searches all JARs for each star import before it finds them; for a dotted name, once for each of its parts. A silver
+batch makes thousands of expressions: building them took longer than running them. And ``createDataFrame`` of a few rows
+starts a Python worker with every job that reads them (decision 0009).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _CACHED_NAMES = (
     *("org", "java", "scala", "py4j"),
 )
 _SESSIONS = ("SparkSession", "SparkSession$", "Dataset", "Column")
-"""Asked for as often; not each line of Spark's pyspark has all of them by this name."""
+"""Looked up as often; not every Spark line's pyspark has all of them under these names."""
 _LOCAL = re.compile("^file:/+")
 _COUNTED, _VALUE = "replicator.counted", "__row"
 _TEXTS_IN_PIECE = 2_000
 
 
 class _CachedLookup:
-    """A class of the JVM whose methods are asked for once, or a package whose packages and classes are."""
+    """A class of the JVM that caches its methods, or a package that caches its packages and classes."""
 
     def __init__(self, java: Any) -> None:
         self._java = java
@@ -47,12 +47,12 @@ class _CachedLookup:
         return found
 
     def __call__(self, *parts: Any) -> Any:
-        """A new object of the class."""
+        """Create an object of the class."""
         return self._java(*parts)
 
 
 def cache_lookups(jvm: Any) -> None:
-    """Keep what pyspark asks for most with its view of the JVM, and what it has had built there."""
+    """Cache pyspark's most frequent lookups in its view of the JVM, and the expressions that it has built there."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - `--help` loads no pyspark
 
     if all(name in vars(jvm) for name in _CACHED_NAMES):
@@ -66,38 +66,41 @@ def cache_lookups(jvm: Any) -> None:
 
 
 def of(spark: SparkSession) -> Any:
-    """The JVM of a session: what Delta, Hadoop and Kafka have and pyspark does not hand on."""
+    """Return the JVM of a session, for APIs of Delta, Hadoop and Kafka that pyspark does not expose."""
     return spark.sparkContext._jvm  # noqa: SLF001
 
 
 def cast_type(kind: DataType) -> DataType | str:
-    """A type as ``cast`` takes it quickest: pyspark has the JVM parse each DataType, but not a name."""
+    """Return a type in the form that ``cast`` accepts fastest: pyspark lets the JVM parse each DataType, but not a
+    name.
+    """
     from pyspark.sql import types as T  # noqa: PLC0415 - `--help` loads no pyspark
 
     return kind.simpleString() if isinstance(kind, T.AtomicType) else kind
 
 
 def iterate(scala: Any) -> Iterator[Any]:
-    """What a collection of Scala's holds, or what is left of an iterator; a map holds pairs (see :func:`to_tuple`)."""
+    """Iterate over a Scala collection, or the rest of an iterator; a map contains pairs (see :func:`to_tuple`)."""
     left = scala.toIterator()
     while left.hasNext():
         yield left.next()
 
 
 def to_tuple(scala: Any) -> tuple[Any, Any]:
-    """The two halves of a pair of Scala's."""
+    """Convert a Scala pair."""
     return scala._1(), scala._2()  # noqa: SLF001 - their names
 
 
 def uri(path: Any) -> str:
-    """A path of Hadoop's, escaped; a local one begins with one slash, whoever made it."""
+    """A Hadoop path, escaped; a local one always begins with a single slash."""
     return _LOCAL.sub("file:/", str(path.toUri().toString()))
 
 
 def file_statuses(spark: SparkSession, found: Any) -> list[tuple[str, int, int]]:
-    """URI (see :func:`uri`), bytes and time of change of each of Hadoop's file statuses in a sequence of Scala's.
+    """URI (see :func:`uri`), size in bytes and modification time (epoch milliseconds) of each of Hadoop's file statuses
+    in a Scala sequence.
 
-    A talk with the JVM per file would take longer than a listing: each field of all files comes as one text.
+    A round trip per file would take longer than a listing: each field of all files is transferred as one text.
     """
     if found.isEmpty():
         return []
@@ -119,22 +122,23 @@ def file_statuses(spark: SparkSession, found: Any) -> list[tuple[str, int, int]]
 
 
 def clone_session(spark: SparkSession) -> SparkSession:
-    """A session with the settings of this one; what it is told from now on is its own."""
+    """Return a session with the settings of this one; later settings apply to it alone."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - `--help` loads no pyspark
 
     return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
 
 
 def inherit_context(work: Callable[[], Result]) -> Callable[[], Result]:
-    """The same work for a thread of its own, whose jobs have Spark's properties (pool, group) as this one has them now,
-    and which has the same active session: without one, an expression is built by Spark's defaults, not in ANSI mode and
-    in the zone of the machine. pyspark's own ``inheritable_thread_target`` wants other arguments on each line of Spark.
+    """Return the same work for another thread, where its jobs have Spark's properties (pool, group) as they are set now
+    in this thread, and the same active session: without one, expressions are built with Spark's defaults, not in ANSI
+    mode and in the machine's time zone. pyspark's own ``inheritable_thread_target`` has different arguments on each
+    Spark line.
     """
     from py4j.clientserver import ClientServer  # noqa: PLC0415 - `--help` loads no pyspark
     from pyspark import SparkContext  # noqa: PLC0415
 
     context: Any = SparkContext._active_spark_context  # noqa: SLF001
-    if context is None or not isinstance(SparkContext._gateway, ClientServer):  # noqa: SLF001 - else all share one of Java's
+    if context is None or not isinstance(SparkContext._gateway, ClientServer):  # noqa: SLF001 - otherwise all threads share one Java thread
         return work
     scala = context._jsc.sc()  # noqa: SLF001
     properties = scala.getLocalProperties().clone()
@@ -150,12 +154,12 @@ def inherit_context(work: Callable[[], Result]) -> Callable[[], Result]:
 
 
 def to_session(rows: DataFrame, spark: SparkSession) -> DataFrame:
-    """The same rows in another session: what is made of them runs in that one, by its settings."""
+    """The same rows in another session: queries over them run in that one, with its settings."""
     return rows if rows.sparkSession is spark else from_plan(rows._jdf.queryExecution().analyzed(), spark)  # noqa: SLF001
 
 
 def from_plan(plan: Any, spark: SparkSession) -> DataFrame:
-    """The rows of a plan of Spark's."""
+    """The rows of a plan of Spark."""
     from pyspark.sql import DataFrame  # noqa: PLC0415 - `--help` loads no pyspark
 
     return DataFrame(of(spark).Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
@@ -163,13 +167,13 @@ def from_plan(plan: Any, spark: SparkSession) -> DataFrame:
 
 @contextmanager
 def local_checkpoint(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
-    """Rows computed once, and kept in this process for the time of the block; what reads them plans a scan.
+    """Rows computed once and kept in this process inside of the block; queries over them scan the result.
 
-    ``whole`` rows are kept as one value each: Spark copies every column of a kept row before it looks at the first, for
-    each of those who want a part of many wide rows.
+    With ``whole``, each row is stored as a single value: Spark copies every column of a stored row before it evaluates
+    the first, for each query that reads a few of many columns.
     """
     kept = (_pack_rows(rows) if whole else rows).localCheckpoint()
-    java_rows: Any = kept._jdf  # noqa: SLF001 - else they stay until a garbage collection
+    java_rows: Any = kept._jdf  # noqa: SLF001 - otherwise they stay until a garbage collection
     try:
         yield _unpack_rows(kept) if whole else kept
     finally:
@@ -180,16 +184,16 @@ def local_checkpoint(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFr
 def checkpoint_and_count(
     rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None, *, whole: bool = False
 ) -> Iterator[tuple[DataFrame, dict[str, int]]]:
-    """:func:`local_checkpoint`, and for how many of the rows each condition holds: counted on the way, without a job
-    more. Of all rows, where only some (``where``) are kept.
+    """As :func:`local_checkpoint`, with the number of rows for which each condition holds, counted in the same job. All
+    rows are counted, even if only some (``where``) are kept.
 
-    Spark takes what a task counted once, also where the task ran twice: nothing stands between it and the end of its
-    job.
+    Spark takes a task's counts once, even if the task ran twice, since no other stage lies between it and the end of
+    its job.
     """
     from pyspark.sql import functions as F  # noqa: PLC0415 - `--help` loads no pyspark
 
-    each_of = [F.count(F.when(condition, True)).alias(name) for name, condition in conditions.items()]
-    observed = rows.observe(_COUNTED, *each_of)
+    counts = [F.count(F.when(condition, True)).alias(name) for name, condition in conditions.items()]
+    observed = rows.observe(_COUNTED, *counts)
     observed = observed if where is None else observed.where(where)
     observed = _pack_rows(observed) if whole else observed
     with local_checkpoint(observed) as kept:
@@ -211,8 +215,8 @@ def _unpack_rows(rows: DataFrame) -> DataFrame:
 
 
 def stream_texts(lines: DataFrame) -> Iterator[memoryview]:
-    """The texts of the only column, which holds no NULL, one right after the other as UTF-8, two thousand a piece at
-    most. They come through the driver by Arrow, the rows of one task after those of another: no Python touches a row.
+    """Yield the texts of the only column, which contains no NULL, concatenated as UTF-8, at most two thousand per
+    piece. They pass through the driver by Arrow, task by task: no Python code handles a row.
     """
     import pyarrow as pa  # noqa: PLC0415 - `--help` loads neither
     from pyspark import RDD  # noqa: PLC0415
@@ -220,19 +224,19 @@ def stream_texts(lines: DataFrame) -> Iterator[memoryview]:
 
     spark = clone_session(lines.sparkSession)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _TEXTS_IN_PIECE)
-    java: Any = to_session(lines, spark)._jdf  # noqa: SLF001 - else Python unpickles each row
+    java: Any = to_session(lines, spark)._jdf  # noqa: SLF001 - otherwise Python unpickles each row
     batches: Any = RDD(java.toArrowBatchRdd().toJavaRDD(), spark.sparkContext, NoOpSerializer())
     schema = pa.schema([("text", pa.string())])
     for message in batches.toLocalIterator(prefetchPartitions=True):
         batch = pa.ipc.read_record_batch(pa.py_buffer(message), schema)
         if batch.num_rows:
-            _, offsets, held = batch.column(0).buffers()
-            yield memoryview(held)[: memoryview(offsets).cast("i")[batch.num_rows]]
+            _, offsets, data = batch.column(0).buffers()
+            yield memoryview(data)[: memoryview(offsets).cast("i")[batch.num_rows]]
 
 
 def create_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:
-    """Rows as ``createDataFrame`` takes them, without its checks: the values must be of the schema's types. The JVM
-    unpickles them itself.
+    """As ``createDataFrame``, without its checks: the values must be of the schema's types. The JVM unpickles the rows
+    itself.
     """
     from pyspark import serializers  # noqa: PLC0415 - `--help` loads no pyspark
     from pyspark.sql import DataFrame  # noqa: PLC0415

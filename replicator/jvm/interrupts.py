@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in a program that has a JVM of its own."""
+"""Ctrl-C and SIGTERM in a program that has started a JVM."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from typing import Any, NoReturn
 
 @contextmanager
 def defer() -> Iterator[None]:
-    """Ctrl-C counts at the end of the block: a JVM whose start is cut off half-way would live on by itself. It counts
-    more than an error of the block: a signal to all processes ended that JVM.
+    """Defer Ctrl-C to the end of the block: a JVM whose start is interrupted would keep running by itself. Ctrl-C takes
+    precedence over an error of the block: a signal to all processes has ended that JVM.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
         yield
     except Exception:
-        if not came:
+        if not received:
             raise
     finally:
         signal.signal(signal.SIGINT, before)
-    if came:
+    if received:
         raise KeyboardInterrupt
 
 
 def ignore_sigterm(jvm: Any) -> None:
-    """SIGTERM does nothing to this JVM, as pyspark has Ctrl-C do nothing: service managers send it to all processes of
-    a service, and the pass at hand is to be finished. It ends with the program, whose end of a pipe it watches.
+    """Let this JVM ignore SIGTERM, as pyspark lets it ignore Ctrl-C: service managers send it to all processes of a
+    service, and the current pass is to be completed. The JVM ends with the program, whose end of a pipe it watches.
     """
     signals = jvm.sun.misc
     signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
 
 
 def cancel_on_interrupt(cancel: Callable[[], None]) -> None:
-    """From now on Ctrl-C has the work of the JVM cancelled, by another thread: the one that it finds may be in the
-    midst of an answer from there, where pyspark's own way asks once more and falls over itself.
+    """From now on, let Ctrl-C cancel the JVM's jobs, in another thread: the interrupted one may be in the middle of a
+    response from the JVM, where pyspark's own handler would send another request and fail.
     """
 
     def interrupted(*_: object) -> NoReturn:
@@ -55,12 +55,12 @@ def cancel_on_interrupt(cancel: Callable[[], None]) -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """py4j writes the trace of an answer that Ctrl-C cut off; what it has to say is raised as well."""
+    """py4j logs the traceback of a response that Ctrl-C interrupted, although the error is also raised."""
     return record.module not in ("java_gateway", "clientserver")
 
 
 class Termination:
-    """SIGTERM, which does what Ctrl-C would do at that moment; ``came`` says whether it did."""
+    """Handles SIGTERM as Ctrl-C would be handled at that moment; ``came`` says whether it was received."""
 
     def __init__(self) -> None:
         self.came = False
@@ -72,12 +72,12 @@ class Termination:
         handler = signal.getsignal(signal.SIGINT)
         if callable(handler):
             handler(signal.SIGINT, frame)
-        else:  # shells have what they start in the background ignore Ctrl-C
+        else:  # shells let background processes ignore Ctrl-C
             raise KeyboardInterrupt
 
 
 def is_caused_by_interrupt(error: BaseException) -> bool:
-    """Whether an error came up while Ctrl-C was being heeded."""
+    """Whether an error was raised while Ctrl-C was being handled."""
     context: BaseException | None = error
     while context is not None and not isinstance(context, KeyboardInterrupt):
         context = context.__context__

@@ -1,13 +1,13 @@
-"""Ask the Ivy inside pyspark for JARs, one coordinate at a time. Run by ``jars.py`` as a process of its own.
+"""Resolve JARs with the Ivy inside pyspark, one coordinate at a time. Run by ``jars.py`` as a process of its own.
 
     python -m replicator.jvm.ivy JAVA FOLDER < coordinates
 
-One coordinate a line comes in, an empty line ends them. For each, in any order, one line of JSON goes out:
-``{"coordinate", "path"}`` or ``{"coordinate", "error"}``. Whatever Ivy, py4j and the JVM have to say goes to stderr.
-When stdin is closed, or this process ends in any other way, its JVM ends too. A process of its own also keeps py4j's
+Input is one coordinate per line, ended by an empty line. For each, in any order, one line of JSON is written:
+``{"coordinate", "path"}`` or ``{"coordinate", "error"}``. All messages of Ivy, py4j and the JVM go to stderr. When
+stdin is closed, or this process ends in any other way, its JVM ends too. The separate process also keeps py4j's
 complaints about a killed JVM away from the user.
 
-No repository is named: Ivy's default is asked, or the one in DEFAULT_ARTIFACT_REPOSITORY. Nothing is resolved
+No repository is named: Ivy uses its default, or the one in DEFAULT_ARTIFACT_REPOSITORY. Nothing is resolved
 transitively, and ``~/.m2`` and ``~/.ivy2`` are neither read nor written.
 """
 
@@ -36,9 +36,9 @@ WORKERS = 4
 
 
 def main() -> None:
-    """Answer for every coordinate of stdin."""
+    """Write an answer for every coordinate of stdin."""
     java, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    folders: SimpleQueue[Path] = SimpleQueue()  # one Ivy's cache is not safe for two
+    folders: SimpleQueue[Path] = SimpleQueue()  # an Ivy cache is not safe for concurrent use
     for number in range(WORKERS):
         folders.put(folder / str(number))
 
@@ -65,10 +65,10 @@ def _exit_with_parent() -> None:
 
 
 def resolve(java: JavaGateway, coordinate: str, folder: Path) -> str:
-    """The path in *folder* of one coordinate's JAR. Py4JJavaError or LookupError when no repository has it.
+    """Return the path in *folder* of one coordinate's JAR. Raises Py4JJavaError or LookupError if no repository has it.
 
-    Spark's own ``resolveMavenCoordinates`` is not used: it leaves out scala-library, and copies every file once more.
-    Spark's settings are, for they know the user's mirror.
+    Spark's own ``resolveMavenCoordinates`` is not used: it leaves out scala-library, and copies every file again.
+    Spark's settings are used, since they contain the user's mirror.
     """
     jvm = java.jvm
     none, own = jvm.scala.Option.apply(None), jvm.scala.Option.apply(str(folder))
@@ -77,7 +77,7 @@ def resolve(java: JavaGateway, coordinate: str, folder: Path) -> str:
     settings = getattr(jvm, line.ivy).buildIvySettings(none, own, False, *spoken)
     resolvers = settings.getDefaultResolver().getResolvers()
     for resolver in [one for one in resolvers if one.getName() == "spark-packages"]:
-        resolvers.remove(resolver)  # nothing of ours is there, and it is slow to say so
+        resolvers.remove(resolver)  # it has none of these JARs, and is slow to answer
     confs = java.new_array(jvm.String, 1)
     confs[0] = "default"
     options = jvm.org.apache.ivy.core.resolve.ResolveOptions()
@@ -92,7 +92,7 @@ def resolve(java: JavaGateway, coordinate: str, folder: Path) -> str:
 
 @contextmanager
 def gateway(java: Path, folder: Path) -> Iterator[JavaGateway]:
-    """A JVM with pyspark's class path and nothing of Spark started."""
+    """Start a JVM with pyspark's class path, without Spark."""
     library = pyspark_jars()
     home = folder / "home"
     home.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The cache's folder of JARs: what lies there, whether it is what the lock says, and how a file gets in."""
+"""The cache's folder of JARs: its files, their verification against the lock, and how files are added."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 class JarStore:
-    """The cache's folder of JARs, and what is remembered of the files that were hashed."""
+    """The cache's folder of JARs, with a record of the files that were already hashed."""
 
     def __init__(self, cache: Path) -> None:
         self.folder = cache.resolve() / "jars"
         self._memory = self.folder / "verified.json"
 
     def path(self, coordinate: str) -> Path:
-        """Where the JAR of a coordinate lies, if it is there."""
+        """The path of a coordinate's JAR, whether it exists or not."""
         group, artifact, version = coordinate.split(":")
         return self.folder / f"{group}_{artifact}-{version}.jar"
 
     def paths(self, lock: Mapping[str, str]) -> list[Path]:
-        """Where those of a lock lie, in its order."""
+        """The paths of a lock's JARs, in its order."""
         return [self.path(coordinate) for coordinate in lock]
 
     def find_missing(self, lock: Mapping[str, str]) -> tuple[list[str], list[str]]:
-        """The coordinates that are absent, and those whose file is not the lock's."""
+        """Return the coordinates that are absent, and those whose file differs from the lock."""
         remembered = self._remembered()
         absent, differing, now = [], [], dict(remembered)
         for coordinate, sha256 in lock.items():
@@ -54,7 +54,7 @@ class JarStore:
         return absent, differing
 
     def accept(self, coordinate: str, sha256: str, fetched: Path) -> None:
-        """Move a fetched file into place if it is the lock's; JarsMissing if not."""
+        """Move a fetched file into place if it matches the lock; raise JarsMissing if not."""
         if (found := _sha256(fetched)) != sha256:
             raise JarsMissing(
                 f"The repository's file for {coordinate} has SHA-256 {found}, the lock says {sha256}.",
@@ -63,12 +63,12 @@ class JarStore:
         fetched.replace(self.path(coordinate))
 
     def size(self, lock: Mapping[str, str]) -> int:
-        """Bytes of those JARs that are in place."""
+        """The size in bytes of those JARs that are in place."""
         return sum(size_of(path) for path in self.paths(lock))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """One fetching process per cache; the kernel lets go of the lock whatever happens to us."""
+        """Lock the cache against other fetching processes; the kernel releases the lock even if this process dies."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -76,7 +76,7 @@ class JarStore:
 
     @contextmanager
     def staging(self) -> Iterator[Path]:
-        """A folder on the cache's own disk, gone afterwards; what a killed fetch left goes first."""
+        """A folder on the cache's own disk, deleted afterwards; remains of a killed fetch are deleted first."""
         for left in self.folder.glob(".fetch-*"):
             shutil.rmtree(left, ignore_errors=True)
         staging = Path(tempfile.mkdtemp(prefix=".fetch-", dir=self.folder))
@@ -91,7 +91,7 @@ class JarStore:
         return {}
 
     def _remember(self, marks: dict[str, list[Any]]) -> None:
-        with suppress(OSError):  # a cache that is read-only is hashed each time
+        with suppress(OSError):  # a read-only cache is hashed each time
             handle, name = tempfile.mkstemp(prefix=".verified-", dir=self.folder)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump(marks, file, indent=1)
@@ -99,8 +99,8 @@ class JarStore:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, 0 if it is gone."""
-    with suppress(OSError):  # renamed meanwhile
+    """The size of a file in bytes, 0 if it does not exist."""
+    with suppress(OSError):  # it may have been renamed meanwhile
         return path.stat().st_size
     return 0
 
@@ -114,6 +114,6 @@ def _sha256(path: Path) -> str:
 
 
 def _fingerprint(path: Path, sha256: str) -> list[Any]:
-    """What tells that a file is the one that was hashed; the change time cannot be set back by hand."""
+    """What identifies a file that was hashed; the change time cannot be set back by hand."""
     stat = path.stat()
     return [sha256, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]

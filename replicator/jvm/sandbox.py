@@ -1,4 +1,4 @@
-"""Sessions in which people's SQL runs: it sees the tables that it was given, and starts nothing."""
+"""Sessions for users' SQL: it sees only the given tables, and cannot run code."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from replicator.jvm import gateway
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# They call any Java method: no question to a lake needs that.
+# They call arbitrary Java methods, which no query of a lake needs.
 _NO_FUNCTIONS = ("reflect", "java_method", "try_reflect")
 
 
 def restrict(spark: SparkSession) -> None:
-    """Paths are no tables here, and no function runs Java or opens what it is told (reliability.md section 12). Of
-    those that give tables Spark's own do neither; a format's do, as Delta's ``table_changes_by_path``.
+    """Disallow paths as tables, and functions that run Java or open what is named in an argument (reliability.md
+    section 12). Of the table functions, Spark's own do neither; those of a format do, such as Delta's
+    ``table_changes_by_path``.
     """
     spark.conf.set("spark.sql.runSQLOnFiles", "false")
     jvm = gateway.of(spark)

@@ -1,4 +1,4 @@
-"""Where the Spark lies that a JVM of ours runs: what comes with pyspark, unless SPARK_HOME names another that fits."""
+"""The Spark installation that a new JVM runs: the one in pyspark, unless SPARK_HOME names another that fits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def bundled() -> Path:
-    """Where the installed pyspark lies, links resolved: an archive of classes is good for one path only."""
+    """The path of the installed pyspark, with links resolved: a class archive is valid for one path only."""
     found = find_spec("pyspark")
     assert found is not None  # noqa: S101 - it is a dependency
     assert found.origin is not None  # noqa: S101
@@ -19,8 +19,8 @@ def bundled() -> Path:
 
 
 def choose(given: str | None, line: Line) -> Path:
-    """The *given* home where it holds a Spark of this line and its Scala, else our own: pyspark and our JARs go with no
-    other, and many machines have one for other work.
+    """Return the *given* home if it contains a Spark of this line and its Scala, else pyspark's own: pyspark and the
+    JARs work with no other, and many machines have one for other purposes.
     """
     return Path(given) if given and fits(Path(given), line) else bundled()
 

@@ -1,7 +1,7 @@
-"""What a SparkSession is told: pure functions from what is set already to what is missing (stack.md 1.6).
+"""The settings of a SparkSession: pure functions from what is already set to what is missing (stack.md 1.6).
 
-A value set in the builder beats what ``spark-submit`` and ``spark-defaults.conf`` say, so nothing is said twice. What
-only a starting JVM can take (memory, JARs, Java options) goes to its command line; secrets never do.
+A value set in the builder overrides ``spark-submit`` and ``spark-defaults.conf``, so existing values are not set again.
+What only a starting JVM accepts (memory, JARs, Java options) goes to its command line; secrets never do.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ _FIXED = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # plans of small batches differ in a literal only, and each costs a compilation (performance.md B10)
+    # plans of small batches differ only in a literal, and each costs a compilation (performance.md B10)
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # the JVM never compiles a function of more bytes: better one for each operator (decision 0065)
+    # the JIT never compiles a larger method: better one for each operator (decision 0065)
     "spark.sql.codegen.hugeMethodLimit": "8000",
-    # what is cached is read a few times within seconds: to look for the best encoding of each column takes longer
+    # cached rows are read a few times within seconds: searching the best encoding of each column takes longer
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # a piece of it is made, and read back from disk, as a whole: 10,000 records in each of two tasks are more than
-    # a heap of 1 GB has, and fewer in a piece take no longer (decision 0065)
+    # a batch of it is built, and read back from disk, as a whole: 10,000 records in each of two tasks exceed
+    # a heap of 1 GB, and smaller batches take no longer (decision 0065)
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
     "spark.sql.parquet.compression.codec": "zstd",
-    # a file of records is many MB of long texts: in pieces of so many bytes all cores can read it
+    # a file of records has many MB of long texts: in row groups of this size all cores can read it
     "spark.hadoop.parquet.block.size": str(16 << 20),
-    # one calendar for all times: else a date before 1582-10-15 or an instant before 1900 stops its table
+    # one calendar for all times: otherwise a date before 1582-10-15 or an instant before 1900 stops its table
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-    # the state of a table's log is small: 50 tasks for it are 49 too many (B6)
+    # the state of a table's log is small: the default of 50 tasks is 49 too many (B6)
     "spark.databricks.delta.snapshotPartitions": "2",
-    # a checkpoint of a log, however small its table, costs more than a commit, and tables get theirs at the same tick;
+    # a checkpoint of a log, however small its table, costs more than a commit, and all tables get theirs at once;
     # a new process reads 50 commits no slower than 10 (B6, decision 0057)
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
     "spark.scheduler.mode": "FAIR",
@@ -63,13 +63,13 @@ _HUDI = {
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-    # else an array with a NULL in it cannot be written
+    # otherwise an array with a NULL in it cannot be written
     "spark.hadoop.parquet.avro.write-old-list-structure": "false",
-    # Hudi's writer does not say that it uses the one calendar that Spark has now
+    # Hudi's writer does not record that it uses Spark's current calendar
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    # folders that the version read has no rows in are named by values of other types where the column that parts a
-    # table has changed its own: else none of its versions can be read
+    # folders without rows in the version read have values of other types if a partition column has
+    # changed its type: otherwise no version of the table can be read
     "spark.sql.sources.validatePartitionColumns": "false",
 }
 EXTENSIONS = {"delta": _FIXED["spark.sql.extensions"], "hudi": _HUDI["spark.sql.extensions"]}
@@ -77,7 +77,7 @@ _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # else each sort, aggregate and broadcast table begins with up to 64 MB, as the heap is large (decision 0069)
+    # otherwise each sort, aggregate and broadcast table begins with up to 64 MB, depending on the heap (decision 0069)
     "spark.buffer.pageSize": "4m",
     # VACUUM and listings start 10,000 tasks without it (stack.md 1.2)
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
@@ -86,21 +86,21 @@ _S3A = {
     "connection.maximum": "500",  # a smaller pool hangs without an error (stack.md 1.3)
     "threads.max": "64",
     "directory.marker.retention": "keep",
-    # an endpoint that is not there is told in seconds, not in a quarter of an hour
+    # a missing endpoint is reported in seconds, not in a quarter of an hour
     "attempts.maximum": "4",
     "retry.limit": "4",
     "connection.establish.timeout": "5000",
-    # one that is silent, or has no time (503), in minutes: Hadoop's own patience is an hour, and a day
+    # a silent or overloaded (503) one in minutes: Hadoop's defaults are an hour and a day
     "connection.timeout": "60000",
     "retry.throttle.limit": "8",
 }
 
 
 def session_settings(settings: Settings, existing: Mapping[str, str], line: Line = sparkline.DEFAULT) -> dict[str, str]:
-    """What a session needs beyond *existing*: keys that are missing there, and lists that lack one of our entries.
+    """Return what a session needs beyond *existing*: missing keys, and lists that lack an entry.
 
-    *existing* is what ``spark-submit``, ``spark-defaults.conf`` or a running context set, and wins; then come the
-    ``spark`` keys of the configuration; then our own.
+    *existing* is what ``spark-submit``, ``spark-defaults.conf`` or a running context set, and takes precedence; then
+    come the ``spark`` keys of the configuration; then the defaults of this module.
     """
     master = existing.get("spark.master") or settings.spark.get("spark.master") or "local[*]"
     wanted = {"spark.master": master, "spark.app.name": "replicator", **_FIXED, **line.settings, **_s3(settings)}
@@ -124,14 +124,15 @@ def launch_settings(
     *,
     brief: bool = False,
 ) -> dict[str, str]:
-    """What goes to the command line of a JVM that is yet to start: no secret may be among it.
+    """Return what goes to the command line of a JVM to be started; it must not contain secrets.
 
-    *existing* is ``spark-defaults.conf``. *log* is where Spark's own words go; None leaves them on stderr. *archive* is
-    where Spark's classes may be laid out. *brief* is for a JVM that ends before a thorough compiler would pay.
+    *existing* is ``spark-defaults.conf``. *log* is the file for Spark's log; None leaves it on stderr. *archive* is the
+    path of the class archive, which may not exist. *brief* is for a JVM that ends before an optimizing compiler would
+    pay off.
     """
     elsewhere = [conf.get("spark.driver.defaultJavaOptions", "") for conf in (existing, settings.spark)]
     wanted = {
-        "spark.master": "local[*]",  # spark-submit would set its own default, which then could not be told apart
+        "spark.master": "local[*]",  # spark-submit would set an indistinguishable default of its own
         "spark.app.name": "replicator",
         "spark.driver.memory": "1g",
         "spark.jars": ",".join(map(str, class_path)),
@@ -141,26 +142,26 @@ def launch_settings(
     own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
     missing = _missing_settings(existing, _overlay(own, wanted))
     given = existing.get(_OPTIONS, missing.get(_OPTIONS, ""))
-    told = " ".join([given, *elsewhere, jvm_options.from_environment()])
-    more = [class_archive.java_options(told, archive)] if archive is not None else []
+    all_options = " ".join([given, *elsewhere, jvm_options.from_environment()])
+    added_options = [class_archive.java_options(all_options, archive)] if archive is not None else []
     if log is not None and "log4j" not in given:
         rules = Path(__file__).with_name("log4j2.properties")
-        more.append(f'"-Dlog4j2.configurationFile={rules}" "-Dreplicator.log={log}"')
-    if any(more):
-        missing[_OPTIONS] = " ".join(filter(None, [given, *more]))
+        added_options.append(f'"-Dlog4j2.configurationFile={rules}" "-Dreplicator.log={log}"')
+    if any(added_options):
+        missing[_OPTIONS] = " ".join(filter(None, [given, *added_options]))
     return missing
 
 
 def address_variables(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[str, str]:
-    """Variables that tell the JVM of a local master where it is: Spark looks its host's name up before anything else,
-    and ends where nobody knows it, though all of it works on one machine.
+    """Variables with the address of a local master for the JVM: Spark resolves its host's name first, and exits if that
+    fails, although everything runs on one machine.
     """
     return {"SPARK_LOCAL_IP": _LOCAL["spark.driver.host"]} if _is_local(launched, existing) else {}
 
 
 def worker_variables(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[str, str]:
-    """Variables that tell which Python the workers of a local master are: this one, whatever is set for other work,
-    since they read what this one writes.
+    """Variables that choose the Python of a local master's workers: this one, whatever is set for other purposes, since
+    they read what this one writes.
     """
     return {"PYSPARK_PYTHON": sys.executable} if _is_local(launched, existing) else {}
 
@@ -170,7 +171,7 @@ def _is_local(launched: Mapping[str, str], existing: Mapping[str, str]) -> bool:
 
 
 def local_cores(master: str) -> int | None:
-    """How many cores a local master uses; None for a cluster."""
+    """The number of cores that a local master uses; None for a cluster."""
     match = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", master)
     if match is None:
         return None
@@ -184,8 +185,8 @@ def uses_s3(settings: Settings) -> bool:
 
 
 def _s3(settings: Settings) -> dict[str, str]:
-    """Ways that hold for every store, where one is used; addresses and keys where they are given."""
-    s3, told = settings.s3, _S3A if uses_s3(settings) else {}
+    """Settings for every store, if one is used; addresses and keys where they are given."""
+    s3, options = settings.s3, _S3A if uses_s3(settings) else {}
     if s3 is not None:
         given = {
             "endpoint": s3.endpoint,
@@ -194,17 +195,17 @@ def _s3(settings: Settings) -> dict[str, str]:
             "access.key": s3.access_key.get_secret_value() if s3.access_key else None,
             "secret.key": s3.secret_key.get_secret_value() if s3.secret_key else None,
         }
-        told = {**{key: value for key, value in given.items() if value is not None}, **_S3A}
-    return {f"spark.hadoop.fs.s3a.{key}": value for key, value in told.items()}
+        options = {**{key: value for key, value in given.items() if value is not None}, **_S3A}
+    return {f"spark.hadoop.fs.s3a.{key}": value for key, value in options.items()}
 
 
 def _overlay(above: Mapping[str, str], below: Mapping[str, str]) -> dict[str, str]:
-    """*above* laid over *below*; lists are joined."""
+    """*above* merged over *below*; lists are joined."""
     return {**below, **{k: _join_lists(v, below[k]) if k in _LISTS & below.keys() else v for k, v in above.items()}}
 
 
 def _missing_settings(existing: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """What of *wanted* is missing in *existing*, or as a list not all there."""
+    """What of *wanted* is missing in *existing*; lists also if they are incomplete there."""
     missing = {key: value for key, value in wanted.items() if key not in existing}
     lists = {key: _join_lists(existing[key], wanted[key]) for key in _LISTS & wanted.keys() & existing.keys()}
     return missing | {key: value for key, value in lists.items() if value != existing[key]}

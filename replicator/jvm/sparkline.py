@@ -1,4 +1,4 @@
-"""The lines of Spark that are tested, and all that differs between them: a table, so that no code asks which one runs.
+"""The tested lines of Spark and all differences between them: a table, so that no code checks which one runs.
 
 A line is Spark's major and minor version. Its JARs are in ``replicator/locks``, its packages in ``requirements``.
 """
@@ -15,13 +15,13 @@ from replicator.errors import ConfigError
 
 @dataclass(frozen=True)
 class Line:
-    """One line: the tested versions, the ``formats`` that tables can be kept in, the ``java_modules`` that its JVM asks
-    for, and what a session is told beside (``settings``).
+    """One line: the tested versions, the ``formats`` in which tables can be kept, the ``java_modules`` that its JVM
+    requires, and additional ``settings`` of a session.
 
     Classes that moved: ``ivy`` makes the resolver's settings, ``checkpoint_files`` writes streaming checkpoints to a
-    local disk. Methods that take more, always what may be empty: ``ivy_streams`` behind the resolver's arguments (where
-    it speaks), ``log_options`` before the last of ``DeltaLog.getChanges`` and behind the first of its
-    ``cleanUpExpiredLogs``, ``write_options`` behind the mode of ``DeltaOperations.Write``.
+    local disk. The numbers of additional arguments, which may always be empty: ``ivy_streams`` after the resolver's
+    arguments (where it prints), ``log_options`` before the last of ``DeltaLog.getChanges`` and after the first of its
+    ``cleanUpExpiredLogs``, ``write_options`` after the mode of ``DeltaOperations.Write``.
     """
 
     name: str
@@ -66,24 +66,24 @@ LINES = (
         write_options=8,
         java_modules=("jdk.incubator.vector",),
         settings={
-            # else each column expression tells the JVM from where in Python it comes
+            # otherwise each column expression sends its place in the Python code to the JVM
             "spark.python.sql.dataFrameDebugging.enabled": "false",
-            # as ever: Python has bytes as a bytearray
+            # as before: bytes are a bytearray in Python
             "spark.sql.execution.pyspark.binaryAsBytes": "false",
         },
     ),
 )
 
 DEFAULT = LINES[0]
-"""What an installation gets that asks for no other."""
+"""The line of an installation that requests no other."""
 
 
 def of(version: str, where: str | None = None) -> Line:
-    """The line of a version of Spark, such as ``3.5.7`` or ``3.5.6-amzn-0``, which lies *where*. Raises ConfigError of
-    one that is unknown.
+    """Return the line of a version of Spark, such as ``3.5.7`` or ``3.5.6-amzn-0``, installed at *where*. Raises
+    ConfigError for an unknown one.
     """
-    told = re.match(r"\d+\.\d+", version)
-    found = next((line for line in LINES if told is not None and line.name == told[0]), None)
+    match = re.match(r"\d+\.\d+", version)
+    found = next((line for line in LINES if match is not None and line.name == match[0]), None)
     if found is None:
         known = ", ".join(line.name for line in LINES)
         mend = f"Known lines: {known}." + (" Unset PYTHONPATH if that brings it." if where is not None else "")
@@ -92,12 +92,14 @@ def of(version: str, where: str | None = None) -> Line:
 
 
 def installed() -> Line:
-    """The line of the installed Spark; asks the package's metadata, so Spark is not loaded. Raises ConfigError."""
+    """Return the line of the installed Spark, by the package's metadata, without importing Spark. Raises
+    ConfigError.
+    """
     return of(importlib.metadata.version("pyspark"))
 
 
 def refuse_formats(line: Line, formats: Collection[str]) -> None:
-    """Raise ConfigError for a table format that is not to be had on this line."""
+    """Raise ConfigError for a table format that is not available on this line."""
     missing = [name for name in formats if name not in line.formats]
     if missing:
         named = ", ".join(missing)

@@ -1,1 +1,3 @@
-"""One writer per lake and stage: who holds it, in objects that change only where they are as they were read (0026)."""
+"""One writer per lake and stage: leases, in objects that are replaced only if they are unchanged since they were read
+(0026).
+"""

@@ -1,4 +1,4 @@
-"""A register on a local disk: a file that is moved into place, under a lock that lasts for that moment."""
+"""A register on a local disk: a file that is moved into place, under a lock held only for that moment."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from replicator.leases.register import Stored
 
 _PATIENCE, _PAUSE = 5.0, 0.01
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
-"""What is so until somebody changes it; a disk that is full, or that a network no longer reaches, may be well again."""
+"""Errors that persist until somebody acts; a full disk, or one that a network no longer reaches, may recover."""
 
 
 class FileRegister:
-    """``Register`` in a file; its text is its tag. The kernel frees the lock beside it when a process is killed."""
+    """``Register`` in a file; its text is its tag. The kernel releases the lock beside it when a process is killed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @property
     def where(self) -> str:
-        """The file."""
+        """The file's path."""
         return str(self._path)
 
     def read(self) -> Stored | None:
-        """The file's text."""
+        """Return the file's text."""
         with self._translated():
             return self._read()
 
     def replace(self, text: str, expected: str | None) -> str | None:
-        """Look and move, while all others wait."""
+        """Compare and move, under the lock."""
         with self._translated():
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._alone():
                 stored = self._read()
-                there = None if stored is None else stored.tag
-                if there == expected:
+                current = None if stored is None else stored.tag
+                if current == expected:
                     self._write(text)
-                return text if there in (expected, text) else None
+                return text if current in (expected, text) else None
 
     def _read(self) -> Stored | None:
         try:
@@ -54,7 +54,7 @@ class FileRegister:
         return Stored(text, text)
 
     def _write(self, text: str) -> None:
-        """Also after a power cut the file is the old or the new one, whole."""
+        """Write atomically: after a power failure, too, the file is either the old or the new one, complete."""
         beside = self._path.with_suffix(".new")
         with beside.open("w", encoding="utf-8") as file:
             file.write(text)
@@ -64,7 +64,9 @@ class FileRegister:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Raises Unreachable where another process holds the lock for seconds: it was stopped in that very moment."""
+        """Hold the lock. Raises Unreachable if another process holds it for seconds, because it was suspended at that
+        moment.
+        """
         with self._lock() as file:
             give_up = time.monotonic() + _PATIENCE
             while True:
@@ -79,7 +81,9 @@ class FileRegister:
             yield
 
     def _lock(self) -> TextIO:
-        """One that another user has made can be locked, too, which needs no right to write it."""
+        """Open the lock file. One created by another user can be locked, too, since that requires no
+        right to write it.
+        """
         path = self._path.with_suffix(".lock")
         try:
             return path.open("a")

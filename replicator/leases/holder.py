@@ -1,4 +1,4 @@
-"""Who holds a lease: a process of a machine, and whether it can be known to be gone."""
+"""The holder of a lease: a process on a machine, and whether it is known to have ended."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from uuid import uuid4
 
 _PROCESSES = Path("/proc")
 _STATE, _STARTED = 0, 19
-"""Fields of ``/proc/<pid>/stat`` behind the program's name."""
+"""Fields of ``/proc/<pid>/stat`` after the program's name."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A driver: ``id`` is random; ``machine`` tells one boot of one kernel, and one space of its process numbers;
-    ``started`` tells processes apart that had the same number one after the other, '' where the system does not say.
+    """A driver: ``id`` is random; ``machine`` identifies one boot of one kernel, and one PID namespace; ``started``
+    tells processes apart that had the same PID one after the other, '' if the system does not report it.
     """
 
     id: str
@@ -39,8 +39,8 @@ def this_process() -> Holder:
 
 
 def has_ended(holder: Holder) -> bool:
-    """Whether it is known to have ended: only of a process of this machine. Where its entry in /proc cannot be read
-    (``hidepid``), a process of that number is taken for it.
+    """Whether the holder is known to have ended, which is possible only for a process on this machine. If its entry in
+    /proc cannot be read (``hidepid``), a process with that PID is taken for the holder.
     """
     if holder.machine != _machine():
         return False
@@ -52,18 +52,18 @@ def has_ended(holder: Holder) -> bool:
 
 def _machine() -> str:
     boot = _PROCESSES / "sys/kernel/random/boot_id"
-    told = boot.read_text(encoding="ascii").strip() if boot.is_file() else ""
+    boot_id = boot.read_text(encoding="ascii").strip() if boot.is_file() else ""
     numbers = _PROCESSES / "self/ns/pid"
-    return f"{socket.gethostname()} {told} {os.readlink(numbers) if numbers.is_symlink() else ''}".strip()
+    return f"{socket.gethostname()} {boot_id} {os.readlink(numbers) if numbers.is_symlink() else ''}".strip()
 
 
 def _read_process_stat(pid: int) -> tuple[str, str]:
-    """The state of a process and when it was started; ('', '') where there is none, or nobody may see it."""
+    """The state of a process and its start time; ('', '') if there is none, or it may not be read."""
     try:
-        told = (_PROCESSES / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        stat = (_PROCESSES / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return "", ""
-    fields = told.rpartition(")")[2].split()
+    fields = stat.rpartition(")")[2].split()
     return fields[_STATE], fields[_STARTED]
 
 
@@ -80,5 +80,5 @@ def _is_running(pid: int) -> bool:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a number without a name, as in some containers
+    except (KeyError, OSError):  # a user id without a name, as in some containers
         return str(os.getuid())

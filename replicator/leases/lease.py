@@ -1,7 +1,7 @@
-"""A lease of one stage of a lake: taken, kept up beside the work, asked before each write, given back.
+"""A lease of one stage of a lake: acquired, renewed in the background, checked before each write, released.
 
-No clocks are compared. A holder counts from the moment before it sent its last renewal; who wants the lease of a holder
-that is silent counts from the moment when it saw that renewal, which is later.
+Clocks of different machines are not compared. A holder counts from the moment before it sent its last renewal; another
+driver that wants a silent holder's lease counts from the moment when it saw that renewal, which is later.
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ from replicator.leases.register import Register, Stored
 LOG = logging.getLogger(__name__)
 
 _RENEWALS = 8
-"""In each length: who finds a living holder knows it after an eighth."""
+"""Renewals per length of a lease: another driver recognizes an active holder after an eighth of it."""
 
 _MARGIN = 0.8
-"""Of the length that a holder trusts a renewal: a commit that was let go has the rest of it to end."""
+"""The share of the length for which a holder trusts a renewal: a commit that has started has the rest of
+it to finish.
+"""
 
 _POLL_SECONDS = 0.5
 _FRESH_SECONDS = 1.0
 
 
 def seconds_since_boot() -> float:
-    """Seconds that pass for everybody, also while this process or machine sleeps, and whatever is set as the time."""
+    """Seconds that also pass while this process or machine sleeps, independent of the system's time."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass(frozen=True)
 class Clock:
-    """How time passes."""
+    """A source of time."""
 
     now: Callable[[], float] = seconds_since_boot
     sleep: Callable[[float], None] = time.sleep
@@ -58,10 +60,10 @@ def acquire(
     clock: Clock = SYSTEM_CLOCK,
     watched: Watch | None = None,
 ) -> Lease:
-    """The lease. Raises LakeBusy as soon as a living holder is seen, or so many seconds (``wait``) later.
+    """Acquire the lease. Raises LakeBusy as soon as an active holder is recognized, or ``wait`` seconds later.
 
-    A holder is known to live when its object changes. One that stays silent for the length of its own lease, counted
-    from when it was first ``watched``, or is a process of this machine that has ended, loses it.
+    A holder is known to be active when its object changes. It loses the lease if it stays silent for the length of its
+    own lease, counted from when it was first ``watched``, or if it is a process on this machine that has ended.
     """
     watched = watched or Watch(clock)
     until = clock.now() + wait
@@ -83,7 +85,7 @@ def acquire(
 
 
 def watch(register: Register) -> Watch:
-    """A first look at a lease that is to be taken later: its holder's silence counts from now on."""
+    """Read a lease that is to be acquired later: its holder's silence counts from now on."""
     watched, stored = Watch(SYSTEM_CLOCK), register.read()
     if stored is not None:
         watched.is_silent(stored, lease_record.parse(stored.text, register.where))
@@ -91,7 +93,7 @@ def watch(register: Register) -> Watch:
 
 
 class Watch:
-    """What has been seen of a lease that somebody holds."""
+    """Observations of a lease that another driver holds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -100,7 +102,7 @@ class Watch:
         self.lives = False
 
     def is_silent(self, stored: Stored | None, found: LeaseRecord) -> bool:
-        """Whether the object has stayed as it is for as long as its holder would have let it."""
+        """Whether the object has been unchanged for the length of its holder's lease."""
         tag, now = "" if stored is None else stored.tag, self._clock.now()
         if tag != self._tag:
             self.lives = self.lives or bool(self._tag)
@@ -119,7 +121,7 @@ def _busy_error(found: LeaseRecord, register: Register) -> LakeBusy:
 
 
 class Lease:
-    """A lease that is held. It renews itself beside the work until it is released."""
+    """A held lease. It is renewed in the background until it is released."""
 
     def __init__(
         self, register: Register, held: LeaseRecord, tag: str, begun: float, clock: Clock = SYSTEM_CLOCK
@@ -137,9 +139,10 @@ class Lease:
         self._thread.start()
 
     def check(self) -> None:
-        """Raise LeaseLost unless the lease is held now, by the store's own word where that is older than a second.
+        """Raise LeaseLost unless the lease is held now; this is confirmed with the store if the last renewal is older
+        than a second.
 
-        A store that does not answer is trusted to have it for four fifths of the lease's length.
+        If the store does not answer, the lease is trusted for four fifths of its length.
         """
         with self._mutex:
             stale = self._clock.now() - self._renewed > min(_FRESH_SECONDS, self._held.length / 10)
@@ -151,12 +154,14 @@ class Lease:
                 raise self._lost("it could not be renewed in time")
 
     def mark(self, token: int) -> None:
-        """Let the next renewal say which token its holder has drawn."""
+        """Record the token drawn by the holder with the next renewal."""
         with self._mutex:
             self._held = self._held.next(token=token)
 
     def release(self) -> None:
-        """Give it back if it is still held. Nothing happens where the store does not answer: it ends by itself."""
+        """Release the lease if it is still held. If the store does not answer, nothing happens: the lease expires by
+        itself.
+        """
         self._ended.set()
         self._thread.join()
         with self._mutex:
@@ -177,8 +182,8 @@ class Lease:
                     self._renew()
 
     def _renew(self) -> None:
-        """Write the next record. One whose answer was lost is sent again as it is: the store may have it. A store that
-        stays silent is told of once.
+        """Write the next record. If the answer is lost, the same record is sent again, since the store may have it. A
+        silent store is logged once.
         """
         begun = self._clock.now()
         wanted = self._pending or self._held.next()

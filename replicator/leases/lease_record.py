@@ -1,4 +1,4 @@
-"""What the object of a lease says, as text."""
+"""The content of a lease's object, as text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from replicator.leases.holder import Holder
 
 @dataclass(frozen=True)
 class LeaseRecord:
-    """One stage of a lake: its ``holder``, whether it is ``free`` again, since when by the holder's own clock (for
-    people), for how many seconds (``length``) each of its ``renewals`` is good, and the holder's ``token`` (0: not
-    drawn yet).
+    """One stage of a lake: its ``holder``, whether it is ``free`` again, ``since`` when by the holder's own clock (for
+    display), the seconds for which each renewal is valid (``length``), the number of ``renewals``, and the holder's
+    ``token`` (0: not drawn yet).
 
-    The text of a record is never the same twice: holders have random ids and count what they write.
+    The text of a record is never the same twice: holders have random ids and count their writes.
     """
 
     stage: str
@@ -27,19 +27,19 @@ class LeaseRecord:
     free: bool = False
 
     def next(self, *, token: int | None = None, free: bool = False) -> LeaseRecord:
-        """What its holder writes next."""
+        """The record that its holder writes next."""
         return replace(self, renewals=self.renewals + 1, token=self.token if token is None else token, free=free)
 
     def text(self) -> str:
-        """For the object."""
+        """The record as JSON."""
         return json.dumps(asdict(self), sort_keys=True)
 
 
 def parse(text: str, where: str) -> LeaseRecord:
-    """The record of a text. Raises ConfigError for what is none."""
+    """Parse a record. Raises ConfigError for an invalid one."""
     try:
-        told = json.loads(text)
-        return LeaseRecord(**{**told, "holder": Holder(**told["holder"])})
+        record = json.loads(text)
+        return LeaseRecord(**{**record, "holder": Holder(**record["holder"])})
     except (ValueError, TypeError, KeyError) as error:
         what = "what lies in the place of a lease is none"
         raise ConfigError(what, where=where, mend="Make sure that nobody writes the lake, then remove it.") from error

@@ -1,4 +1,4 @@
-"""The one thing that a lease needs of a store: an object that is replaced only where it is as it was read."""
+"""The single operation that a lease needs of a store: replace an object only if it is unchanged since it was read."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Stored:
-    """An object's text, and the ``tag`` that another text would not have."""
+    """An object's text, and a ``tag`` that differs for any other text."""
 
     text: str
     tag: str
 
 
 class Register(Protocol):
-    """One small object. Everything raises Unreachable where the store does not answer; ConfigError where it refuses."""
+    """One small object. All methods raise Unreachable if the store does not answer, ConfigError if it refuses."""
 
     @property
     def where(self) -> str:
-        """Its place, for people."""
+        """Its location, for messages."""
 
     def read(self) -> Stored | None:
-        """What is there now, by any process's last successful :meth:`replace`; None where nothing ever was."""
+        """Return the current content, as of any process's last successful :meth:`replace`; None if there
+        never was any.
+        """
 
     def replace(self, text: str, expected: str | None) -> str | None:
-        """Write the whole object if its tag is still ``expected`` (None: if there is none); its new tag, None where
-        somebody else was there. Of several at once one succeeds. ``text`` is one that nobody wrote before; repeating a
-        call whose answer was lost gives the tag. Unreachable may mean either outcome.
+        """Replace the object if its tag is still ``expected`` (None: if it does not exist). Returns its new tag, None
+        if another writer came first; of several concurrent calls one succeeds. ``text`` must never have been written
+        before; repeating a call whose answer was lost returns the tag. After Unreachable, either outcome is possible.
         """

@@ -1,4 +1,4 @@
-"""A register on S3: a conditional PUT, which Hadoop 3.3.4 does not have and boto3 does (reliability.md F-O3)."""
+"""A register on S3: a conditional PUT, which boto3 supports and Hadoop 3.3.4 does not (reliability.md F-O3)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class S3Register:
 
     @property
     def where(self) -> str:
-        """The object."""
+        """The object's location."""
         return self._location
 
     def read(self) -> Stored | None:
-        """GET."""
+        """Read the object by GET."""
         with s3.translate_errors(self.where, "read", _MEND):
             try:
                 text, tag = s3.read_object(self._client, self._bucket, self._key)
@@ -38,8 +38,8 @@ class S3Register:
             return Stored(text, tag)
 
     def replace(self, text: str, expected: str | None) -> str | None:
-        """PUT ``If-None-Match: *`` or ``If-Match``. A refusal may be that of a request that was sent twice: then the
-        object is what was sent. 409 says that somebody else is about to write, and tells no outcome.
+        """PUT with ``If-None-Match: *`` or ``If-Match``. A refusal may be that of a request that was sent twice: then
+        the object has the sent text. 409 means that another writer is active, and leaves the outcome open.
         """
         for _ in range(_TRIES):
             with s3.translate_errors(self.where, "write", _MEND):
@@ -56,17 +56,19 @@ class S3Register:
 
 
 def refuse_unconditional(client: Any, folder: str) -> None:
-    """Raise ConfigError for a store that writes in spite of a condition: no lease can be kept there (F-O3)."""
+    """Raise ConfigError for a store that ignores the conditions of writes: leases cannot be kept there (F-O3)."""
     location = f"{folder}/probe-{uuid4().hex}"
     bucket, key = s3.split_location(location)
-    probe = S3Register(client, location)  # its first write may be sent twice, and then be refused
+    probe = S3Register(client, location)  # its first write may be sent twice, and then the second is refused
     with s3.translate_errors(folder, "write with a condition", _MEND):
         try:
-            held = probe.replace("first", None) is not None
-            held = held and probe.replace("second", None) is None and probe.replace("third", _NO_TAG) is None
+            is_conditional = probe.replace("first", None) is not None
+            is_conditional = (
+                is_conditional and probe.replace("second", None) is None and probe.replace("third", _NO_TAG) is None
+            )
         finally:
             client.delete_object(Bucket=bucket, Key=key)
-    if not held:
+    if not is_conditional:
         raise ConfigError(
             "the object store overwrites an object in spite of If-None-Match or If-Match: no lease can be kept there",
             where=folder,
@@ -75,7 +77,7 @@ def refuse_unconditional(client: Any, folder: str) -> None:
 
 
 def _put(client: Any, bucket: str, key: str, text: str, expected: str | None) -> str | None:
-    """The new ETag; None where the condition did not hold, or might not."""
+    """The new ETag; None if the condition was not met, or possibly not met."""
     condition = {"IfNoneMatch": "*"} if expected is None else {"IfMatch": expected}
     try:
         answer = client.put_object(Bucket=bucket, Key=key, Body=text.encode(), **condition)

@@ -1,4 +1,4 @@
-"""Fencing tokens: numbers of a lake that only grow, drawn while the leases are held."""
+"""Fencing tokens: numbers of a lake that only increase, drawn while the leases are held."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.spec import Token
 
 
 def draw(register: Register) -> Token:
-    """The next number. Whoever holds a lease later draws later, and so has the greater one."""
+    """Draw the next number. A later holder of a lease draws later, and so has the greater number."""
     while True:
         stored = register.read()
         last = Token(uuid4().hex, 0) if stored is None else _read(stored.text, register.where)
@@ -22,8 +22,8 @@ def draw(register: Register) -> Token:
 
 def _read(text: str, where: str) -> Token:
     try:
-        told = json.loads(text)
-        return Token(str(told["lake"]), int(told["number"]))
+        record = json.loads(text)
+        return Token(str(record["lake"]), int(record["number"]))
     except (ValueError, TypeError, KeyError) as error:
         what = "what lies in the place of the lake's last token is none"
         raise ConfigError(what, where=where, mend="Bring it back, or remove it: tokens start anew then.") from error
