@@ -191,7 +191,7 @@ def warehouse(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) 
 
 def verify_inputs(spark: SparkSession, settings: Settings, declared: SourceSpec) -> VerifyInputs:
     """What ``verify`` can compare: the lake, its targets, and the sources whose databases can be queried."""
-    from replicator.operate.verify import VerifyInputs  # noqa: PLC0415 - clients of databases only where they are asked
+    from replicator.operate.verify import VerifyInputs  # noqa: PLC0415 - clients of databases only where they are queried
 
     sources = refinements(spark, settings, declared)
     logins = {each.source.name: each.source.database for each in sources}

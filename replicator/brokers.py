@@ -82,14 +82,14 @@ def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | Logi
     return LoginRefused(f"Kafka refuses its client: {words}", where=bootstrap_servers, mend=_OPTIONS)
 
 
-def is_refusal(told: str) -> bool:
+def is_refusal(text: str) -> bool:
     """Whether the text of a failure names a refused login or operation."""
-    return _REFUSED.search(told) is not None
+    return _REFUSED.search(text) is not None
 
 
-def is_busy(told: str) -> bool:
+def is_busy(text: str) -> bool:
     """Whether the text of a failure says that logins came too fast."""
-    return _BUSY in told
+    return _BUSY in text
 
 
 def unreachable_error(bootstrap_servers: str) -> Unreachable:

@@ -221,11 +221,11 @@ def _write(spark: SparkSession, path: str, content: str) -> None:
     """
     folder, _, name = path.rpartition("/")
     files, place, jvm = file_system(spark, path)
-    beside = jvm.org.apache.hadoop.fs.Path(f"{folder}/.{name}.new")
-    stream = files.create(beside, True)
+    temporary = jvm.org.apache.hadoop.fs.Path(f"{folder}/.{name}.new")
+    stream = files.create(temporary, True)
     try:
         stream.write(bytearray(content.encode()))
     finally:
         stream.close()
-    if not files.rename(beside, place):
+    if not files.rename(temporary, place):
         raise ReplicatorError("a file of the stream's checkpoint was there already", where=path, mend="Run again.")

@@ -13,8 +13,8 @@ from replicator.errors import NoControlRow
 class ControlRow(dict[str, Any]):
     """A JSON object of the row at ``path``; looking up a missing name raises NoControlRow."""
 
-    def __init__(self, told: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), path: str = "") -> None:
-        super().__init__(told)
+    def __init__(self, members: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), path: str = "") -> None:
+        super().__init__(members)
         self._path = path
 
     def __missing__(self, name: str) -> Any:
@@ -34,12 +34,12 @@ def read(path: str, text: str | bytes) -> ControlRow:
     return row
 
 
-def select_fields(kind: type[Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the dataclass ``kind`` in ``told``; those with a default may be absent, and fields of a
-    newer version are dropped. Only for rows that serve for display, since rewriting such a row would lose what was
-    dropped. Raises NoControlRow for a control row that lacks a required field.
+def select_fields(kind: type[Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the dataclass ``kind`` in a row; those with a default may be absent, and fields of a newer
+    version are dropped. Only for rows that serve for display, since rewriting such a row would lose what was dropped.
+    Raises NoControlRow for a control row that lacks a required field.
     """
-    return {each.name: told[each.name] for each in fields(kind) if each.name in told or not _has_default(each)}
+    return {each.name: row[each.name] for each in fields(kind) if each.name in row or not _has_default(each)}
 
 
 def _has_default(each: Field[Any]) -> bool:

@@ -37,23 +37,23 @@ _ACCESS_HINT = "Let the driver's user read and write the lake and Spark's files 
 _GUIDE = "docs/operate.md tells what to do (When a table lost files)."
 
 
-def repair_hint(told: str) -> str | None:
+def repair_hint(text: str) -> str | None:
     """The repair hint for a failure with that text: for tables that lost a file, and for files without access rights;
     None for any other failure.
     """
-    if _NO_ACCESS.search(told) is not None:
+    if _NO_ACCESS.search(text) is not None:
         return _ACCESS_HINT
-    place = next((each for each in _PLACE.finditer(told) if _is_table(each)), None)
-    if place is not None and _MISSING_FILE.search(told) is not None:
+    place = next((each for each in _PLACE.finditer(text) if _is_table(each)), None)
+    if place is not None and _MISSING_FILE.search(text) is not None:
         return _restore_hint(place["layer"], place["folder"].removeprefix("file:"))
-    if _OF_DELTA in told and (is_torn(told) or _MISSING_FILE.search(told)):
+    if _OF_DELTA in text and (is_torn(text) or _MISSING_FILE.search(text)):
         return f"A file of a table's log is gone or damaged: `replicator status` names the table, and {_GUIDE}"
     return None
 
 
-def is_torn(told: str) -> bool:
+def is_torn(text: str) -> bool:
     """Whether the text of a failure is about invalid JSON or an incomplete log."""
-    return _TORN.search(told) is not None
+    return _TORN.search(text) is not None
 
 
 def find_torn_commit(names: Iterable[str], text: Callable[[str], str]) -> str | None:

@@ -413,7 +413,7 @@ class TargetRefused(TableStopped):
 
 class TargetMoved(TargetRefused):
     """The target is no longer the one that the rows were made for, for example after a failover to a standby; the next
-    publication makes the rows anew for it.
+    publication makes new rows for it.
     """
 
     code = "TARGET_MOVED"

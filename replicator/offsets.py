@@ -16,6 +16,6 @@ def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]
     return found
 
 
-def by_partition(told: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
+def by_partition(offsets: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
     """The inverse of :func:`by_topic`."""
-    return {(topic, int(partition)): offset for topic, found in told.items() for partition, offset in found.items()}
+    return {(topic, int(partition)): offset for topic, found in offsets.items() for partition, offset in found.items()}

@@ -178,8 +178,8 @@ def _start_hint() -> str | None:
 
 
 def _refuse_missing_jars(name: str, jvm: Any, runtime: str) -> None:
-    """Raise JarsMissing if the JVM lacks a format's session extension. A JVM started by somebody else has only the JARs
-    it was given; without Hudi's extension, its incremental reads would silently return nothing (stack.md 1.3).
+    """Raise JarsMissing if the JVM lacks a format's session extension. A JVM that was not started here has only the
+    JARs it was given; without Hudi's extension, its incremental reads would silently return nothing (stack.md 1.3).
     """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415
 
@@ -227,11 +227,11 @@ def refuse_unencodable_path(root: str, charset: str) -> None:
         raise ConfigError(what, where=root, mend=mend) from error
 
 
-def refuse_missing_extension(formats: Iterable[str], told: str | None) -> None:
-    """Raise ConfigError if a format's session extension is not in *told*, the value of ``spark.sql.extensions``: a
-    running Spark accepts none, and without its extension Hudi's reads silently return nothing (stack.md 1.3).
+def refuse_missing_extension(formats: Iterable[str], configured: str | None) -> None:
+    """Raise ConfigError if a format's session extension is not in *configured*, the value of ``spark.sql.extensions``:
+    a running Spark accepts none, and without its extension Hudi's reads silently return nothing (stack.md 1.3).
     """
-    have = {each.strip() for each in (told or "").split(",")}
+    have = {each.strip() for each in (configured or "").split(",")}
     missing = next((name for name in formats if sparkconf.EXTENSIONS[name] not in have), None)
     if missing is not None:
         raise ConfigError(

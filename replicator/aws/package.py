@@ -62,12 +62,12 @@ class PackageInputs:
     jars: Sequence[Path]
 
 
-def build(of: PackageInputs, to: Path, run: Run, say: Callable[[str], None]) -> Manifest:
+def build(inputs: PackageInputs, to: Path, run: Run, say: Callable[[str], None]) -> Manifest:
     """Fill the folder *to* and return its manifest; an older package there is deleted. ``run`` runs pip with the given
     arguments and additional variables; ``say`` is called with each step. Raises ConfigError if *project* is not a
     checkout, and if *to* contains anything but a package.
     """
-    project = of.project
+    project = inputs.project
     _require_project(project)
     _clear_folder(to)
     (to / "jobs").mkdir(parents=True)
@@ -75,15 +75,15 @@ def build(of: PackageInputs, to: Path, run: Run, say: Callable[[str], None]) -> 
     build_wheel(project, to, run)
     for job in sorted((project / "jobs").glob("*.py")):
         shutil.copyfile(job, to / "jobs" / job.name)
-    pack_configuration(of.conf, of.env, to / CONF, of.variables)
+    pack_configuration(inputs.conf, inputs.env, to / CONF, inputs.variables)
     say("Python packages")
     pack_dependencies(project / _LOCK, to / DEPENDENCIES, run)
     say("JARs")
     (to / "jars").mkdir()
-    for jar in of.jars:
+    for jar in inputs.jars:
         shutil.copyfile(jar, to / "jars" / jar.name)
     (to / BOOTSTRAP).write_text(_SCRIPT, encoding="utf-8")
-    packed = Manifest(of.env, archive.checksums(to))
+    packed = Manifest(inputs.env, archive.checksums(to))
     (to / MANIFEST).write_text(packed.text(), encoding="utf-8")
     return packed
 

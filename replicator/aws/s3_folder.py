@@ -61,15 +61,15 @@ class S3Folder:
         return f"{self.location}/{name}"
 
 
-def upload(folder: Path, packed: Manifest, place: S3Folder, told: Callable[[str], None]) -> str:
+def upload(folder: Path, packed: Manifest, place: S3Folder, report: Callable[[str], None]) -> str:
     """Upload a package below *place*, into a folder of its own, then mark it as the current one; return its location.
-    Existing files are not sent again. ``told`` is called with each file's name before it is sent.
+    Existing files are not sent again. ``report`` is called with each file's name before it is sent.
     """
     existing = set(place.names(f"{packed.id}/"))
     for name in (*sorted(packed.files), MANIFEST):
         key = f"{packed.id}/{name}"
         if key not in existing:  # the manifest is uploaded last: if it exists, the package is complete
-            told(name)
+            report(name)
             place.put(key, folder / name)
     place.put(BOOTSTRAP, folder / BOOTSTRAP)
     place.put(_CURRENT, packed.id.encode())

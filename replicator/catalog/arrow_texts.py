@@ -77,7 +77,7 @@ def json_writer(kind: pa.DataType) -> TextWriter:
         return lambda value: "{" + ",".join(f"{_quote(key(k))}:{item_writer(v)}" for k, v in value) + "}"
     if pa.types.is_struct(kind):
         fields = [(_quote(field.name), field.name, _nullable_json_writer(field.type)) for field in kind]
-        return lambda value: "{" + ",".join(f"{told}:{write(value[name])}" for told, name, write in fields) + "}"
+        return lambda value: "{" + ",".join(f"{quoted}:{write(value[name])}" for quoted, name, write in fields) + "}"
     return _scalar_json_writer(kind)
 
 

@@ -38,10 +38,10 @@ class StoredControlReader:
     def under(self, folder: str) -> tuple[str, ...]:
         """Return the rows' names, from the names of the files."""
         names = self._store.names(self._files, folder)
-        whole = {name for name in names if name.endswith(_SUFFIX)}
-        beside = {name.removesuffix(_BESIDE) for name in names if name.endswith(f"{_SUFFIX}{_BESIDE}")} - whole
-        whole |= {name for name in beside if self.get(f"{folder}/{name}") is not None}
-        return tuple(sorted(name.removesuffix(_SUFFIX) for name in whole))
+        complete = {name for name in names if name.endswith(_SUFFIX)}
+        pending = {name.removesuffix(_BESIDE) for name in names if name.endswith(f"{_SUFFIX}{_BESIDE}")} - complete
+        complete |= {name for name in pending if self.get(f"{folder}/{name}") is not None}
+        return tuple(sorted(name.removesuffix(_SUFFIX) for name in complete))
 
     def _text(self, path: str) -> bytes | None:
         try:

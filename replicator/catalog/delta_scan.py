@@ -43,13 +43,13 @@ def scan(store: Store, files: FileSystem, location: str, version: int | None = N
     selections = selection_vectors(table)
     schema = _schema(table)
     plain = [fragment for name, fragment in fragments if name not in selections]
-    whole = dataset.FileSystemDataset(plain, schema, _format(), files)
-    rest = [
+    undeleted = dataset.FileSystemDataset(plain, schema, _format(), files)
+    remaining = [
         drop_deleted(fragment.to_table(schema=schema), selections[name])
         for name, fragment in fragments
         if name in selections
     ]
-    return dataset.dataset([whole, dataset.dataset(rest)]) if rest else whole
+    return dataset.dataset([undeleted, dataset.dataset(remaining)]) if remaining else undeleted
 
 
 def resolve_version(store: Store, files: FileSystem, table: Table, when: int | datetime) -> CommittedVersion:

@@ -109,22 +109,22 @@ class DeltaTable:
 
         delta_scan.refuse_unsupported(self._table, self._location)
         left = delta_scan.selection_vectors(self._table)
-        said = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True)).read_all()
+        actions_table = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True)).read_all()
         statistics = {"path", "num_records", *(f"{what}.{c}" for what in ("null_count", "min", "max") for c in columns)}
-        wanted = [name for name in said.column_names if name in statistics or name.startswith("partition.")]
-        actions = microseconds(said.select(wanted)).to_pylist()
+        wanted = [name for name in actions_table.column_names if name in statistics or name.startswith("partition.")]
+        actions = microseconds(actions_table.select(wanted)).to_pylist()
         paths = [unquote(action["path"]) for action in actions]  # paths in the log are URL-encoded
         return [DataFile(p, action, left.get(p.rpartition("/")[2])) for p, action in zip(paths, actions, strict=True)]
 
     def each(
-        self, parts: Iterable[DataFile], columns: Sequence[str], told: Callable[[DataFile, pa.Table], Part]
+        self, parts: Iterable[DataFile], columns: Sequence[str], compute: Callable[[DataFile, pa.Table], Part]
     ) -> list[Part]:
-        """Return what ``told`` computes of the live rows of some files, in parallel, one result per batch of rows. Only
-        those columns are read; times are in microseconds.
+        """Return what ``compute`` returns for the live rows of some files, in parallel, one result per batch of rows.
+        Only those columns are read; times are in microseconds.
         """
 
         def of(part: DataFile) -> list[Part]:
-            return [told(part, rows) for rows in self._rows(part, columns)]
+            return [compute(part, rows) for rows in self._rows(part, columns)]
 
         with ThreadPoolExecutor(_THREADS) as pool:
             return [one for every in pool.map(of, parts) for one in every]

@@ -37,11 +37,11 @@ class TableSelection:
     source: str | None = None
     tables: tuple[str, ...] = ()
 
-    def concerns(self, title: str, asked: Iterable[str]) -> bool:
+    def concerns(self, title: str, titles: Iterable[str]) -> bool:
         """Whether a table that may no longer exist in the lake is selected: a named one only while it exists."""
         selects_all = self.source is None and not self.tables
         in_source = not self.tables and title.startswith(f"{catalog_tables.SILVER}/{self.source}/")
-        return selects_all or in_source or title in asked
+        return selects_all or in_source or title in titles
 
 
 def build(

@@ -36,12 +36,12 @@ _POSITIONS = {
 """The fields of ``source`` that a flattened row needs for its position in the source's order (debezium.md Q4, F4)."""
 
 
-def configuration(of: Connector) -> dict[str, str]:
-    """Return the connector's configuration, flat, by key; keys of ``of.config`` take precedence. ``name`` is not
+def configuration(connector: Connector) -> dict[str, str]:
+    """Return the connector's configuration, flat, by key; keys of ``connector.config`` take precedence. ``name`` is not
     included.
     """
-    made = {**_shared(of), **_DATABASE[of.kind](of), **_FORM[of.form](of)}
-    return dict(sorted({**{key: value for key, value in made.items() if value}, **of.config}.items()))
+    made = {**_shared(connector), **_DATABASE[connector.kind](connector), **_FORM[connector.form](connector)}
+    return dict(sorted({**{key: value for key, value in made.items() if value}, **connector.config}.items()))
 
 
 def _shared(connector: Connector) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _history(connector: Connector) -> dict[str, str]:
     }
 
 
-def _envelope(of: Connector) -> dict[str, str]:  # noqa: ARG001 - all forms have the same signature
+def _envelope(connector: Connector) -> dict[str, str]:  # noqa: ARG001 - all forms have the same signature
     return {}
 
 

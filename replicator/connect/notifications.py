@@ -69,16 +69,16 @@ def parse_notification(value: bytes | None, of: Signal, prefix: str) -> Notifica
     one carries no id and looks like the connector's initial snapshot, so every such notification after the signal
     counts.
     """
-    told = _object(value)
-    more = told.get("additional_data") or {}
+    message = _object(value)
+    more = message.get("additional_data") or {}
     kind = "Initial Snapshot" if of.is_blocking else "Incremental Snapshot"
-    if told.get("aggregate_type") != kind or more.get("connector_name", prefix) != prefix:
+    if message.get("aggregate_type") != kind or more.get("connector_name", prefix) != prefix:
         return None
     table = more.get("scanned_collection") or more.get("current_collection_in_progress") or ""
     rows, chunk, chunks = (_number(more.get(name)) for name in ("total_rows_scanned", "chunk_index", "total_chunks"))
     queue = tuple(filter(None, str(more.get("data_collections") or "").split(",")))
-    own = of.is_blocking or told.get("id") == of.id
-    return Notification(str(told.get("type", "")), table, more.get("status", ""), rows, chunk, chunks, queue, own)
+    own = of.is_blocking or message.get("id") == of.id
+    return Notification(str(message.get("type", "")), table, more.get("status", ""), rows, chunk, chunks, queue, own)
 
 
 def follow(
@@ -119,14 +119,14 @@ def follow(
             raise Unreachable(f"the connector does not answer the signal after {patience:.0f} s", mend=mend)
 
 
-def outcomes(told: Iterable[Notification], tables: Iterable[str]) -> list[Notification]:
+def outcomes(notifications: Iterable[Notification], tables: Iterable[str]) -> list[Notification]:
     """Return the final result for each requested table: read, with its number of rows; not read, with the reason;
     ABORTED if the snapshot was stopped before, NOT_FOUND if nothing was reported.
 
     A table that was already waiting for an earlier signal is read once for each: the reading for this signal is the
     last of those in the first queue.
     """
-    every = list(told)
+    every = list(notifications)
     scans: dict[str, list[Notification]] = {}
     for each in every:
         if each.is_scan:

@@ -89,9 +89,9 @@ class Offset:
     offset: Mapping[str, Any] | None
 
 
-def parse_status(told: Mapping[str, Any]) -> Status:
+def parse_status(answer: Mapping[str, Any]) -> Status:
     """Parse the answer to ``GET /connectors/…/status``."""
-    every = [(None, told["connector"]), *((task["id"], task) for task in told["tasks"])]
+    every = [(None, answer["connector"]), *((task["id"], task) for task in answer["tasks"])]
     return Status(tuple(_parse_part(task, each) for task, each in every))
 
 

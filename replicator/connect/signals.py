@@ -63,26 +63,26 @@ class SnapshotRequest:
     whole: bool = False
 
 
-def build_signal(asked: SnapshotRequest, config: Mapping[str, str]) -> Signal:
+def build_signal(request: SnapshotRequest, config: Mapping[str, str]) -> Signal:
     """Return the signal to a connector that runs with this configuration.
 
     Raises ConfigError for a table that the connector does not capture, an incremental snapshot without a signal table,
     a condition on several tables, and what cannot be stopped.
     """
-    _refuse_conflicts(asked, config)
+    _refuse_conflicts(request, config)
     kind = next((kind for kind, name in CLASSES.items() if name == config["connector.class"]), "")
-    for table in asked.tables:
+    for table in request.tables:
         _refuse_malformed(table, kind)
         _refuse_uncaptured(table, config)
-    names = {table: _full_name(table, kind, config) for table in asked.tables}
+    names = {table: _full_name(table, kind, config) for table in request.tables}
     data: dict[str, Any] = {
         "data-collections": [_literal(name) for name in names.values()],
-        "type": BLOCKING if asked.blocking else INCREMENTAL,
+        "type": BLOCKING if request.blocking else INCREMENTAL,
     }
-    if asked.where:
+    if request.where:
         [name] = names.values()
-        data["additional-conditions"] = [_condition(asked, kind, name)]
-    return Signal(str(uuid4()), STOP if asked.stop else EXECUTE, data)
+        data["additional-conditions"] = [_condition(request, kind, name)]
+    return Signal(str(uuid4()), STOP if request.stop else EXECUTE, data)
 
 
 def topic(config: Mapping[str, str]) -> str:

@@ -47,12 +47,12 @@ class Finding:
     refused: bool = True
 
 
-def parse_findings(told: Mapping[str, Any], config: Iterable[str]) -> Iterator[Finding]:
+def parse_findings(answer: Mapping[str, Any], config: Iterable[str]) -> Iterator[Finding]:
     """Yield the findings in the answer of a validation (``PUT /connector-plugins/…/config/validate``) of a
     configuration with these keys: refusals in the answer's order, then keys that the plugin does not know.
     """
     known: set[str] = set()
-    for each in told["configs"]:
+    for each in answer["configs"]:
         definition = each["definition"] or {}
         value = each["value"] or {"name": definition["name"]}  # for a key that the plugin did not validate
         known.add(value["name"])

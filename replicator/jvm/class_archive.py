@@ -64,11 +64,11 @@ def ensure(java: Path, tell: Callable[[str], None]) -> bool:
     tell("laying out Spark's classes, so that drivers start sooner (once, about half a minute)")
     with suppress(OSError, subprocess.TimeoutExpired), tempfile.TemporaryDirectory(prefix="replicator-") as work:
         archive.parent.mkdir(parents=True, exist_ok=True)
-        for left in archive.parent.glob("*.jsa-*"):
-            left.unlink()
-        beside = archive.with_name(f"{archive.name}-{os.getpid()}")
-        if _record_classes(Path(work), beside) and beside.is_file():
-            beside.replace(archive)
+        for leftover in archive.parent.glob("*.jsa-*"):
+            leftover.unlink()
+        temporary = archive.with_name(f"{archive.name}-{os.getpid()}")
+        if _record_classes(Path(work), temporary) and temporary.is_file():
+            temporary.replace(archive)
             return True
     tell("that did not work out; drivers start as they would without")
     return False

@@ -172,10 +172,10 @@ def local_checkpoint(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFr
     With ``whole``, each row is stored as a single value: Spark copies every column of a stored row before it evaluates
     the first, for each query that reads a few of many columns.
     """
-    kept = (_pack_rows(rows) if whole else rows).localCheckpoint()
-    java_rows: Any = kept._jdf  # noqa: SLF001 - otherwise they stay until a garbage collection
+    stored = (_pack_rows(rows) if whole else rows).localCheckpoint()
+    java_rows: Any = stored._jdf  # noqa: SLF001 - otherwise they stay until a garbage collection
     try:
-        yield _unpack_rows(kept) if whole else kept
+        yield _unpack_rows(stored) if whole else stored
     finally:
         java_rows.queryExecution().logical().rdd().unpersist(False)
 
@@ -187,8 +187,8 @@ def checkpoint_and_count(
     """As :func:`local_checkpoint`, with the number of rows for which each condition holds, counted in the same job. All
     rows are counted, even if only some (``where``) are kept.
 
-    Spark takes a task's counts once, even if the task ran twice, since no other stage lies between it and the end of
-    its job.
+    Spark takes a task's counts once, even if the task ran twice, since there is no other stage between it and the end
+    of its job.
     """
     from pyspark.sql import functions as F  # noqa: PLC0415 - `--help` loads no pyspark
 

@@ -45,12 +45,12 @@ def main() -> None:
     def answer(jvm: JavaGateway, coordinate: str) -> None:
         own = folders.get()
         try:
-            told = {"path": resolve(jvm, coordinate, own)}
+            result = {"path": resolve(jvm, coordinate, own)}
         except (Py4JJavaError, LookupError) as error:
-            told = {"error": str(error).splitlines()[0]}
+            result = {"error": str(error).splitlines()[0]}
         finally:
             folders.put(own)
-        sys.stdout.write(json.dumps({"coordinate": coordinate, **told}) + "\n")
+        sys.stdout.write(json.dumps({"coordinate": coordinate, **result}) + "\n")
         sys.stdout.flush()
 
     with gateway(java, folder) as jvm, ThreadPoolExecutor(WORKERS) as pool:

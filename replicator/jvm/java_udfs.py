@@ -47,20 +47,22 @@ def create(
     return _to_udf(spark, class_.getConstructors()[0].newInstance(values), returns, pure=pure)
 
 
-def _load_class(spark: SparkSession, name: str, beside: Any = None) -> Any:
+def _load_class(spark: SparkSession, name: str, used: Any = None) -> Any:
     """The class, compiled once per JVM."""
     classes = _compiled.setdefault(spark.sparkContext, {})
     if name not in classes:
-        classes[name] = _compile(spark, name, beside)
+        classes[name] = _compile(spark, name, used)
     return classes[name]
 
 
-def _compile(spark: SparkSession, name: str, beside: Any) -> Any:
+def _compile(spark: SparkSession, name: str, used: Any) -> Any:
     jvm = gateway.of(spark)
     package, _, simple = name.rpartition(".")
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    around = jvm.java.lang.Thread.currentThread().getContextClassLoader() if beside is None else beside.getClassLoader()
-    compiler.setParentClassLoader(around)
+    parent_loader = (
+        jvm.java.lang.Thread.currentThread().getContextClassLoader() if used is None else used.getClassLoader()
+    )
+    compiler.setParentClassLoader(parent_loader)
     compiler.cook((files(package) / f"{simple}.java").read_text(encoding="utf-8"))
     _ship_to_executors(spark, simple, {str(each): bytes(code) for each, code in compiler.getBytecodes().items()})
     return compiler.getClassLoader().loadClass(name)

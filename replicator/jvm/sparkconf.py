@@ -54,7 +54,7 @@ _FIXED = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     # the state of a table's log is small: the default of 50 tasks is 49 too many (B6)
     "spark.databricks.delta.snapshotPartitions": "2",
-    # a checkpoint of a log, however small its table, costs more than a commit, and all tables get theirs at once;
+    # a checkpoint of a log, however small its table, costs more than a commit, and tables get theirs at the same time;
     # a new process reads 50 commits no slower than 10 (B6, decision 0057)
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
     "spark.scheduler.mode": "FAIR",

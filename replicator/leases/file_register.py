@@ -55,12 +55,12 @@ class FileRegister:
 
     def _write(self, text: str) -> None:
         """Write atomically: after a power failure, too, the file is either the old or the new one, complete."""
-        beside = self._path.with_suffix(".new")
-        with beside.open("w", encoding="utf-8") as file:
+        temporary = self._path.with_suffix(".new")
+        with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(self._path)
+        temporary.replace(self._path)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

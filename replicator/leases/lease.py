@@ -124,10 +124,10 @@ class Lease:
     """A held lease. It is renewed in the background until it is released."""
 
     def __init__(
-        self, register: Register, held: LeaseRecord, tag: str, begun: float, clock: Clock = SYSTEM_CLOCK
+        self, register: Register, record: LeaseRecord, tag: str, begun: float, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self._register = register
-        self._held = held
+        self._held = record
         self._tag = tag
         self._renewed = begun
         self._clock = clock
@@ -135,7 +135,7 @@ class Lease:
         self._mutex = Lock()
         self._ended = Event()
         self.is_lost = False
-        self._thread = Thread(target=self._renew_periodically, name=f"lease {held.stage}", daemon=True)
+        self._thread = Thread(target=self._renew_periodically, name=f"lease {record.stage}", daemon=True)
         self._thread.start()
 
     def check(self) -> None:

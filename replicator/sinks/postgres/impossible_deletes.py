@@ -35,8 +35,8 @@ def drop_unreadable(lines: bytes | memoryview, codec: str) -> bytes:
     cannot read.
     """
     every = bytes(lines).split(b"\n")
-    kept = (line for line in every if not line.endswith(_DELETE) or copytext.find_unreadable(line, codec) is None)
-    return b"\n".join(kept)
+    remaining = (line for line in every if not line.endswith(_DELETE) or copytext.find_unreadable(line, codec) is None)
+    return b"\n".join(remaining)
 
 
 def drop_unconvertible(cursor: Cursor, staging: sql.Identifier, keys: Sequence[sql.Composable]) -> None:

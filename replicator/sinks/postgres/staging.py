@@ -102,8 +102,10 @@ class StagedRows:
         """
         codec = _codec(session)
         with keep_alive(session, limit), translate_compute_errors(self.model):
-            kept = (impossible_deletes.drop_unreadable(piece, codec) for piece in gateway.stream_texts(self._lines()))
-            places = (copytext.find_unreadable(piece, codec) for piece in kept)
+            readable = (
+                impossible_deletes.drop_unreadable(piece, codec) for piece in gateway.stream_texts(self._lines())
+            )
+            places = (copytext.find_unreadable(piece, codec) for piece in readable)
             place = next((each for each in places if each is not None), None)
         return None if place is None else self.columns[place].name
 

@@ -128,9 +128,9 @@ def _delete(cursor: Cursor, staged: StagedRows) -> int:
 def refuse_inapplicable(difference: Difference, recorded: Progress | None) -> None:
     """Raise TargetMoved if the ledger's progress is not the base that the difference was made for."""
     if not difference.applies_to(recorded):
-        there = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
+        recorded_version = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
         model = difference.model.name
-        what = f"the ledger has {there} for model {model}, so a part of its rows cannot be published."
+        what = f"the ledger has {recorded_version} for model {model}, so a part of its rows cannot be published."
         raise TargetMoved(what, where=model, mend="Run publish again: it sends all that is missing then.")
 
 
