@@ -175,13 +175,13 @@ class NoControlRow(ReplicatorError):
     """
 
     @classmethod
-    def at(cls, path: str, what: str = "a control row is no JSON object") -> NoControlRow:
+    def at(cls, path: str, what: str = "control row is not a JSON object") -> NoControlRow:
         """Return the error for the control row at ``path``."""
         checksum = f".{path.rpartition('/')[2]}.crc"
         mend = (
-            f"Put it back from a copy of the lake, and remove {checksum} beside it where that is; what it says, and of "
-            "which commits, is in docs/architecture.md (Control rows). Do not just remove it: without it some of that "
-            "is not known any more."
+            f"Restore it from a backup of the lake, and delete {checksum} next to it if that exists; "
+            "docs/architecture.md (Control rows) describes its contents and the commits that it belongs to. Do not "
+            "just delete it: some of its contents cannot be recovered."
         )
         return cls(what, where=path, mend=mend)
 
@@ -206,11 +206,13 @@ class OffsetsLost(TableStopped):
 
     code = "OFFSETS_LOST"
     MEND: ClassVar[str] = (
-        "To let the other topics go on, `exclude` its table. To go on behind the gap, `replicator rebuild --checkpoint "
-        "SOURCE --accept-gap`, then a new snapshot of the table: `replicator connect snapshot` with --remove-missing, "
-        "which finds what was deleted meanwhile."
+        "To let the other topics continue, `exclude` its table. To continue after the gap, run `replicator rebuild "
+        "--checkpoint SOURCE --accept-gap`, then take a new snapshot of the table: `replicator connect snapshot` "
+        "with --remove-missing, which also finds rows deleted meanwhile."
     )
-    ENDED: ClassVar[str] = "`exclude` its table and the others go on; to have it again, use a new topic prefix."
+    ENDED: ClassVar[str] = (
+        "`exclude` its table to let the others continue; to replicate it again, use a new topic prefix."
+    )
 
     @classmethod
     def next(cls, topic: str, partition: int, wanted: int, has: tuple[int, int], where: str) -> OffsetsLost:
@@ -219,8 +221,8 @@ class OffsetsLost(TableStopped):
         the topic's future offsets would belong to other records.
         """
         return cls(
-            f"of topic {topic}, partition {partition}, record {wanted} was to be read next; the earliest that Kafka "
-            f"has is {has[0]}, and its log ends before {has[1]}",
+            f"topic {topic}, partition {partition}: the next offset to read is {wanted}, but the earliest in Kafka is "
+            f"{has[0]}, and its log ends before {has[1]}",
             where=where,
             mend=cls.ENDED if wanted > has[1] else cls.MEND,
         )
@@ -255,10 +257,10 @@ class TopicRecreated(TableStopped):
     def of(cls, topic: str, where: str) -> TopicRecreated:
         """Return the error for a topic."""
         return cls(
-            f"topic {topic} was deleted and created again: its offsets start anew",
+            f"topic {topic} was deleted and recreated: its offsets start over",
             where=where,
-            mend="To let the other topics go on, `exclude` its table. To have it again, use a new topic prefix, or a "
-            "lake with a new root.",
+            mend="To let the other topics continue, `exclude` its table. To replicate it again, use a new topic "
+            "prefix, or a lake with a new root.",
         )
 
 
@@ -272,7 +274,7 @@ class CheckpointDamaged(TableStopped):
     """A file of the streaming checkpoint is not what Spark wrote: truncated, zeroed, or garbage."""
 
     code = "CHECKPOINT_DAMAGED"
-    MEND: ClassVar[str] = "Have the checkpoint made anew of what bronze has: `replicator rebuild --checkpoint SOURCE`."
+    MEND: ClassVar[str] = "Recreate the checkpoint from bronze: `replicator rebuild --checkpoint SOURCE`."
 
 
 class BronzeReplaced(TableStopped):
@@ -286,19 +288,19 @@ class BronzeReplaced(TableStopped):
     def under_silver(cls, source: str, read: int, upto: int) -> BronzeReplaced:
         """Return the error for a bronze table that lacks versions which silver has read."""
         return cls(
-            f"silver has read bronze up to version {read}, and bronze is at {upto}: it is an older copy",
+            f"silver has read bronze up to version {read}, but bronze is at version {upto}: it is an older copy",
             where=source,
-            mend="Bring the newest bronze back, or silver of the same time; else give the lake a new root.",
+            mend="Restore the newest bronze, or silver as of the same time; otherwise give the lake a new root.",
         )
 
     @classmethod
     def gone(cls, source: str, where: str) -> BronzeReplaced:
         """Return the error for a bronze table that does not exist although silver has tables of the source."""
         return cls(
-            f"there is no bronze of {source}, and silver has tables that were made from it",
+            f"bronze of {source} does not exist, but silver has tables built from it",
             where=where,
-            mend="Bring it back, or name the right lake. To read all of Kafka anew, remove the source's checkpoint as "
-            "well, then `replicator run bronze` and `replicator rebuild --all`.",
+            mend="Restore it, or specify the right lake. To read all of Kafka again, delete the source's checkpoint "
+            "as well, then `replicator run bronze` and `replicator rebuild --all`.",
         )
 
 

@@ -46,7 +46,7 @@ def columns(schema: str) -> dict[str, str]:
             fields = {each["name"]: each["type"] for each in row["fields"]}
         return {name: _type(name, kind, known) for name, kind in fields.items() if not name.startswith("__")}
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"the schema is no Avro record: {error}") from error
+        raise ConfigError(f"the schema is not an Avro record: {error}") from error
 
 
 def _named_records(schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -59,7 +59,7 @@ class _SchemaBuilder:
         if kind == "map":
             return _with_connect_attributes(self._map(schema), schema)
         if kind not in _SIMPLE:
-            raise ConfigError(f"Connect type {kind!r} is not known", where=schema.get("field"))
+            raise ConfigError(f"unknown Connect type {kind!r}", where=schema.get("field"))
         found = _with_connect_attributes({"type": _SIMPLE[kind]} | _logical_type(schema) | _connect_type(kind), schema)
         return found["type"] if len(found) == 1 else found
 
@@ -79,7 +79,7 @@ class _SchemaBuilder:
         name = str(member["field"])
         if not _NAME.fullmatch(name):
             mend = "Set `field.name.adjustment.mode: avro` at the connector."
-            raise ConfigError("Avro has no such name for a field", where=name, mend=mend)
+            raise ConfigError("not a valid Avro field name", where=name, mend=mend)
         default, kind = _default(member), self.type_of(member)
         if not member.get("optional"):
             return {"name": name, "type": kind} | ({} if default is None else {"default": default})
@@ -94,7 +94,7 @@ class _SchemaBuilder:
         """The Avro type of a map. Raises ConfigError if its keys are not texts; Debezium's own maps have no others."""
         keys = schema.get("keys") or {"type": "string"}
         if keys.get("type") != "string":
-            what = f"Avro has no map whose keys are {keys.get('type')}"
+            what = f"Avro does not support maps with keys of type {keys.get('type')}"
             raise ConfigError(what, where=schema.get("field"), mend="Leave the column out at the connector.")
         return {"type": "map", "values": self._nullable(schema.get("values") or {"type": "string"})}
 

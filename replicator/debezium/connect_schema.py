@@ -98,7 +98,8 @@ def fields_of(schema_block: Mapping[str, Any]) -> tuple[Field, ...]:
 def require_struct(schema_block: Mapping[str, Any]) -> None:
     """Raise ConfigError if the block is not a struct."""
     if schema_block.get("type") != "struct":
-        raise ConfigError(f"a schema of type {schema_block.get('type')!r} is no row", mend="Expected a Connect struct.")
+        message = f"a schema of type {schema_block.get('type')!r} is not a row"
+        raise ConfigError(message, mend="Expected a Connect struct.")
 
 
 def logical_of(schema: Mapping[str, Any]) -> LogicalType:
@@ -128,7 +129,7 @@ def _by_connect_type(schema: Mapping[str, Any], connect_type: str) -> LogicalTyp
     if connect_type == "map":
         return LogicalType("map") if _is_text_map(schema) else JSON_OBJECT
     if connect_type not in _BY_CONNECT_TYPE:
-        raise ConfigError(f"Connect type {connect_type!r} is not known", where=schema.get("field"))
+        raise ConfigError(f"unknown Connect type {connect_type!r}", where=schema.get("field"))
     source_type = str(_parameters(schema).get(_SOURCE_TYPE, "")).upper()
     unsigned = connect_type == "int64" and source_type.startswith("BIGINT") and "UNSIGNED" in source_type
     return LogicalType(_BY_CONNECT_TYPE[connect_type], unsigned=unsigned)

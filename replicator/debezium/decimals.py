@@ -61,7 +61,7 @@ def _number_bounds(logical: LogicalType) -> tuple[int, int]:
     bounds = decimal_bounds(logical)
     if bounds is None:
         raise ConfigError(
-            f"{logical} is written as a JSON number, which is not readable beyond 38 digits",
+            f"{logical} is written as a JSON number, which cannot be read beyond 38 digits",
             mend="Set decimal.format=BASE64 on the converter, or decimal.handling.mode=string on the connector.",
         )
     return bounds

@@ -112,7 +112,7 @@ class EventReader:
         record, value = self._plain(record, value)
         schema, body = split_schema(value)
         if not isinstance(body, dict):
-            return ChangeEvent(record, note="tombstone" if body is None else "no object")
+            return ChangeEvent(record, note="tombstone" if body is None else "not an object")
         return self._envelope(record, schema, body) if _is_envelope(body) else self._flattened(record, schema, body)
 
     def _plain(self, record: KafkaRecord, value: Any) -> tuple[KafkaRecord, Any]:
@@ -146,7 +146,7 @@ class EventReader:
         parts = record.topic.split(".")
         if note or (not metadata and len(parts) < 3):
             shown = {"ddl": body["ddl"]} if note == "schema change" else None if self.source.hides_some else own
-            return ChangeEvent(record, key=self._key(record, {}), after=shown, note=note or "no event of Debezium's")
+            return ChangeEvent(record, key=self._key(record, {}), after=shown, note=note or "not a Debezium event")
         table = _table(metadata.get("schema") or metadata.get("db") or parts[-2], metadata.get("table") or parts[-1])
         types = self._types(table, schema)
         is_deleted = str(metadata.get("deleted", "")).lower() == "true"

@@ -12,23 +12,27 @@ from replicator.debezium.type_parser import parse_type
 from replicator.spec import SourceSpec
 
 _TYPES: Mapping[str, str] = {
-    "nano_time": "cut to microseconds",
-    "nano_timestamp": "cut to microseconds",
-    "micro_duration": "the length of its months and years is the connector's",
-    "nano_duration": "the length of its months and years is the connector's",
+    "nano_time": "truncated to microseconds",
+    "nano_timestamp": "truncated to microseconds",
+    "micro_duration": "the connector defines the length of its months and years",
+    "nano_duration": "the connector defines the length of its months and years",
 }
 _SCALE = (
-    "records without schemas do not tell a change of its scale, which makes other numbers of the same bytes: "
-    "send schemas, or have decimal.handling.mode: string"
+    "records without schemas do not show a change of its scale, with which the same bytes are other numbers: send "
+    "schemas, or set decimal.handling.mode: string"
 )
 """Of a decimal in bytes (debezium-measured.md Z1.1)."""
 _SETTINGS: Mapping[tuple[str, str], str] = {
-    ("decimal.handling.mode", "double"): "decimals keep some 15 digits",
-    ("time.precision.mode", "connect"): "times are cut to milliseconds, and a TIME below zero or beyond a day is NULL",
+    ("decimal.handling.mode", "double"): "decimals keep about 15 digits",
+    ("time.precision.mode", "connect"): (
+        "times are truncated to milliseconds, and a TIME that is negative or exceeds a day is NULL"
+    ),
     ("time.precision.mode", "nanoseconds"): "times before 1677 and after 2262 are NULL",
-    ("time.precision.mode", "isostring"): "24:00:00 is 00:00:00, and a TIME below zero or beyond a day is NULL",
-    ("time.precision.mode", "structured"): "24:00:00 is NULL",
-    ("interval.handling.mode", "numeric"): "the length of an interval's months and years is the connector's",
+    ("time.precision.mode", "isostring"): (
+        "24:00:00 becomes 00:00:00, and a TIME that is negative or exceeds a day is NULL"
+    ),
+    ("time.precision.mode", "structured"): "24:00:00 becomes NULL",
+    ("interval.handling.mode", "numeric"): "the connector defines the length of an interval's months and years",
     ("value.converter.replace.null.with.default", "true"): "NULL becomes the column's default",
     ("transforms.unwrap.replace.null.with.default", "true"): "NULL becomes the column's default",
 }

@@ -37,7 +37,7 @@ _LONGEST = 400
 """Digits before or after the point up to which a number is written without exponent: more than any DOUBLE has."""
 
 _TEXT_FIELD = {"type": "string", "optional": True}
-_NO_ROWS = "nothing that can be read stands where rows do"
+_NO_ROWS = "no readable row where rows are expected"
 
 Digest = Callable[[str], str]
 

@@ -87,7 +87,7 @@ def build_form(example: Example, declaration: Declaration, known: Mapping[str, L
     by_name = {field.name: field for field in fields}
     if declaration.append_only and CHANGE in by_name:
         raise SchemaRefused(
-            f"it has a column {CHANGE} of its own, and that is the key of an append-only table",
+            f"it has its own column {CHANGE}, which is the key of an append-only table",
             where=declaration.table,
             mend="Rename the column at the connector (`ReplaceField`).",
         )

@@ -56,7 +56,7 @@ def confirm_type(values: ColumnProfile, forms: Sequence[str], definition: str) -
     if found is not None:
         return Guess(found, f"{definition} at the source")
     alone = guess_type(values)
-    remark = f"{definition} at the source{', which these values are not' if forms else ''}"
+    remark = f"{definition} at the source{', which these values do not match' if forms else ''}"
     return Guess(alone.type, f"{remark}; {alone.remark}" if alone.remark else remark)
 
 

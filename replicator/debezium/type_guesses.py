@@ -99,7 +99,7 @@ class Guess:
 def guess_type(values: ColumnProfile) -> Guess:
     """Guess a type. Never a decimal, a date or a time: those are alternatives, for the source's table to confirm."""
     if not values.kinds:
-        return Guess(None, "NULL wherever it came")
+        return Guess(None, "NULL in all records")
     found, also = _single_type(values), _alternatives(values)
     remark = f"or {', '.join(also)}" if also else ""
     if found is not None:

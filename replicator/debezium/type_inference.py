@@ -59,7 +59,7 @@ def _end(text: str, start: int) -> int:
         depth += (part.group() in ("[", "{")) - (part.group() in ("]", "}"))
         if depth == 0:
             return part.end()
-    raise ValueError("a value has no end")
+    raise ValueError("unterminated value")
 
 
 def _skip(text: str, at: int) -> int:

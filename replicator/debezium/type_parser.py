@@ -66,7 +66,7 @@ def _decimal(text: str, name: str, numbers: tuple[int, ...], encoding: str, mode
     if name == "decimal" and not numbers:
         raise ConfigError(
             f"type {text!r} lacks its precision and scale",
-            mend="Write decimal(10,2), or variable_decimal where the source's column has none.",
+            mend="Write decimal(10,2), or variable_decimal if the source's column has none.",
         )
     precision = numbers[0] if numbers else None
     scale = None if precision is None else (numbers[1] if len(numbers) > 1 else 0)

@@ -95,7 +95,7 @@ class JsonControl:
             if not _is_checksum_error(error):
                 raise
             if looks == 1:
-                raise NoControlRow.at(path, "a control row is not what its checksum says") from error
+                raise NoControlRow.at(path, "control row does not match its checksum") from error
         time.sleep(_MOMENT_SECONDS)
         return self._whole(path, looks - 1)
 

@@ -34,7 +34,9 @@ def resolve_version(spark: SparkSession, table: Table, when: int | datetime) -> 
     log = _log(spark, table)
     if isinstance(when, datetime) and _has_in_commit_timestamps(log):
         raise ConfigError(
-            f"{table.name} keeps the times of its commits inside of them", where=table.location, mend="Give a version."
+            f"{table.name} stores the times of its commits inside of them",
+            where=table.location,
+            mend="Specify a version.",
         )
     known = time_travel.list_delta_versions(control.list_files(spark, f"{table.location}/_delta_log"))
     found = time_travel.select(table, known, when, time_travel.RETENTION_HINT)

@@ -76,9 +76,9 @@ def _refuse_new_table(rows: DataFrame, table: Table) -> None:
     """Raise TableStopped if no table can be created of these rows, or not at this location."""
     if control.exists(rows.sparkSession, f"{table.location}/.hoodie"):
         raise TableStopped(
-            "a table in Hudi lies there, but its declared format is Delta",
+            "the existing table is in Hudi, but its declared format is Delta",
             where=table.name,
-            mend="Put `format: hudi` and `formats: [delta, hudi]` back, or remove the table's folder: the next run "
+            mend="Restore `format: hudi` and `formats: [delta, hudi]`, or delete the table's folder: the next run "
             "builds it in Delta.",
         )
     validation.refuse_delta_columns(rows.schema, table.partition_by, table.name)
@@ -92,7 +92,7 @@ def read_commit(spark: SparkSession, table: Table, log: Log, before: int | None)
     snapshot = log.snapshot(spark)
     version = None if snapshot is None else int(snapshot.version())
     if version is None or (before is not None and version <= before):
-        raise StaleWriter(f"the commit to {table.name} left no new version", where=table.location)
+        raise StaleWriter(f"the commit to {table.name} created no new version", where=table.location)
     commits = Log(table.location).commits(spark, version - 1, version)
     return version, commits[0].metrics if commits else {}
 

@@ -41,7 +41,7 @@ class HudiFormat:
         newest = timeline.ours[-1]
         commit = newest if version is None else timeline.at(version)
         if commit is None:
-            raise TableMissing(f"version {version} of table {table.name} is not kept any more", where=table.location)
+            raise TableMissing(f"version {version} of table {table.name} is no longer retained", where=table.location)
         reader = spark.read.format("hudi").options(**hudi_options.READ)
         if commit is not newest:
             reader = reader.option("as.of.instant", commit.begun)
@@ -58,7 +58,7 @@ class HudiFormat:
         if not timeline.ours:
             raise TableMissing.of(table)
         kept = [CommittedVersion(each.note.version, parse_instant(spark, each.done)) for each in timeline.readable]
-        why = f"A table in Hudi keeps its last {RETAINED_COMMITS} commits, unless somebody else cleans it."
+        why = f"A table in Hudi keeps its last {RETAINED_COMMITS} commits, unless another program cleans it."
         return time_travel.select(table, kept, when, why)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
@@ -187,9 +187,9 @@ class HudiFormat:
             return Applied(0, 0, 0, last.version)
         if (table.keys, table.partition_by) != (last.keys, last.partition_by):
             raise SchemaRefused(
-                "a table in Hudi keeps the key and the partitions that it was made with",
+                "the key and the partitions of a table in Hudi cannot be changed",
                 where=table.name,
-                mend="Remove the table's folder: the next run builds it again, and readers find no table until then.",
+                mend="Delete the table's folder: the next run rebuilds it, and readers find no table until then.",
             )
         with gateway.local_checkpoint(rows) as kept:
             count = kept.count()

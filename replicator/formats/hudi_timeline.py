@@ -173,16 +173,16 @@ class Timeline:
         """
         if self._known and not self.ours:
             raise TableStopped(
-                "there is a Hudi table that another program has written, perhaps with other keys",
+                "the existing Hudi table was written by another program, perhaps with other keys",
                 where=self._location,
                 mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
             )
         ahead = _parse_utc_instant(max(self._known, default="")) - datetime.now(timezone.utc)
         if ahead > timedelta():
             raise TableStopped(
-                f"the table's newest commit lies {ahead.total_seconds():.0f} seconds ahead of this machine's clock",
+                f"the table's newest commit is {ahead.total_seconds():.0f} seconds ahead of this machine's clock",
                 where=self._location,
-                mend="Nothing was written. Set the clocks of the machines that write the lake, then run again.",
+                mend="Nothing was written. Synchronize the clocks of the machines that write the lake, then run again.",
             )
 
     def is_begun(self, spark: SparkSession) -> bool:

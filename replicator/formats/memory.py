@@ -49,7 +49,7 @@ class MemoryFormat:
         if stored is None:
             raise TableMissing.of(table)
         if version is not None and version < stored.begins:
-            raise VersionMissing(f"version {version} of table {table.name} is not kept any more", where=table.location)
+            raise VersionMissing(f"version {version} of table {table.name} is no longer retained", where=table.location)
         return gateway.create_frame(spark, stored.versions[-1 if version is None else version], stored.schema)
 
     def version(self, spark: SparkSession, table: Table) -> int | None:  # noqa: ARG002

@@ -98,9 +98,10 @@ class MixedFormat:
         there = self._found.get(table.location)
         if table.format and there not in (None, table.format):
             raise TableStopped(
-                f"the table lies in the format {there}, and {table.format} is declared",
+                f"the table is stored as {there}, but {table.format} is declared",
                 where=table.name,
-                mend="Set it back, or remove the table's folder in silver: the next run builds it in the other format.",
+                mend="Revert the format, or delete the table's folder in silver: the next run builds it in the other "
+                "format.",
             )
         return format_.apply(changes, table, progress)
 

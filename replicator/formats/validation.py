@@ -33,8 +33,8 @@ NULL_PARTITION_VALUES = ("", names.HIVE_NULL)
 _PLACEHOLDERS = ("__empty__", "__null__")
 """Hudi's placeholders in a key of several columns for an empty string and for NULL."""
 
-_IN_DELTA = "Declare `format: delta` for the table, or leave the column out of it (`transform`)."
-_UNPARTED = "Take it out of `partition_by`; of a table that is there, remove its folder: the next run builds it again."
+_IN_DELTA = "Declare `format: delta` for the table, or exclude the column (`transform`)."
+_UNPARTED = "Remove it from `partition_by`; if the table exists, delete its folder: the next run rebuilds it."
 
 
 def has_timestamp_ntz(kind: DataType) -> bool:
@@ -49,7 +49,8 @@ def refuse_partition_types(
     found = [each for each in rows if each.name in partition_by and isinstance(each.dataType, unfit)]
     if found:
         raise SchemaRefused(
-            f"{found[0].dataType.simpleString()} cannot part a table of this format: {names.decode(found[0].name)}",
+            f"a {found[0].dataType.simpleString()} cannot partition a table of this format: "
+            f"{names.decode(found[0].name)}",
             where=where,
             mend=_UNPARTED,
         )
@@ -65,9 +66,9 @@ def refuse_hudi_columns(rows: StructType, partition_by: Sequence[str], where: st
     refuse_partition_types(rows, partition_by, (BinaryType, TimestampType, TimestampNTZType), where)
     for each in rows:
         if re.match(r"\d", each.name):
-            problem = "a column of a table in Hudi cannot begin with a digit"
+            problem = "a column name of a table in Hudi cannot begin with a digit"
         elif has_timestamp_ntz(each.dataType):
-            problem = "Hudi cannot rewrite files that have times without a zone within another type"
+            problem = "Hudi cannot rewrite files that have timestamps without time zone within another type"
         else:
             continue
         raise SchemaRefused(f"{problem}: {names.decode(each.name)}", where=where, mend=_IN_DELTA)
@@ -78,8 +79,8 @@ def refuse_partition_keys(rows: DataFrame, keys: Sequence[str], partition_by: Se
     texts = [key for key in _texts(rows.schema, keys) if key in partition_by]
     if texts and _some(rows, reduce(or_, (_of(key).isin(*NULL_PARTITION_VALUES) for key in texts))):
         raise TableStopped(
-            f"an empty text (or {NULL_PARTITION_VALUES[1]}) cannot be kept in a column that is of the key "
-            "and parts the table: " + ", ".join(map(names.decode, texts)),
+            f"an empty string (or {NULL_PARTITION_VALUES[1]}) cannot be stored in a column that is both of the key "
+            "and a partition column: " + ", ".join(map(names.decode, texts)),
             where=where,
             mend=_UNPARTED,
         )
@@ -90,11 +91,10 @@ def refuse_hudi_keys(rows: DataFrame, keys: Sequence[str], where: str) -> None:
     texts, written = _texts(rows.schema, keys), _of_types(rows.schema, keys, (StringType, BinaryType))
     if written and _some(rows, _is_unsupported_key(keys, texts, written)):
         raise TableStopped(
-            "a table in Hudi cannot keep a key that is an empty text or no bytes at all, or one of several columns "
-            "whose texts look like Hudi's own way to write them one behind the other: "
-            + ", ".join(map(names.decode, keys)),
+            "a table in Hudi cannot store a key that is an empty string or empty bytes, or one of several columns "
+            "whose strings look like Hudi's own encoding of such keys: " + ", ".join(map(names.decode, keys)),
             where=where,
-            mend="Declare `format: delta`; of a table that is there, remove its folder: the next run builds it again.",
+            mend="Declare `format: delta`; if the table exists, delete its folder: the next run rebuilds it.",
         )
 
 

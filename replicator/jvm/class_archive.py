@@ -61,7 +61,7 @@ def ensure(java: Path, tell: Callable[[str], None]) -> bool:
     archive = archive_path(java)
     if archive.is_file():
         return True
-    tell("laying out Spark's classes, so that drivers start sooner (once, about half a minute)")
+    tell("creating an archive of Spark's classes, so that drivers start faster (once, about half a minute)")
     with suppress(OSError, subprocess.TimeoutExpired), tempfile.TemporaryDirectory(prefix="replicator-") as work:
         archive.parent.mkdir(parents=True, exist_ok=True)
         for leftover in archive.parent.glob("*.jsa-*"):
@@ -70,7 +70,7 @@ def ensure(java: Path, tell: Callable[[str], None]) -> bool:
         if _record_classes(Path(work), temporary) and temporary.is_file():
             temporary.replace(archive)
             return True
-    tell("that did not work out; drivers start as they would without")
+    tell("the class archive could not be created; drivers start without it")
     return False
 
 

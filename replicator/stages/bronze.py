@@ -101,5 +101,5 @@ def lost_commit(spark: SparkSession, ingestion: Ingestion) -> tuple[str, ...]:
     version = ingestion.format.version(spark, ingestion.table)
     if version is None or ingestion.format.commit_id(spark, ingestion.table, version) is not None:
         return ()
-    message = f"commit {version:020d}.json of bronze is empty, as a power cut may leave it: its records are gone."
-    return (f"{message} Give the last files once more: what bronze has of them is left out",)
+    message = f"commit {version:020d}.json of bronze is empty, possibly after a power failure: its records are lost."
+    return (f"{message} Load the last files again: records already in bronze are skipped",)

@@ -159,7 +159,7 @@ def _translate_errors(feed: Feed) -> Iterator[None]:
         if not is_refused:
             raise engine_errors.to_table_error(error, f"feed {feed.name}") from error
         message = f"feed {feed.name}: {first_line(error)}"
-        raise ConfigError(message, mend="Mend `select` or `where` of its file.") from error
+        raise ConfigError(message, mend="Mend `select` or `where` in its file.") from error
 
 
 def _send_commits(spark: SparkSession, offer: FeedContext, feed: Feed) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -208,9 +208,9 @@ def _refuse_incompatible(feed: Feed, progress: FeedProgress, now: FeedProgress, 
         raise ChangesLost(reason, where=table.name, mend=advice)
     if before["version"] == rules["version"] and before["select"] != rules["select"]:
         raise SchemaRefused(
-            f"`select` is not that of the events of version {feed.version} that were sent",
+            f"`select` differs from that of the events sent as version {feed.version}",
             where=f"feed {feed.name}",
-            mend=f"Raise `version` in its file, or set it back; where the columns stay as they are, {advice}",
+            mend=f"Raise `version` in its file, or revert `select`; if the columns stay the same, {advice}",
         )
 
 
@@ -221,15 +221,18 @@ def _reason_lost(
     none.
     """
     if progress.input != now.input:
-        return "the table is another one than that of the events that were sent"
+        return "the table is not the one whose events were sent"
     if (progress.upto or 0) > (now.upto or 0):
-        return f"events of version {progress.upto} were sent, and the table is at {now.upto}: it went back"
+        return f"events of version {progress.upto} were sent, but the table is at version {now.upto}: it was reverted"
     if before["where"] != rules["where"]:
-        return "`where` is not that of the events that were sent: of rows that it shows or hides since, none tells"
+        return (
+            "`where` differs from that of the events sent: rows that it includes or excludes since then cannot "
+            "be determined"
+        )
     if before.get("topic", rules["topic"]) != rules["topic"]:
-        return f"events were sent to the topic {before['topic']}: {rules['topic']} has none of these rows"
+        return f"events were sent to topic {before['topic']}: {rules['topic']} has none of these rows"
     if before.get("key", rules["key"]) != rules["key"]:
-        return f"rows had the key {', '.join(before['key'])} in the events that were sent, and have another one now"
+        return f"rows had the key {', '.join(before['key'])} in the events sent, but have another key now"
     return None
 
 
@@ -248,9 +251,16 @@ def _missing(spark: SparkSession, offer: FeedContext, feed: Feed) -> TableMissin
     name.
     """
     table, suggestion = _input(offer, feed)[1], ""
-    mend = "`replicator run` makes it." if feed.source else "`replicator run` builds it, or says what stops its model."
+    mend = (
+        "`replicator run` creates it."
+        if feed.source
+        else "`replicator run` builds it, or reports what stops its model."
+    )
     if feed.source is not None and not feed.every_change:
-        mend = f"`replicator run` makes it of its first records; else mend `table` in the file of feed {feed.name}."
+        mend = (
+            "`replicator run` creates it from its first records; otherwise mend `table` in the file of feed "
+            f"{feed.name}."
+        )
         known = offer.at.silver.tables(spark, offer.at.lake.silver_root(feed.source))
         suggestion = did_you_mean(feed.table, [f"{feed.source}/{names.decode_table(each)}" for each in known])
     return TableMissing(f"table {table.name} does not exist yet{suggestion}", where=table.location, mend=mend)
@@ -283,9 +293,9 @@ def _send(offer: FeedContext, feed: Feed, batch: EventBatch, into: str | None) -
         control.put(path, schema)
     elif _members(written) != _members(schema):
         raise SchemaRefused(
-            f"the columns of its events are not those of version {feed.version} any more",
+            f"the columns of its events no longer match version {feed.version}",
             where=f"feed {feed.name}",
-            mend="Raise `version` in its file, or give `select` the columns that consumers know.",
+            mend="Raise `version` in its file, or make `select` return the columns that consumers expect.",
         )
     with tuning.persist(batch.rows) as rows:
         count = rows.where(F.col("value").isNotNull()).count()
@@ -301,7 +311,7 @@ def _check_topic_id(offer: FeedContext, feed: Feed, into: str | None) -> str | N
     """Return the id of the feed's topic. Raises ChangesLost if it is not the topic that has the earlier events."""
     now = offer.outlets[feed.name].identity(feed.topic)
     if None not in (into, now) and now != into:
-        message = f"the topic {feed.topic} is not the one that events were sent to, and has none of these rows"
+        message = f"topic {feed.topic} is not the topic that events were sent to, and has none of these rows"
         raise ChangesLost(message, where=f"feed {feed.name}", mend=commit_events.MEND.format(feed.name))
     return now
 

@@ -30,7 +30,7 @@ _PAUSE_SECONDS = 0.2
 _AGAIN_SECONDS = 60
 """Retry interval in seconds for what is mended outside this process, which is not notified of it."""
 
-_BACK, _GOES_ON = "within reach again", "goes on again"
+_BACK, _GOES_ON = "reachable again", "continues"
 
 
 def run_continuously(

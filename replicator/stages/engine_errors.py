@@ -49,13 +49,14 @@ def _to_value_error(error: Exception, table: str) -> ValueRefused | None:
     """
     if is_raised_by_sql(error):
         message = f"an expression raises an error for some row: {causes.summarize(error)}"
-        return ValueRefused(message, where=table, mend="Mend the row, or what the SQL asks of it.")
+        return ValueRefused(message, where=table, mend="Mend the row, or the SQL.")
     condition = error_condition(error)
     if condition is None or _OF_ROWS.fullmatch(condition[1]) is None:
         return None
     message = f"an expression cannot be computed for some row ({condition[0]}, SQLSTATE {condition[1]})"
     mend = (
-        "Mend its SQL (`try_cast`, `try_element_at`, `nullif` and the like), or the row; `--debug` shows Spark's words."
+        "Mend its SQL (`try_cast`, `try_element_at`, `nullif` and the like), or the row; `--debug` shows "
+        "Spark's message."
     )
     return ValueRefused(message, where=table, mend=mend)
 
@@ -65,18 +66,18 @@ def repair_hint(told: str) -> str | None:
     limit, or a lost file of a table. None for any other failure.
     """
     if _NO_ROOM.search(told):
-        return "Make room where the lake and Spark's temporary files are, then run again."
+        return "Free disk space for the lake and Spark's temporary files, then run again."
     if _TOO_LARGE in told:
-        return "Let the driver's user write larger files (`ulimit -f`), then run again."
+        return "Allow the driver's user to write larger files (`ulimit -f`), then run again."
     return damage.repair_hint(told)
 
 
 def to_schema_error(error: Exception, table: str) -> TableStopped:
     """Return the error of a table whose records have a schema block that cannot be read."""
     stopped = TableStopped(
-        f"the schema block of some record cannot be read: {causes.summarize(error)}",
+        f"the schema block of a record cannot be read: {causes.summarize(error)}",
         where=table,
-        mend="`replicator tail` shows the records; `--debug` the whole trace.",
+        mend="`replicator tail` shows the records; `--debug` shows the whole trace.",
     )
     stopped.__cause__ = error
     return stopped
@@ -89,4 +90,4 @@ def to_lake_error(error: Exception, where: str) -> Unreachable | StoreRefused | 
     if not causes.is_unreachable(error):
         return s3.access_error(causes.summarize(error), where) if causes.is_access_denied(error) else None
     message = f"a service does not answer: {causes.summarize(error)}"
-    return Unreachable(message, where=where, mend="Nothing is lost; run again once it is well.")
+    return Unreachable(message, where=where, mend="Nothing is lost; run again once the service is available.")

@@ -129,7 +129,7 @@ def _refuse_moved(model: Model, at: Warehouse, expected: Mapping[str, CutState |
     now = load_source_cuts(model, at)
     moved = next((source for source, state in now.items() if state != expected[source]), None)
     if moved is not None:
-        raise transaction_cut.at_work_error(moved, "it went on while its tables were looked at")
+        raise transaction_cut.at_work_error(moved, "silver changed while its tables were read")
 
 
 def _refresh_full(model: Model, at: Warehouse, work: Work) -> RefreshResult:
@@ -268,7 +268,7 @@ def _refuse_broken_keys(model: Model, broken: int) -> None:
         raise ChecksFailed(
             f"{broken} keys of {', '.join(model.key)} are NULL or occur more than once",
             where=model.name,
-            mend="Gold was left as it was. Mend the model's SQL or its `key`.",
+            mend="The gold table was not changed. Mend the model's SQL or its `key`.",
         )
 
 
@@ -278,9 +278,9 @@ def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Ev
     incompatible = transform.incompatible_columns(before, now)
     if incompatible:
         raise SchemaRefused(
-            f"the model's table cannot follow its columns: {', '.join(incompatible)}",
+            f"the model's columns changed incompatibly: {', '.join(incompatible)}",
             where=model.name,
-            mend=f"`replicator rebuild {model.name}` builds it anew.",
+            mend=f"`replicator rebuild {model.name}` builds it again.",
         )
     if work.rekeyed and _has_key(model, stored):
         _refuse_duplicate_keys(model, stored)
@@ -296,7 +296,8 @@ def _refuse_duplicate_keys(model: Model, stored: DataFrame) -> None:
     """Refuse a new key that does not identify the rows of the table: nothing could be merged into them."""
     if not transform.count_keys(stored, model.key).where("broken").isEmpty():
         raise SchemaRefused(
-            f"the model's key is now {', '.join(model.key)}, under which rows of its table are one or have a NULL",
+            f"the model's key is now {', '.join(model.key)}, which is not unique or is NULL in existing rows "
+            "of its table",
             where=model.name,
-            mend=f"`replicator rebuild {model.name}` builds it anew.",
+            mend=f"`replicator rebuild {model.name}` builds it again.",
         )

@@ -30,11 +30,11 @@ those on disk; by bytes a task gets no fewer than a twentieth of the rows.
 """
 
 _OTHER_TABLE = (
-    "the target had the rows of another gold table, and now has these. Where that table was not removed, "
-    "two lakes publish into one target in turn"
+    "the target had the rows of another gold table, and now has these. If that table was not removed, two lakes "
+    "publish to the same target alternately"
 )
 _SEND_ALL = (
-    "Bring the newest gold back. To have the target as gold is, take out of it all rows of the model's table and that "
+    "Restore the newest gold. To make the target match gold, remove from it all rows of the model's table and that "
     f"table's row of `{OWN_TABLES}ledger`: the next run sends the whole model."
 )
 
@@ -147,7 +147,8 @@ def _pending(
         return replace(_full_difference(model, rows, progress, size), warnings=(_OTHER_TABLE,))
     if recorded.version > upto:
         message = (
-            f"the ledger has version {recorded.version} of gold table {model.name}, which is at {upto}: it went back."
+            f"the ledger has version {recorded.version} of gold table {model.name}, but the table is at "
+            f"version {upto}: it was reverted."
         )
         raise StaleWriter(message, where=table.location, mend=_SEND_ALL)
     version_before = VersionRef(recorded.input, recorded.version, recorded.commit)

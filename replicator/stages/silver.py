@@ -43,7 +43,10 @@ from replicator.stages.tick.transaction_cut import CutState
 from replicator.transforms import changes, skip_rules
 from replicator.transforms.evolve import Plan
 
-_BY_TIME = "changes are ordered by source.ts_ms, which is weaker than positions: times tie, run backwards and are late"
+_BY_TIME = (
+    "changes are ordered by source.ts_ms, which is less reliable than positions: times can be equal, go "
+    "backwards or arrive late"
+)
 
 
 def refine(spark: SparkSession, at: Refinement) -> list[Account]:

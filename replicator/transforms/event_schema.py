@@ -31,18 +31,18 @@ def build_json_schema(feed: Feed, key: T.StructType, image: T.StructType) -> dic
     """
     row = _row(image, nullable=True)
     members = {
-        "id": {"type": "string", "description": "The same change has the same id, however often it is sent."},
+        "id": {"type": "string", "description": "Id of the change: the same whenever it is sent again."},
         "type": {"const": feed.name},
         "version": {"const": feed.version},
-        "op": {"enum": [CREATE, READ, UPDATE, DELETE], "description": "read: it was there when the feed began."},
-        "time": {"type": ["string", "null"], "format": "date-time", "description": "Of the change, by its source."},
+        "op": {"enum": [CREATE, READ, UPDATE, DELETE], "description": "read: the row existed when the feed began."},
+        "time": {"type": ["string", "null"], "format": "date-time", "description": "Time of the change at its source."},
         "key": _row(key, nullable=False),
         "before": {"anyOf": [row, {"type": "null"}]},
         "after": {"anyOf": [row, {"type": "null"}]},
-        "complete": {"type": "boolean", "description": "false: some column is null because nobody knows it."},
+        "complete": {"type": "boolean", "description": "false: some column is null because its value is unknown."},
         "source": {
             "type": "object",
-            "description": "Where it comes from; of one key a greater sequence is a later state.",
+            "description": "Origin of the change; for one key a greater sequence is a later state.",
             "properties": {"table": {"type": "string"}, "sequence": {"type": "string"}},
             "required": ["table", "sequence"],
         },

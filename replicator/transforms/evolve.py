@@ -72,16 +72,16 @@ class Plan:
         added = [names.decode(change.column) for change in self.changes if change.kind == ADDED]
         if self.dropped and added:
             gone = ", ".join(map(names.decode, self.dropped))
-            found.append(f"{', '.join(added)} came and {gone} went: if that is a new name, old rows keep the old one")
+            found.append(f"added {', '.join(added)}, removed {gone}: if this is a rename, old rows keep the old name")
         return found
 
     def _consequence(self, change: ColumnChange) -> str:
         if change.kind == MOVED:
-            return "its values moved along"
+            return "its values were moved there"
         home = next((c for c, kind in self.layout.types.items() if _is_of(c, kind, change)), None)
         if home is None:
-            return "what becomes of such values is the transform's"
-        return f"such values are in {names.decode(home)} from now on"
+            return "the transform determines what such values become"
+        return f"such values are stored in {names.decode(home)} from now on"
 
 
 def plan(
@@ -129,11 +129,9 @@ def refuse_withheld(table: str, found: Plan, policy: Policy) -> None:
     more = f" (and {len(found.withheld) - 1} more)" if len(found.withheld) > 1 else ""
     advice = {
         UNTYPED: DECLARE,
-        UNREACHABLE: "Make it fit at the source, or set `schema_changes: freeze` for the table.",
+        UNREACHABLE: "Make it compatible at the source, or set `schema_changes: freeze` for the table.",
     }
-    approve = (
-        f"`replicator schema diff --approve {table}` lets it pass; so does `schema_changes: evolve` for the table."
-    )
+    approve = f"`replicator schema diff --approve {table}` allows it; so does `schema_changes: evolve` for the table."
     raise SchemaRefused(f"{change}{more}", where=table, mend=advice.get(change.kind, approve))
 
 
@@ -223,11 +221,11 @@ def _keys(table: str, forms: Sequence[Form], keys: Sequence[str], declared: Sequ
 
 def _key_advice(table: str, keys: Sequence[str], found: Sequence[Sequence[str]]) -> str:
     """The advice for a changed key; that of an append-only table depends on its declaration."""
-    rebuild = f"`replicator rebuild {table}` builds it from bronze by"
+    rebuild = f"`replicator rebuild {table}` builds it from bronze with"
     if keys and any(CHANGE in each for each in (keys, *found)):
-        return f"Declare `append_only` in conf/sources as it was, or {rebuild} the other key."
+        return f"Restore `append_only` in conf/sources, or {rebuild} the other key."
     advice = (
-        "Declare `keys` in conf/sources: columns that old and new rows have; where those beyond the records' own key "
-        "may change, records must have their row `before` (PostgreSQL: REPLICA IDENTITY FULL)."
+        "Declare `keys` in conf/sources: columns that both old and new rows have; if those beyond the records' own "
+        "key can change, records must have their row `before` (PostgreSQL: REPLICA IDENTITY FULL)."
     )
     return f"{advice} Then {rebuild} them." if keys else advice

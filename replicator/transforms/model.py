@@ -117,12 +117,12 @@ def required_evolution(stored: Mapping[str, str], fresh: Mapping[str, str]) -> E
 
 def incompatible_columns(stored: Mapping[str, str], fresh: Mapping[str, str]) -> list[str]:
     """A message for each column that was dropped, or whose new type cannot hold the old values."""
-    found = [f"{column} is gone" for column in stored if column not in fresh]
+    found = [f"{column} was removed" for column in stored if column not in fresh]
     for column, kind in stored.items():
         now = fresh.get(column, kind)
         wider = widen(kind, now)
         if now != kind and (wider is None or normalize_type(wider) != normalize_type(now)):
-            found.append(f"{column} is {now}, no longer {kind}")
+            found.append(f"{column} changed from {kind} to {now}")
     return found
 
 

@@ -58,7 +58,7 @@ def test_what_is_no_object_is_named(spark: SparkSession, tmp_path: Path, told: s
     path.write_text(told)
     store = Store(str(tmp_path))
     for facts in (JsonControl(spark), StoredControlReader(store, store.files())):
-        with pytest.raises(NoControlRow, match=r"no JSON object \[.*a\.json\]"):
+        with pytest.raises(NoControlRow, match=r"not a JSON object \[.*a\.json\]"):
             facts.get(str(path))
 
 
@@ -67,7 +67,7 @@ def test_a_row_that_was_put_back_beside_the_checksum_of_another_is_named(spark: 
     path, control = tmp_path / "a.json", JsonControl(spark)
     control.put(str(path), {"one": 1})
     path.write_text('{"one": 2}')
-    with pytest.raises(NoControlRow, match=r"not what its checksum says \[.*a\.json\].*remove \.a\.json\.crc beside"):
+    with pytest.raises(NoControlRow, match=r"does not match its checksum \[.*a\.json\].*delete \.a\.json\.crc next to"):
         control.get(str(path))
     (tmp_path / ".a.json.crc").unlink()
     assert control.get(str(path)) == {"one": 2}

@@ -127,7 +127,7 @@ def test_a_checkpoint_that_did_not_write_bronze_is_replaced(shop: Kept, tmp_path
         assert shop.anew() == shop.held() == {"a": 1 + 2 * count, "b": 3}
         assert shop.run() == {"a": 3 + 2 * count, "b": 3}
     older()
-    with pytest.raises(CheckpointBehindTable, match="it is an older copy"):
+    with pytest.raises(CheckpointBehindTable, match="the checkpoint is an older copy"):
         shop.run()
 
 
@@ -199,7 +199,7 @@ def test_a_topic_that_is_gone_or_another_one_is_named(shop: Kept) -> None:
     with pytest.raises(TopicDeleted, match=r"shop[.]b was deleted"):
         shop.anew(accept_gap=True)
     create(shop.broker, shop.topic("b"))
-    with pytest.raises(TopicRecreated, match=r"shop[.]b was deleted and created again"):
+    with pytest.raises(TopicRecreated, match=r"shop[.]b was deleted and recreated"):
         shop.anew(accept_gap=True)
 
 

@@ -140,7 +140,7 @@ def test_an_older_checkpoint_is_one_also_where_topics_go(shop: Shop, tmp_path: P
     shop.run("a", "b")
     shutil.rmtree(shop.checkpoint)
     shutil.copytree(tmp_path / "older", shop.checkpoint)
-    with pytest.raises(CheckpointBehindTable, match="it is an older copy"):
+    with pytest.raises(CheckpointBehindTable, match="the checkpoint is an older copy"):
         shop.run("a")
     assert shop.held() == {"a": 4, "b": 3}
 
@@ -154,7 +154,7 @@ def test_a_topic_that_was_made_again_is_named(shop: Shop, count: int) -> None:
     shop.changed("b", count)
     shop.changed("a", 1)
     for _ in range(2):
-        with pytest.raises(TopicRecreated, match=r"shop[.]b was deleted and created again.*`exclude`"):
+        with pytest.raises(TopicRecreated, match=r"shop[.]b was deleted and recreated.*`exclude`"):
             shop.run()
     assert shop.run("a") == {"a": 4, "b": 3}
 

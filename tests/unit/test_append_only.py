@@ -318,7 +318,7 @@ def test_another_declaration_names_both_ways_out_and_a_rebuild_is_one(exact: Any
     log.at.bronze.append(bronze(exact, keyed[2:]), log.at.lake.bronze("s"), None)
     [account] = silver.refine(exact, log.at)
     assert "the key was" in str(account.error)
-    assert "Declare `append_only` in conf/sources as it was" in str(account.error)
+    assert "Restore `append_only` in conf/sources" in str(account.error)
     assert rebuild(exact, log.at, TABLE, RebuildOptions()).verdict == REPLACED
     assert rows(log) == [0, 1, 2]
 

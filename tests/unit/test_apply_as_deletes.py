@@ -176,16 +176,16 @@ def test_a_row_may_be_deleted_or_brought_back_by_a_change_of_its_key(exact: Spar
     [
         ("emial = 'x'", "emial"),
         ("name =", "Syntax error"),
-        ("total", "it gives int, neither true nor false: compare it, as in `deleted = 1`"),
-        ("NULL", "it gives void"),
+        ("total", "it returns int, not a boolean: compare it, as in `deleted = 1`"),
+        ("NULL", "it returns void"),
         ("true", "it reads no column"),
-        ("_seq > '1'", "_seq is no column of the source"),
+        ("_seq > '1'", "_seq is not a column of the source"),
         ("count(name) > 1", "GROUP BY"),
-        ("rand() > 0.5 AND total > 1", "is not the same each time"),
+        ("rand() > 0.5 AND total > 1", "is not deterministic"),
         ("total > day(current_date())", "depends on when it is computed"),
         ("sum(total) OVER (PARTITION BY name) > 1", "Window"),
-        ("total IN (SELECT 1)", "sub-query"),
-        ("email__v2 = 1", "has to read email, too"),
+        ("total IN (SELECT 1)", "subquery"),
+        ("email__v2 = 1", "must also read email"),
     ],
 )
 def test_what_cannot_be_asked_of_each_row_is_no_condition(exact: SparkSession, condition: str, sentence: str) -> None:
@@ -204,7 +204,7 @@ def test_another_condition_stops_the_table_until_it_is_rebuilt(exact: SparkSessi
     world = World(exact, tmp_path, Transform(as_deletes="sn = 'gone'"))
     account = world.take(world.change("c", 1, 10), world.change("c", 2, 10, ssn="gone"))
     assert isinstance(account.error, TableStopped)
-    assert "its `apply_as_deletes` is no condition on each of its rows: " in str(account.error)
+    assert "its `apply_as_deletes` is not a condition on single rows: " in str(account.error)
     world.declare(None)
     assert [each.error for each in silver.refine(exact, world.at)] == [None]
     assert set(names_of(world)) == {1, 2}

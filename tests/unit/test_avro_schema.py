@@ -105,7 +105,7 @@ def test_records_without_a_block_are_told(tmp_path: Path) -> None:
 
 def test_a_field_that_avro_cannot_name_is_told_with_the_connectors_setting() -> None:
     """A name of Avro's is letters, digits and underscores."""
-    with pytest.raises(ConfigError, match=r"no such name for a field .unit price.*field.name.adjustment.mode"):
+    with pytest.raises(ConfigError, match=r"not a valid Avro field name .unit price.*field.name.adjustment.mode"):
         avro_schema(struct({"type": "string", "field": "unit price"}))
 
 

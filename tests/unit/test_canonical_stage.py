@@ -374,8 +374,8 @@ def test_a_table_that_is_not_there_yet_is_told_with_what_makes_it(spark: SparkSe
             canonical.current_schema(spark, world.offer(), world.feed)
         assert str(asked.value) == str(stopped(world))
         told[name] = asked.value
-    assert told["dim_people"].mend == "`replicator run` builds it, or says what stops its model."
-    first = "`replicator run` makes it of its first records; else mend `table` in the file of feed people."
+    assert told["dim_people"].mend == "`replicator run` builds it, or reports what stops its model."
+    first = "`replicator run` creates it from its first records; otherwise mend `table` in the file of feed people."
     assert {told[name].mend for name in ("s/shop.order", "s/crm.people")} == {first}
     assert told["s/shop.order"].what == "table s/shop.order does not exist yet; did you mean 's/shop.orders'?"
     assert told["s/crm.people"].what == "table s/crm.people does not exist yet"
@@ -407,7 +407,7 @@ def test_a_feed_notices_that_its_file_tells_of_other_rows(spark: SparkSession) -
     assert world.deliver() == []
     world.put((1, "Ann", Decimal("7.00"), "upsert"))
     assert isinstance(error := stopped(world), ChangesLost)
-    assert "not the one that events were sent to" in str(error)
+    assert "not the topic that events were sent to" in str(error)
     world.outlet.topics[TOPIC] = sent
     assert [(each.events, each.error) for each in world.deliver()] == [(1, None)]
     world.key = ("id", "name")
@@ -472,7 +472,7 @@ def test_a_column_that_gave_its_name_to_another_type_stops_feeds_that_tell_it(
     world.feed = replace(world.feed, version=2)
     stops, goes_on = world.deliver(other)
     assert isinstance(stops.error, ChangesLost)
-    assert "Name of s/shop.orders has another type since version 0" in stops.error.what
+    assert "Name of s/shop.orders changed type after version 0" in stops.error.what
     assert (goes_on.feed, goes_on.events, goes_on.error) == ("other", 1, None)
     world.control.remove(world.lake.canonical(feed.name))
     world.outlet.topics[TOPIC].clear()

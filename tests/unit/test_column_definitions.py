@@ -88,7 +88,7 @@ def test_values_that_no_definition_means_stay_what_they_are() -> None:
     values = ColumnProfile()
     values.see("twelve")
     assert confirm_type(values, ("int",), "integer") == Guess(
-        "string", "integer at the source, which these values are not"
+        "string", "integer at the source, which these values do not match"
     )
     assert confirm_type(values, (), "h.mood") == Guess("string", "h.mood at the source")
 

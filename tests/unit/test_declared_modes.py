@@ -121,11 +121,11 @@ def test_decimals_whose_scale_no_record_tells_are_listed(tmp_path: Path, modes: 
     )
     lines = list(known_losses.describe(source))
     assert [line.split(" is ")[0].rpartition(".")[2] for line in lines] == warned
-    assert all("do not tell a change of its scale" in line for line in lines)
+    assert all("do not show a change of its scale" in line for line in lines)
 
 
 def test_what_modes_lose_is_told(tmp_path: Path) -> None:
     """Y6: whether the connector's block or the source's own key says the mode."""
     assert list(known_losses.describe(told(tmp_path, "decimal_handling_mode: double", "n: double"))) == [
-        "s: decimal.handling.mode is double: decimals keep some 15 digits"
+        "s: decimal.handling.mode is double: decimals keep about 15 digits"
     ]

@@ -198,7 +198,7 @@ def test_a_bronze_that_is_older_than_silver_is_told(tmp_path: Path) -> None:
     place, bronze = at.lake.silver("s", "d.t").location, at.identity(at.lake.bronze("s"))
     later = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(str(bronze), 2)])
     deltalake.write_deltalake(place, SILVER, mode="append", commit_properties=later)
-    with pytest.raises(BronzeReplaced, match="silver has read bronze up to version 2, and bronze is at 0"):
+    with pytest.raises(BronzeReplaced, match="silver has read bronze up to version 2, but bronze is at version 0"):
         list_statuses(replace(at, opened={}))
 
 

@@ -61,8 +61,8 @@ def guessed(*texts: str) -> Guess:
         (['"BNI="', base64_of(-(10**30))], "string", "or decimal(31,?) of the digits 1234, bytes"),
         (['"BNI="', base64_of(10**38)], "string", ""),
         (['"Ship"', '"Boat"'], "string", ""),
-        ([], None, "NULL wherever it came"),
-        (["null"], None, "NULL wherever it came"),
+        ([], None, "NULL in all records"),
+        (["null"], None, "NULL in all records"),
         (["1", '"x"'], None, "bigint and string: kept as exact text"),
         (['{"a": 1}'], None, "object: kept as exact text"),
         (["[1]"], None, "list: kept as exact text"),
@@ -112,7 +112,7 @@ def test_a_draft_is_a_declaration_with_remarks() -> None:
         "      total: string # or decimal_string(18,2)",
         "      'yes': boolean",
         "      'who: me': string",
-        "      # note: # NULL wherever it came",
+        "      # note: # NULL in all records",
         "      # more: # object: kept as exact text",
     ]
 

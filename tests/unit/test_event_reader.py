@@ -192,12 +192,12 @@ def test_a_document_of_mongodb_is_the_row() -> None:
         ("null", "s.shop.orders", "tombstone"),
         (wrapped(None), "s.shop.orders", "tombstone"),
         ("{", "s.shop.orders", "malformed JSON"),
-        ("[1]", "s.shop.orders", "no object"),
+        ("[1]", "s.shop.orders", "not an object"),
         ({"ts_ms": 1}, "__debezium-heartbeat.s", "heartbeat"),
         ({"status": "END", "id": "7", "data_collections": []}, "s.transaction", "transaction"),
-        ({"status": "END", "id": "7"}, "transaction", "no event of Debezium's"),
+        ({"status": "END", "id": "7"}, "transaction", "not a Debezium event"),
         ({"ddl": "DROP TABLE x", "source": {}}, "s", "schema change"),
-        ({"id": 1}, "orders", "no event of Debezium's"),
+        ({"id": 1}, "orders", "not a Debezium event"),
     ],
 )
 def test_what_is_no_change_says_what_it_is(value: Any, topic: str, note: str) -> None:

@@ -48,7 +48,7 @@ def test_lines_that_the_fact_leaves_out_are_told_with_what_they_lack(project: An
     """All others are in the fact, and not here."""
     own = project("lines_left_out", block("sql", "order_missing"), block("yaml", "order_missing"))
     rows = own.spark.createDataFrame
-    with pytest.warns(UserWarning, match="every line is in the fact: 3 rows break it"):
+    with pytest.warns(UserWarning, match="every line is in the fact: 3 rows fail"):
         built = own.model(
             "lines_left_out",
             orders=rows([(1, 103, None, None, None), (3, 103, None, None, None)], ORDERS),

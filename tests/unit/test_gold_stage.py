@@ -169,7 +169,7 @@ def test_only_the_rows_that_a_changed_key_touches_are_computed(shop: Shop) -> No
     assert planned() == ("first build", "its table does not exist yet", None, None)
     assert shop.why() == ("first build", "its table does not exist yet", 3, None)
     assert shop.rows() == [(1, 10, "ten", 5), (2, 10, "ten", 6), (3, 20, None, 7)]
-    assert (shop.refresh(), planned()) == ([], ("nothing", "its inputs are as it read them", None, 3))
+    assert (shop.refresh(), planned()) == ([], ("nothing", "its inputs are unchanged", None, 3))
     shop.take("products", (20, "twenty", False))
     version = shop.at.gold.version(shop.spark, shop.at.lake.gold("fact"))
     assert planned() == ("incremental", "changed keys: 1 of s/db.products", 1, 3)
@@ -213,9 +213,9 @@ def test_what_cannot_be_told_by_changed_keys_is_computed_in_full(shop: Shop) -> 
     assert shop.why(wider)[1] == "4 affected rows for 7 rows"
     shop.at.silver._tables.pop("memory/silver/s/db.products")  # type: ignore[attr-defined] # it is in memory
     shop.take("products", (10, "ten", False, 1), columns=PRODUCTS | {"more": "int"})
-    assert shop.why(wider)[1] == "s/db.products is another table than before"
+    assert shop.why(wider)[1] == "s/db.products was replaced by another table"
     shop.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    assert shop.why(wider)[1] == "the settings of Spark by which its SQL is understood changed"
+    assert shop.why(wider)[1] == "the Spark settings that affect its SQL changed"
     assert shop.refresh(wider) == []
     shop.at = replace(shop.at, full_bytes=10_000)
     shop.take("lines", (6,))
@@ -229,7 +229,7 @@ def test_an_input_without_history_or_key_has_its_model_computed_in_full(shop: Sh
     shop.take("products", (10, "ten", False))
     shop.refresh()
     shop.take("lines", (2, 10, 5))
-    assert shop.why()[1].startswith("s/db.lines no longer tells what changed since its version")
+    assert shop.why()[1].startswith("s/db.lines no longer has the changes since its version")
     keyless = Model(
         "keyless", "SELECT id FROM {x}", {"x": "s/x"}, ("id",), (), lineage={"x": ("id",)}, refresh=INCREMENTAL
     )
@@ -409,7 +409,7 @@ def test_sql_that_fails_over_a_part_of_an_input_is_computed_in_full(
     for name, row in changes.items():
         shop.take(name, row)
     action, reason, *_ = shop.why(model)
-    assert (action, reason.partition(":")[0]) == ("full", "its affected rows cannot be computed apart")
+    assert (action, reason.partition(":")[0]) == ("full", "its affected rows cannot be computed separately")
     assert len(shop.rows(model)) == rows
 
 
@@ -442,7 +442,10 @@ def test_what_a_table_cannot_follow_is_refused(shop: Shop) -> None:
         return built.error
 
     other = SQL.replace("d.pieces", "cast(d.pieces AS string) AS pieces")
-    for sql, told in ((SQL.replace(", d.pieces", ""), "pieces is gone"), (other, "pieces is string, no longer int")):
+    for sql, told in (
+        (SQL.replace(", d.pieces", ""), "pieces was removed"),
+        (other, "pieces changed from int to string"),
+    ):
         refused = error(replace(FACT, sql=sql))
         assert isinstance(refused, SchemaRefused)
         assert told in str(refused)
@@ -450,7 +453,7 @@ def test_what_a_table_cannot_follow_is_refused(shop: Shop) -> None:
     collapsed = "SELECT max(d.id) AS id, d.product, max(p.name) AS name, max(d.pieces) AS pieces FROM {lines} d JOIN "
     collapsed += "{products} p ON p.code = d.product GROUP BY d.product"
     refused = error(replace(FACT, sql=collapsed, key=("product",)))
-    assert "under which rows of its table are one" in str(refused)
+    assert "which is not unique or is NULL in existing rows" in str(refused)
     narrow = error(replace(FACT, name="narrow", sql=SQL.replace("d.product AS", "cast(d.product AS smallint) AS")))
     assert isinstance(narrow, ConfigError)
     assert "product is smallint, and code is int" in str(narrow)

@@ -101,7 +101,7 @@ def test_no_suitable_java_names_what_was_found_and_the_mend(bare: pytest.MonkeyP
     old = _home(tmp_path / "old", "11.0.2")
     with pytest.raises(JavaUnsuitable, match=r"old is Java 11.*Install Java 17 or 21"):
         java_home(str(old))
-    with pytest.raises(JavaUnsuitable, match="no Java at all"):
+    with pytest.raises(JavaUnsuitable, match="no Java was found"):
         java_home()
 
 

@@ -338,7 +338,7 @@ def test_what_is_lost_by_nature_is_told_by_column_and_setting() -> None:
         known_losses.describe(SourceSpec("s", ".*", tables=(Declaration("db.t", columns),), connector=connector))
     )
     assert told == [
-        "s: decimal.handling.mode is double: decimals keep some 15 digits",
-        "s/db.t.at is nano_timestamp: cut to microseconds",
-        "s/db.t.times is array<nano_time>: cut to microseconds",
+        "s: decimal.handling.mode is double: decimals keep about 15 digits",
+        "s/db.t.at is nano_timestamp: truncated to microseconds",
+        "s/db.t.times is array<nano_time>: truncated to microseconds",
     ]

@@ -151,7 +151,9 @@ def test_rows_that_nothing_mentions_since_go(exact: SparkSession, tmp_path: Path
     assert (account.applied, set(world.live())) == (2, {1, 2, 3, 4, 5, 6})  # the end is not there yet
     read, removed = world.take(*CHANGED)
     assert (read.applied, removed.read, removed.residue, removed.error) == (2, 0, 0, None)
-    assert removed.warnings[0].startswith("3 rows were removed: the source does not have them any more")
+    assert removed.warnings[0].startswith(
+        "3 rows were removed: the repeated snapshot shows that the source no longer has them"
+    )
     assert world.live() == {1: 11, 3: 33, 6: 1}
     after = world.version()
     keys = world.format.changed_keys(exact, world.table, after - 1, after).collect()
@@ -286,11 +288,11 @@ def test_what_happens_behind_a_snapshot_does_not_undo_it(exact: SparkSession, tm
     assert world.live() == {1: 11, 8: BIG}
     pause.resume([(world.at, NAME)])
     world.finish({0: 5, 1: 4}, {0: 6, 1: 4}, number=2)
-    with pytest.raises(TableStopped, match="has not been seen to"):
+    with pytest.raises(TableStopped, match="has not been processed yet"):
         rebuild(exact, world.at, NAME, RebuildOptions())
     world.declare(shards="shop[.]orders_.*")
     *_, stopped = world.take(change(5, "r", 1, 11, pos=80, snapshot="incremental"))
-    assert "it takes the rows of several tables" in str(stopped.error)
+    assert "it combines the rows of several tables" in str(stopped.error)
     assert world.live() == {1: 11, 8: BIG}
 
 
@@ -346,8 +348,8 @@ def test_the_place_behind_a_change_is_newer_than_it_alone(exact: SparkSession) -
     ("told", "objects", "reason"),
     [
         ({"shards": "shop[.]orders_.*"}, "", "the rows of several tables"),
-        ({"outbox": Outbox("log")}, "", "events that their outbox has lost"),
-        ({"stored_as_scd_type": 2}, "", "nobody knows when a row of its history ended"),
+        ({"outbox": Outbox("log")}, "", "events deleted from their outbox"),
+        ({"stored_as_scd_type": 2}, "", "the end times of rows of its history cannot be determined"),
         ({}, "s3a://b/x", "its records come from objects"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_column_with_a_name_that_a_difference_needs_is_refused(shop: Shop, nam
     """By name, before anything is written: as `_deleted` its rows would be hidden from the models above."""
     [built] = shop.refresh(replace(OF_A_PRODUCT, sql=f"SELECT code, gone AS {name} FROM {{products}}"))
     assert isinstance(built.error, ConfigError)
-    assert built.error.what == f"the SQL of model dim gives a column {name}, which is a name of ours"
+    assert built.error.what == f"the SQL of model dim returns a column {name}, which is a reserved name"
     assert shop.at.gold.version(shop.spark, shop.at.lake.gold("dim")) is None
 
 
@@ -69,8 +69,8 @@ def test_a_column_called_as_one_of_the_change_feed_is_refused(shop: Shop, name: 
     """By name, with what to do: Delta keeps no feed of a table that has it."""
     [built] = shop.refresh(replace(OF_A_PRODUCT, sql=f"SELECT code, gone AS {name} FROM {{products}}"))
     assert isinstance(built.error, ConfigError)
-    assert built.error.what == f"the SQL of model dim gives a column {name}, which Delta's change feed has of its own"
-    assert built.error.mend == "Name it otherwise with AS in dim.sql."
+    assert built.error.what == f"the SQL of model dim returns a column {name}, which is reserved by Delta's change feed"
+    assert built.error.mend == "Rename it with AS in dim.sql."
     assert shop.at.gold.version(shop.spark, shop.at.lake.gold("dim")) is None
 
 
@@ -84,13 +84,13 @@ def test_a_column_that_has_no_type_is_refused(shop: Shop, value: str) -> None:
 
 
 UNFIT = {
-    "SELECT code, count(*) FROM {products} GROUP BY code": "a column count(1), a name that no",
-    "SELECT code, struct(name AS `a name`) AS s FROM {products}": "a column a name, a name that no",
-    "SELECT a.code, b.code FROM {products} a JOIN {products} b USING (code)": "gives two columns code",
-    "SELECT code, array(1) AS n, name AS N FROM {products}": "gives two columns n",
-    "SELECT code, DATE'2026-01-02' - DATE'2026-01-01' AS days FROM {products}": "gives a column days of interval day",
-    "SELECT code, map(1, INTERVAL 1 YEAR) AS m FROM {products}": "gives a column m of map<int,interval year>",
-    "SELECT code AS Code FROM {products}": "does not give its columns code; it gives Code",
+    "SELECT code, count(*) FROM {products} GROUP BY code": "a column count(1), which is not a valid column name",
+    "SELECT code, struct(name AS `a name`) AS s FROM {products}": "a column a name, which is not a valid column",
+    "SELECT a.code, b.code FROM {products} a JOIN {products} b USING (code)": "returns several columns named code",
+    "SELECT code, array(1) AS n, name AS N FROM {products}": "returns several columns named n",
+    "SELECT code, DATE'2026-01-02' - DATE'2026-01-01' AS days FROM {products}": "a column days of type interval day",
+    "SELECT code, map(1, INTERVAL 1 YEAR) AS m FROM {products}": "returns a column m of type map<int,interval year>",
+    "SELECT code AS Code FROM {products}": "does not return its columns code; it returns Code",
 }
 
 
@@ -152,7 +152,7 @@ def test_a_key_that_outgrows_a_lineage_has_its_model_computed_in_full(shop: Shop
     shop.take("products", (10, "TEN", False), columns=wider)
     assert shop.why()[:2] == ("full", "the columns of s/db.products changed")
     shop.take("products", (20, "TWENTY", False), columns=wider)
-    told = "the lineage of products does not hold its key: product is int, and code is bigint"
+    told = "the lineage of products does not match its key: product is int, but code is bigint"
     assert shop.why()[:2] == ("full", told)
     assert [row[2] for row in shop.rows()] == ["TEN", "TEN", "TWENTY"]
     [built] = shop.refresh(replace(FACT, sql=f"{FACT.sql} WHERE d.id > 0"))

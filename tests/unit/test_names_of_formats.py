@@ -243,7 +243,7 @@ def test_a_table_that_stopped_with_such_a_struct_says_how_it_goes_on(exact: Spar
     value = wrapped(envelope("u", {"id": 2, "place": {"x-y": "!"}}, pos=11), told({"place": ["x-y"]}))
     account = taken(exact, at, [record("s.shop.orders", 1, {"id": 2}, value)])
     assert isinstance(account.error, TableStopped)
-    assert account.error.what == "column place is a struct with a field 'x-y', which no type can be written with"
+    assert account.error.what == "column place is a struct with a field 'x-y', which is not a valid name in a type"
     assert "`replicator rebuild s/shop.orders`" in str(account.error.mend)
     rebuild(exact, at, "shop.orders", RebuildOptions())
     rows = select_live(at.silver.read(exact, table)).sort("id").collect()

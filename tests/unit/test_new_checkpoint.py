@@ -99,7 +99,9 @@ def test_a_bronze_that_lacks_what_silver_has_read_gets_no_checkpoint(exact: Spar
     for version, is_older in ((0, False), (2, True)):
         of.silver.append(made(exact, [(1,)], "id INT"), silver, Progress(bronze_id, version))
         if is_older:
-            with pytest.raises(BronzeReplaced, match="silver has read bronze up to version 2, and bronze is at 0"):
+            with pytest.raises(
+                BronzeReplaced, match="silver has read bronze up to version 2, but bronze is at version 0"
+            ):
                 new_checkpoint.build_plan(exact, of, {})
         else:
             new_checkpoint.build_plan(exact, of, {})

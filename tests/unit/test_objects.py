@@ -210,8 +210,8 @@ def test_a_bad_line_is_a_dead_letter_and_what_is_no_object_is_told(lander: Lande
     taken = lander.take()
     assert taken.rows == 4
     assert taken.warnings == (
-        f"1 objects have no line that is not blank, such as file:{lander.root}/{name(2, 6)}",
-        f"2 objects have no name that a sink gives: left out, such as file:{lander.root}/customer_id=A/notes.txt",
+        f"1 objects have only blank lines, such as file:{lander.root}/{name(2, 6)}",
+        f"2 objects have names that no sink writes: ignored, such as file:{lander.root}/customer_id=A/notes.txt",
         f"1 objects are empty, such as file:{lander.root}/{name(2, 5)}",
     )
     lander.at = replace(lander.at, dead_letter_share=1.0)
@@ -271,8 +271,8 @@ def test_an_object_that_was_replaced_is_an_error_and_the_others_are_taken(lander
     taken = lander.take(lander.another())
     assert taken.rows == 1
     assert isinstance(taken.error, ObjectRefused)
-    assert f"replaced after they were read, by others of another size, such as file:{grown}" in str(taken.error)
-    assert f"so that their records are not in bronze, such as file:{anew}" in str(taken.error)
+    assert f"replaced by objects of another size after they were read, such as file:{grown}" in str(taken.error)
+    assert f"but another size: their records are not in bronze, such as file:{anew}" in str(taken.error)
     assert [word.rpartition(" ")[2] for word in taken.warnings] == [f"file:{touched}", f"file:{twin}"]
 
 
@@ -380,7 +380,7 @@ def test_records_from_kafka_and_lines_do_not_meet_in_one_bronze(lander: Lander) 
     """Their offsets have no common order."""
     lander.put(name(1, 1), line(1, 1))
     lander.format.append(bronze(lander.spark, [record(TOPIC, 0, None, "{}")]), lander.intake.table, None)
-    with pytest.raises(BronzeReplaced, match="in no object"):
+    with pytest.raises(BronzeReplaced, match="did not come from objects"):
         lander.take()
 
 

@@ -130,7 +130,7 @@ def test_a_checkpoint_that_did_not_write_bronze_as_it_is_stops_the_source(bronze
         bronze.damage("metadata", b'{"id":"11111111-2222-3333-4444-555555555555"}')
     if how == "without plans":
         shutil.rmtree(bronze.checkpoint / "offsets")
-    with pytest.raises(CheckpointBehindTable, match=r"^CHECKPOINT_BEHIND_TABLE: .*Bring the newest checkpoint"):
+    with pytest.raises(CheckpointBehindTable, match=r"^CHECKPOINT_BEHIND_TABLE: .*Restore the newest checkpoint"):
         bronze.run()
     assert bronze.count() == 20
     bronze.back(bronze.checkpoint, "checkpoint 2")
@@ -153,7 +153,7 @@ def test_a_checkpoint_that_lacks_the_newest_batch_alone_is_an_older_copy(bronze:
         bronze.back(bronze.table, "bronze 1")
         for folder in ("offsets", "commits"):
             shutil.rmtree(bronze.checkpoint / folder)
-    with pytest.raises(CheckpointBehindTable, match=r"the checkpoint knows of no batch.*it is an older copy"):
+    with pytest.raises(CheckpointBehindTable, match=r"its checkpoint has no batch.*the checkpoint is an older copy"):
         refuse_mismatch(bronze.spark, bronze.at)
 
 
@@ -166,7 +166,9 @@ def test_a_bronze_that_is_older_than_its_checkpoint_stops_the_source(bronze: Bro
         emptied(bronze.table, 1)
     else:
         bronze.back(bronze.table, "bronze 1")
-    with pytest.raises(BronzeReplaced, match=r"has done batch 1: bronze is an older copy.*Bring the newest bronze"):
+    with pytest.raises(
+        BronzeReplaced, match=r"its checkpoint completed batch 1: bronze is an older copy.*Restore the newest bronze"
+    ):
         bronze.run()
     assert bronze.table.exists() == (how != "gone")
     bronze.back(bronze.table, "bronze 2")
@@ -282,11 +284,11 @@ def test_a_bronze_that_is_older_than_silver_stops_its_source(exact: SparkSession
 
     back(bronze, 1)
     for number in (4, 5):
-        with pytest.raises(BronzeReplaced, match=r"has read bronze up to version 3.*Bring the newest bronze"):
+        with pytest.raises(BronzeReplaced, match=r"has read bronze up to version 3.*Restore the newest bronze"):
             lake.take(*([made(4)] if number == 4 else []))
         assert sorted(lake.rows()) == [0, 1, 2, 3]
     for dry in (True, False):
-        with pytest.raises(BronzeReplaced, match=r"has read bronze up to version 3.*Bring the newest bronze"):
+        with pytest.raises(BronzeReplaced, match=r"has read bronze up to version 3.*Restore the newest bronze"):
             rebuild(exact, lake.at, "shop.orders", RebuildOptions(dry=dry))
     assert sorted(lake.rows()) == [0, 1, 2, 3]
     back(bronze, 3)
@@ -313,7 +315,7 @@ def test_a_bronze_that_goes_back_under_a_process_stops_its_source(exact: SparkSe
     lake.format = DeltaFormat()
     lake.restart()
     with pytest.raises(
-        BronzeReplaced, match=r"no bronze of s, and silver has tables .* Bring it back, or name the right"
+        BronzeReplaced, match=r"bronze of s does not exist, but silver has tables .* Restore it, or specify the right"
     ):
         lake.take()
 

@@ -439,7 +439,7 @@ def test_the_sources_time_orders_where_it_is_asked_to(exact: SparkSession, tmp_p
     error = lake.error(change(6, 1, 13, 9100, 70))
     tried = retry.retry(exact, lake.at, LetterFilter())[0].error
     for told in (error, tried):
-        assert "positions order the table now, but its rows were ordered by source.ts_ms" in str(told)
+        assert "the table is ordered by positions now, but its rows were ordered by source.ts_ms" in str(told)
     assert lake.rows()[1] == (10, "0000")
     lake.restart("source.ts_ms")
     assert lake.error() is None

@@ -201,12 +201,12 @@ def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
     full = RuntimeError(f"{JOB} 1.0 (TID 1): java.io.IOException: No space left on device")
     stopped = engine_errors.to_table_error(full, "shop/shop.orders")
     failed = bronze_stream.translate(StreamingQueryException("java.io.IOException: No space left on device"), "shop")
-    assert all(str(error.mend).startswith("Make room") for error in (stopped, failed))
+    assert all(str(error.mend).startswith("Free disk space") for error in (stopped, failed))
 
 
 @pytest.mark.parametrize(("told", "code", "mend"), [
-    ("java.io.IOException: No space left on device", 1, "Make room where the lake and Spark's"),
-    ("java.io.IOException: File too large", 1, "Let the driver's user write larger files"),
+    ("java.io.IOException: No space left on device", 1, "Free disk space for the lake and Spark's"),
+    ("java.io.IOException: File too large", 1, "Allow the driver's user to write larger files"),
     ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: 403 Forbidden)", 2, "Check `s3"),
     ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 404; Error Code: NoSuchBucket; Proxy)", 2, "Make it"),
 ])  # fmt: skip

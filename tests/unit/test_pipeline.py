@@ -85,7 +85,7 @@ def test_gold_without_silver_wakes_by_what_another_process_writes_there(spark: S
     assert [line.error for line in lines if line.error is not None] == []
     words = [" ".join(line.warnings) for line in lines]
     seen = [(line, said) for line, said in zip(lines, words, strict=True) if "does not exist yet" not in said]
-    assert [(line.stage, line.applied, "waits: transactions of s are not whole" in said) for line, said in seen] == [
+    assert [(line.stage, line.applied, "waits: transactions of s are incomplete" in said) for line, said in seen] == [
         ("gold", 1, False),
         ("publish", 1, False),
         ("gold", 0, True),
@@ -198,10 +198,10 @@ def test_a_target_or_a_lake_that_came_back_is_no_error_of_a_run_that_goes_on(spa
     assert [(line.table, line.applied, type(line.error), line.how) for line in lines] == [
         ("", 0, Unreachable, ""),
         ("warehouse", 0, Unreachable, ""),
-        ("", 0, type(None), "within reach again"),
+        ("", 0, type(None), "reachable again"),
         ("warehouse", 0, LoginRefused, ""),
         ("m", 1, type(None), ""),
-        ("warehouse", 0, type(None), "within reach again"),
+        ("warehouse", 0, type(None), "reachable again"),
     ]
     last = {(line.stage, line.table): line.error for line in lines}
     assert set(last.values()) == {None}
@@ -389,7 +389,7 @@ def test_a_source_that_a_full_disk_stopped_is_told_of_when_it_goes_on(
         ("s", 0, EngineFailed, ""),
         ("s", 0, EngineFailed, ""),
         ("s/shop.t", 1, type(None), ""),
-        ("s", 0, type(None), "goes on again"),
+        ("s", 0, type(None), "continues"),
     ]
 
 
@@ -459,7 +459,7 @@ def test_silver_goes_on_while_publish_is_at_work_and_gold_does_not(spark: SparkS
         ("publish", 0, Unreachable, ""),
         ("gold", 1, type(None), "full"),
         ("publish", 2, type(None), ""),
-        ("publish", 0, type(None), "within reach again"),
+        ("publish", 0, type(None), "reachable again"),
     ]
 
 
@@ -472,8 +472,6 @@ def test_silver_of_a_lake_without_bronze_says_so(spark: SparkSession) -> None:
     pipeline.run_once(spark, made_of, ("bronze", "silver"), lines.append)
     assert lines == []
     pipeline.run_once(spark, made_of, ("silver",), lines.append)
-    told = (
-        "there is no bronze of s yet [memory/bronze/s] `replicator run bronze` reads it from Kafka; or name the right"
-    )
-    assert [str(line.error) for line in lines] == [f"{told} lake."]
+    told = "bronze of s does not exist yet [memory/bronze/s] `replicator run bronze` reads it from Kafka;"
+    assert [str(line.error) for line in lines] == [f"{told} or specify the right lake."]
     assert exit_code([line.error for line in lines if line.error is not None]) == 1

@@ -144,7 +144,7 @@ def test_a_gold_table_that_was_made_anew_replaces_the_target(world: World) -> No
     (back,) = world.publish(dim)
     assert (back.applied, world.publish(dim)) == (Applied(1, 0, 0, 0), [])
     assert [len(each.warnings) for each in (report, back)] == [1, 1]
-    assert "two lakes publish into one target" in of_publish(back).warnings[0]
+    assert "two lakes publish to the same target" in of_publish(back).warnings[0]
     world.gold = other
     assert world.publish(dim)[0].warnings == back.warnings
 

@@ -65,7 +65,7 @@ def test_a_run_that_goes_on_keeps_sums_alone(capsys: pytest.CaptureFixture[str])
     (ReportLine("gold", "m", 50, 528, how="incremental"), "50 rows in, 528 written or deleted (incremental)"),
     (ReportLine("publish", "m", 0, 3), "0 rows in, 3 written or deleted"),
     (ReportLine("silver", "a"), "nothing new"),
-    (ReportLine("publish", "m", how="within reach again"), "nothing new (within reach again)"),
+    (ReportLine("publish", "m", how="reachable again"), "nothing new (reachable again)"),
     (ReportLine("silver", "a", warnings=("9 rows were removed",)), None),
 ])  # fmt: skip
 def test_a_line_counts_what_was_done(line: ReportLine, said: str | None) -> None:

@@ -52,7 +52,7 @@ def test_a_position_is_told_in_the_words_of_its_connector(connector: str | None,
 @pytest.mark.parametrize("text", ["0000", "g" * 56, "0" * 55, "0" * 57, "0" * 56 + "++"])
 def test_what_is_no_seq_is_refused(text: str) -> None:
     """Q1: 56 hex digits, and nothing else."""
-    with pytest.raises(ReplicatorError, match="is no _seq"):
+    with pytest.raises(ReplicatorError, match="is not a _seq"):
         seq_format.parse(text)
 
 

@@ -220,7 +220,7 @@ def test_a_snapshot_that_a_connector_took_anew_is_told(
         told.append(account.warnings)
     assert [[each.partition(":")[0] for each in warnings] for warnings in told] == words
     for warning in chain.from_iterable(told):
-        assert "`replicator connect snapshot s shop.orders --remove-missing` takes them out" in warning
+        assert "`replicator connect snapshot s shop.orders --remove-missing` removes them" in warning
     snapshots.add(
         at.control, at.lake.snapshots("s"), {"shop.orders": FullSnapshot(1, {(TOPIC, 0): 9}, {(TOPIC, 0): 9})}
     )

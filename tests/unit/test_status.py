@@ -103,8 +103,8 @@ def test_a_control_row_that_was_cut_off_breaks_the_tables_that_need_it_alone(
     done = CliRunner().invoke(app, ["status", "--lake", str(tmp_path), "--json"])
     assert ([each["table"] for each in json.loads(done.stdout)], done.exit_code) == (["s"], 1)
     told = " ".join(done.stderr.split())
-    assert "silver s/d.t cannot be read: a control row is no JSON" in told
-    assert "Put it back from a copy of the lake" in told
+    assert "silver s/d.t cannot be read: control row is not a JSON" in told
+    assert "Restore it from a backup of the lake" in told
 
 
 def test_silver_is_told_where_bronze_is_gone(exact: SparkSession, tmp_path: Path) -> None:

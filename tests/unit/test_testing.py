@@ -124,7 +124,7 @@ def test_a_model_is_held_to_its_checks_as_a_first_build(shop: Project) -> None:
     made = shop.spark.createDataFrame
     states = shop.model("dim_states")
     orders = made([(1, "new")], "id INT, state STRING")
-    with pytest.warns(UserWarning, match="fact_orders: .*1 row breaks it"):
+    with pytest.warns(UserWarning, match="fact_orders: .*1 row fails"):
         built = shop.model("fact_orders", orders=orders, states=states)
     assert rows(built) == [(-1, None, 0), (1, "new", None)]
     at = "id INT, state STRING, _source_ts_ms BIGINT"

@@ -344,7 +344,7 @@ def test_a_model_with_an_unknown_member_and_checks_is_verified_and_rebuilt(spark
     assert sorted(told.named) == ["id=-1: name", "id=3: missing"]
     done = rebuild_model(world.spark, customers, world.warehouse, RebuildOptions(), {"customers": ("id",)})
     assert (done.verdict, done.rows, done.added, done.changed) == (WRITTEN, 91, 1, 1)
-    assert done.warnings == ("known: 1 row breaks it (id=-1)",)
+    assert done.warnings == ("known: 1 row fails (id=-1)",)
     assert world.verdict(customers).is_equal
     again = rebuild_model(world.spark, customers, world.warehouse, RebuildOptions(), {"customers": ("id",)})
     assert (again.verdict, again.warnings) == (EQUAL, done.warnings)

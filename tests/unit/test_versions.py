@@ -93,7 +93,7 @@ def test_what_names_some_of_the_types_names_them_all(exact: SparkSession) -> Non
         return bind(Transform(**steps), None, KEY, NAME, changes, ("id",)).filtered_by
 
     with pytest.raises(
-        InvalidTransform, match="`where` reads a column that has had several types: it has to read email, too"
+        InvalidTransform, match="`where` reads a column that has had several types: it must also read email"
     ):
         fit(where="email__v2 = 1")
     assert fit(where="email = 'x' OR email__v2 = 1") == {"email", "email__v2"}
@@ -108,5 +108,5 @@ def test_a_type_that_the_condition_cannot_take_stops_the_table(exact: SparkSessi
     assert here.take(change(0, 1, {"v": ("boolean", False)}, "c")).error is None
     account = here.take(change(1, 2, {"v": ("string", "yes")}, "c"))
     assert isinstance(account.error, TableStopped)
-    assert "it gives string over v__v2, neither true nor false: say what is meant of each type" in str(account.error)
+    assert "it returns string over v__v2, not a boolean: handle each type explicitly" in str(account.error)
     assert set(here.shown()) == {1}

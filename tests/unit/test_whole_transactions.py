@@ -205,7 +205,7 @@ def test_gold_waits_while_a_table_has_not_taken_what_others_show(exact: SparkSes
         with suppress(Killed):
             run.feed(log.arrives(all_of_it=True))
         assert visible(run) != before, "the lines were to be written"
-        with pytest.raises(refusal, match="not whole in silver"):
+        with pytest.raises(refusal, match="incomplete in silver"):
             transaction_cut.load_consistent(run.at.control, run.at.lake, "s")
         run.accounts += silver.refine(exact, run.at)  # without any news
         transaction_cut.load_consistent(run.at.control, run.at.lake, "s")

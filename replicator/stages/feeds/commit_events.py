@@ -22,9 +22,7 @@ from replicator.transforms import events
 from replicator.transforms.columns.layout import own_key
 from replicator.transforms.live import source_spelling
 
-MEND = (
-    "`replicator canonical restart {}` sends all rows once more, as `read`; of rows that went meanwhile nobody is told."
-)
+MEND = "`replicator canonical restart {}` sends all rows again, as `read`; rows deleted meanwhile get no event."
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def read_commit(
     """
     if not all(is_version_kept(session, kept, table, each) for each in (version - 1, version)):
         raise ChangesLost(
-            f"the changes of version {version} of {table.name} are not kept any more",
+            f"the changes of version {version} of {table.name} are no longer retained",
             where=table.location,
             mend=MEND.format(feed.name),
         )
@@ -65,7 +63,7 @@ def read_commit(
     table = replace(table, keys=_keys(after, table))
     stored = kept.read(session, table, version - 1)
     if (own_key(stored.schema) or table.keys) != table.keys:
-        message = f"version {version} of {table.name} has another key than the one before: no row is the same"
+        message = f"version {version} of {table.name} has another key than the previous one: rows cannot be matched"
         raise ChangesLost(message, where=table.location, mend=MEND.format(feed.name))
     before = _align_columns(stored, after, table, feed, version - 1)
     changed = kept.changed_keys(session, table, version - 1, version)
@@ -102,7 +100,8 @@ def _align_columns(rows: DataFrame, now: DataFrame, table: Table, feed: Feed, ve
     if incompatible and events.depends_on(feed, now, _keys(now, table), incompatible):
         columns = ", ".join(source_spelling(now.schema[column]) for column in incompatible)
         message = (
-            f"{columns} of {table.name} has another type since version {version}: what rows had then cannot be told"
+            f"{columns} of {table.name} changed type after version {version}: the values of that version "
+            "cannot be determined"
         )
         raise ChangesLost(message, where=table.location, mend=MEND.format(feed.name))
     return events.align_columns(rows, now)

@@ -26,7 +26,7 @@ from replicator.transforms.columns.layout import Layout, with_column_metadata
 from replicator.transforms.dead_letters import ADDRESS
 from replicator.transforms.decode import DecodeOptions
 
-_TRUNCATED = "a truncate is no event: consumers keep the rows that it took"
+_TRUNCATED = "a truncate is not sent as an event: consumers keep the truncated rows"
 
 
 @contextmanager

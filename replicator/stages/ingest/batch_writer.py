@@ -85,7 +85,7 @@ class BatchWriter:
         present = at.format.read(records.sparkSession, at.table).select(*PLACE)
         if not records.select(*PLACE).join(present, PLACE, how="left_anti").isEmpty():
             raise CheckpointBehindTable(
-                f"batch {number} is in bronze with other records than the checkpoint plans for it",
+                f"batch {number} in bronze has other records than the checkpoint plans for it",
                 where=at.table.location,
                 mend=repair_hint(at),
             )

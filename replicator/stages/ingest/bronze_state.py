@@ -17,7 +17,7 @@ from replicator import checkpoint
 from replicator.errors import BronzeReplaced, CheckpointBehindTable
 from replicator.stages.bronze import Ingestion
 
-_MEND = "Bring the newest checkpoint of this bronze back, or have one made of what bronze has: {}."
+_MEND = "Restore the newest checkpoint of this bronze, or recreate it from bronze: {}."
 _COMMAND = "`replicator rebuild --checkpoint {}`"
 _NO_ID = "A" * 22
 """An id of zeros as Kafka writes it: rows that earlier releases read from brokers without ids have it (J5)."""
@@ -85,26 +85,27 @@ def refuse_mismatch(spark: SparkSession, at: Ingestion) -> None:
     recorded, planned = newest_batch(spark, at), checkpoint.read_newest_batch(spark, at.lake.checkpoint(at.source))
     done, number = (-1, -1) if planned is None else (planned.done, planned.number)
     if recorded is None and at.format.version(spark, at.table) is not None:
-        is_new = "it is new" if planned is None else "it is another stream's"
+        is_new = "is new" if planned is None else "belongs to another stream"
         raise CheckpointBehindTable(
-            f"bronze has rows that its checkpoint knows nothing of, {is_new}: continuing would store records twice",
+            f"bronze has rows that are not of its checkpoint, which {is_new}: continuing would store records twice",
             where=at.table.location,
             mend=repair_hint(at),
         )
     if recorded is not None and recorded > number:  # a batch that is planned and not done may be in bronze (K-B3)
-        at_most = "no batch" if planned is None else f"no batch behind {number}"
+        at_most = "no batch" if planned is None else f"no batch after {number}"
         raise CheckpointBehindTable(
-            f"bronze has batch {recorded}, the checkpoint knows of {at_most}: it is an older copy",
+            f"bronze has batch {recorded}, but its checkpoint has {at_most}: the checkpoint is an older copy",
             where=at.table.location,
             mend=repair_hint(at),
         )
     if not _are_without_records(spark, at, -1 if recorded is None else recorded, done):
         has = "no batch" if recorded is None else f"batch {recorded} as its last"
         raise BronzeReplaced(
-            f"bronze has {has}, its checkpoint has done batch {done}: bronze is an older copy, and records are missing",
+            f"bronze has {has}, but its checkpoint completed batch {done}: bronze is an older copy, and "
+            "records are missing",
             where=at.table.location,
-            mend="Bring the newest bronze back. Where silver is of the same time as this one, "
-            f"{_COMMAND.format(at.source)} has the missing records read again.",
+            mend="Restore the newest bronze. If silver is as of the same time as this copy, run "
+            f"{_COMMAND.format(at.source)} to read the missing records again.",
         )
 
 

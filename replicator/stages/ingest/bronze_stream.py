@@ -111,7 +111,7 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
     text = str(error)
     if "data may have been lost" in text or "OffsetOutOfRangeException" in text:
         return OffsetsLost(
-            "Kafka dropped records before they were read",
+            "Kafka deleted records before they were read",
             where=source,
             mend=OffsetsLost.MEND,
         )
@@ -123,7 +123,7 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
     message = (
         text if cause is None else causes.summarize(cause)
     )  # for a batch, Spark only says that Python raised an error
-    first = next((line for line in message.splitlines() if line.strip()), "nobody knows why")
+    first = next((line for line in message.splitlines() if line.strip()), "unknown error")
     mend = engine_errors.repair_hint(message) or "`--debug` shows the trace."
     return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend=mend)
 

@@ -99,7 +99,7 @@ def ingest(spark: SparkSession, at: ObjectIngestion, *, once: bool) -> Iterator[
     load_known(spark, at)
     if once and not listing.objects and not at.known.seen:
         raise TopicsMissing(
-            "there are no objects of the source's topics",
+            "no objects exist for the source's topics",
             where=at.source,
             mend="Check `name`, `topics` and `objects` in conf/sources, and that the sink ran.",
         )
@@ -135,7 +135,8 @@ def load_known(spark: SparkSession, at: ObjectIngestion) -> None:
     for topic, partition, offset, path, size, modified in rows:
         if path is None:
             raise BronzeReplaced(
-                f"bronze has records of {topic} that were in no object: their places and those of lines have no order",
+                f"bronze has records of {topic} that did not come from objects: their offsets and those of "
+                "lines have no common order",
                 where=at.table.location,
                 mend="Read the objects into a lake with a new root.",
             )
@@ -154,7 +155,7 @@ def _ingest_batch(at: ObjectIngestion, listing: Listing, batch: Sequence[Landing
             rows = _append(at, complete, [each for each in batch if each.path in complete_paths])
     except FAILURES as error:
         raise engine_errors.to_table_error(error, at.table.location) from error
-    notes = {"are still being written: left for a later run": cut, "have no line that is not blank": blank}
+    notes = {"are still being written: left for a later run": cut, "have only blank lines": blank}
     warnings = tuple(_format_paths(paths, note) for note, paths in notes.items() if paths)
     unread = sorted({each.path for each in batch} - {row["path"] for row in checked})
     return IngestResult(rows, warnings, long=tuple(long), unread=tuple(unread))
@@ -193,9 +194,9 @@ def _append(at: ObjectIngestion, objects: DataFrame, complete: Sequence[LandingO
 
 def _warnings(plan: Plan, listing: Listing) -> tuple[str, ...]:
     found = {
-        "have no name that a sink gives: left out": listing.strange,
-        "were written again since they were read, as large as before: bronze keeps what it read": _paths(plan.touched),
-        "have the place of another object, of which they may be copies: left out": _paths(plan.twins),
+        "have names that no sink writes: ignored": listing.strange,
+        "were rewritten with the same size after they were read: bronze keeps what it read": _paths(plan.touched),
+        "have the topic, partition and offset of another object and may be copies of it: ignored": _paths(plan.twins),
         "are empty": _paths(plan.empty),
     }
     return tuple(_format_paths(paths, note) for note, paths in found.items() if paths)
@@ -205,9 +206,9 @@ def _refusal(
     plan: Plan, large: Sequence[LandingObject], long: Sequence[str], unread: Sequence[str]
 ) -> ObjectRefused | None:
     found = {
-        "were replaced after they were read, by others of another size": _paths(plan.replaced),
-        "have the place of another object and not its size, so that their records are not in bronze": _paths(
-            plan.clashing
+        "were replaced by objects of another size after they were read": _paths(plan.replaced),
+        "have the topic, partition and offset of another object but another size: their records are not in bronze": (
+            _paths(plan.clashing)
         ),
         f"have more than {_LARGEST >> 20} MiB": _paths(large),
         f"have more than {landing_objects.MAX_LINES} lines": long,
@@ -218,9 +219,9 @@ def _refusal(
         return None
     return ObjectRefused(
         "; ".join(reasons),
-        mend="All others were taken. Put back what was replaced, or write what is new under a name of its own; "
-        "cut what is too large. What could not be read is tried again. Where a topic was made anew its offsets began "
-        "again: read it from a folder of its own, into a lake with a new root.",
+        mend="All others were ingested. Restore what was replaced, or write new content under a new name; split what "
+        "is too large. Unreadable objects are retried. If a topic was recreated, its offsets started over: read "
+        "it from a separate folder, into a lake with a new root.",
     )
 
 

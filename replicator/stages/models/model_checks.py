@@ -48,9 +48,9 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.found or not self.rows:
-            return f"{self.check.name}: {self.found or 'kept'}"
+            return f"{self.check.name}: {self.found or 'passed'}"
         more = ", ..." if self.rows > len(self.keys) else ""
-        what = "1 row breaks it" if self.rows == 1 else f"{self.rows:,} rows break it"
+        what = "1 row fails" if self.rows == 1 else f"{self.rows:,} rows fail"
         return f"{self.check.name}: {what} ({', '.join(self.keys)}{more})"
 
 
@@ -103,7 +103,7 @@ def _raise_failed(model: Model, found: Iterable[Verdict]) -> tuple[str, ...]:
         raise ChecksFailed(
             "; ".join(map(str, failed)),
             where=model.name,
-            mend="Gold was left as it was. Mend the source or the model's SQL, or say `severity: warn`.",
+            mend="The gold table was not changed. Mend the source or the model's SQL, or set `severity: warn`.",
         )
     return tuple(map(str, bad))
 
@@ -213,9 +213,9 @@ def _describe_excess(rule: RowCountChange, before: int, after: int) -> str:
         return ""
     drop, growth = (before - after) / before, (after - before) / before
     if rule.max_drop is not None and drop > rule.max_drop:
-        return f"{before:,} rows become {after:,}, more than {rule.max_drop:.0%} fewer"
+        return f"from {before:,} to {after:,} rows, more than {rule.max_drop:.0%} fewer"
     if rule.max_growth is not None and growth > rule.max_growth:
-        return f"{before:,} rows become {after:,}, more than {rule.max_growth:.0%} more"
+        return f"from {before:,} to {after:,} rows, more than {rule.max_growth:.0%} more"
     return ""
 
 
@@ -226,5 +226,5 @@ def _translate_errors(model: Model, check: Check) -> Iterator[None]:
     except AnalysisException as error:
         if engine_errors.repair_hint(str(error)) is not None:
             raise
-        message = f"the check {check.name} is refused: {first_line(error)}"
+        message = f"check {check.name} is invalid: {first_line(error)}"
         raise ConfigError(message, mend=f"Mend {model.name}.yaml.") from error

@@ -41,13 +41,15 @@ def compare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Mod
     control = control and sql_settings.with_settings(control, spark)
     if control is None or any(control.get(part) != now[part] for part in ("sql", "settings", "key", "unknown_member")):
         message = (
-            "nothing tells what it was made from" if control is None else "the model was another one when it was made"
+            "it is not recorded what it was built from"
+            if control is None
+            else "the model has changed since it was built"
         )
         raise TableStopped(message, where=table.location, mend="Run gold first.")
     recorded = {name: control["inputs"].get(name) or [None, 0] for name in inputs}
     replaced = [name for name, each in inputs.items() if recorded[name][0] != each.identity]
     if replaced:
-        message = f"its input {replaced[0]} is another table now"
+        message = f"its input {replaced[0]} was replaced by another table"
         raise TableStopped(message, where=table.location, mend="Run gold first.")
     past_inputs = {name: replace(each, version=recorded[name][1]) for name, each in inputs.items()}
     views = {name: model_inputs.view(spark, each).rows for name, each in past_inputs.items()}

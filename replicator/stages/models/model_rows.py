@@ -18,7 +18,7 @@ from replicator.transforms.model import RESERVED
 _UNFIT = frozenset(" ,;{}()\n\t=")
 """Characters that Delta does not allow in column names without column mapping (architecture section 4)."""
 
-_WORDS = "no blanks, brackets, commas, semicolons or ="
+_WORDS = "no spaces, brackets, commas, semicolons or ="
 
 
 def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
@@ -27,7 +27,7 @@ def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) 
     try:
         rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
     except AnalysisException as error:
-        message = f"the SQL of model {model.name} is refused: {first_line(error)}"
+        message = f"the SQL of model {model.name} is invalid: {first_line(error)}"
         raise ConfigError(message, mend=f"Mend {model.name}.sql.") from error
     wrong = next(_wrong_columns(model, rows.schema), None)
     if wrong is not None:
@@ -41,30 +41,30 @@ def _wrong_columns(model: Model, given: T.StructType) -> Iterator[tuple[str, str
     place = f"{model.name}.sql"
     for name, count in Counter(name.casefold() for name in given.names).items():
         if count > 1:
-            yield f"gives two columns {name}", f"Give one of them another name with AS in {place}, or leave it out."
+            yield f"returns several columns named {name}", f"Rename one of them with AS in {place}, or remove it."
     for field in given:
         yield from _wrong_column(field, place)
     wanted = dict.fromkeys([*(column.name for column in model.columns), *model.lineage_columns])
     missing = [name for name in wanted if name not in given.names]
     if missing:
-        message = f"does not give its columns {', '.join(missing)}; it gives {', '.join(given.names)}"
+        message = f"does not return its columns {', '.join(missing)}; it returns {', '.join(given.names)}"
         yield message, f"Mend {place}, or {model.name}.yaml."
 
 
 def _wrong_column(field: T.StructField, place: str) -> Iterator[tuple[str, str]]:
     name, kind = field.name, field.dataType
     if name.casefold() in RESERVED:
-        yield f"gives a column {name}, which is a name of ours", f"Call it something else in {place}."
+        yield f"returns a column {name}, which is a reserved name", f"Rename it with AS in {place}."
     if name.casefold() in DELTA_CDF_COLUMNS:
-        message = f"gives a column {name}, which Delta's change feed has of its own"
-        yield message, f"Name it otherwise with AS in {place}."
+        message = f"returns a column {name}, which is reserved by Delta's change feed"
+        yield message, f"Rename it with AS in {place}."
     for unfit in _unfit(field):
-        yield f"gives a column {unfit}, a name that no table can have", f"Name it with AS in {place}: {_WORDS}."
+        yield f"returns a column {unfit}, which is not a valid column name", f"Rename it with AS in {place}: {_WORDS}."
     if has_null_type(kind):
-        yield f"gives a column {name} without a type", f"Cast it in {place}: CAST(NULL AS STRING)."
+        yield f"returns a column {name} without a type", f"Cast it in {place}: CAST(NULL AS STRING)."
     if has_interval_type(kind):
-        message = f"gives a column {name} of {kind.simpleString()}, and no table can have an interval"
-        yield message, f"Cast it in {place} to a number or a text."
+        message = f"returns a column {name} of type {kind.simpleString()}, but tables cannot store intervals"
+        yield message, f"Cast it in {place} to a number or a string."
 
 
 def _unfit(field: T.StructField) -> Iterator[str]:

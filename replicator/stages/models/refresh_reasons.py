@@ -27,13 +27,13 @@ class Reason:
     sentence: str
 
 
-UNMOVED = Reason("unmoved", "its inputs are as it read them")
+UNMOVED = Reason("unmoved", "its inputs are unchanged")
 NO_TABLE = Reason("no table", "its table does not exist yet")
 CHECKS_CHANGED = Reason("checks changed", "only its checks changed")
 
 _PARTS = {
     "sql": "its SQL changed",
-    "settings": "the settings of Spark by which its SQL is understood changed",
+    "settings": "the Spark settings that affect its SQL changed",
     "key": "its key changed",
     "lineage": "its lineage changed",
     "unknown_member": "its unknown member changed",
@@ -70,7 +70,7 @@ def sql_obstacle(
     """
     obstacle = eligibility.obstacle(whole)
     if obstacle is not None:
-        return Reason("not by rows", f"its SQL is no tree of inner and left joins: {obstacle}")
+        return Reason("not by rows", f"its SQL is not a tree of inner and left joins: {obstacle}")
     twice = probe().inputs_read_twice()
     if twice:
         return Reason("read twice", f"its SQL reads {{{twice[0]}}} more than once: each use needs a name and a lineage")
@@ -98,12 +98,12 @@ def parents_moved(parents: Iterable[str]) -> Reason:
     """Return the reason for a refresh that computes nothing: stored rows are checked against what changed in other
     models.
     """
-    return Reason("parents moved", f"only what its checks look up changed: {', '.join(sorted(parents))}")
+    return Reason("parents moved", f"only models that its checks reference changed: {', '.join(sorted(parents))}")
 
 
 def no_history(given: str, after: int) -> Reason:
     """Return the reason that an input no longer has its change history."""
-    return Reason("no history", f"{given} no longer tells what changed since its version {after}")
+    return Reason("no history", f"{given} no longer has the changes since its version {after}")
 
 
 def many(count: int | None, rows: int | None, what: str) -> Reason:
@@ -115,7 +115,7 @@ def parts_failed(error: Exception) -> Reason:
     """Return the reason that affected rows cannot be computed separately: without a match in a part of an input, an
     expression gets values that it never gets over all rows.
     """
-    return Reason("parts failed", f"its affected rows cannot be computed apart: {causes.summarize(error)}")
+    return Reason("parts failed", f"its affected rows cannot be computed separately: {causes.summarize(error)}")
 
 
 def moved(model: Model, changed: Mapping[str, int]) -> Reason:
@@ -127,7 +127,7 @@ def moved(model: Model, changed: Mapping[str, int]) -> Reason:
 
 def _find_reasons(model: Model, found: RefreshFacts) -> Iterator[Reason]:
     if found.last is None:
-        yield Reason("unknown", "what its last refresh read is not known")
+        yield Reason("unknown", "the inputs of its last refresh are not recorded")
         return
     for part, sentence in _PARTS.items():
         if found.last.get(part) != found.control[part]:
@@ -153,7 +153,7 @@ def _of_inputs(found: RefreshFacts) -> Iterator[Reason]:
     for name, each in found.inputs.items():
         identity, version, _ = last["inputs"].get(name, (None, 0, None))
         if identity != each.identity or version > each.version:
-            yield Reason("input replaced", f"{each.given} is another table than before")
+            yield Reason("input replaced", f"{each.given} was replaced by another table")
         if last.get("columns", {}).get(name) != found.views[name].columns:
             yield Reason("input columns", f"the columns of {each.given} changed")
         if not found.views[name].keys:
@@ -170,17 +170,17 @@ def lineage_misfit(model: Model, views: Mapping[str, View], whole: DataFrame) ->
         view = views[name]
         why = _misfit(given, columns, dict(view.rows.select(*map(names.quote_spark, view.keys)).dtypes))
         if why:
-            return Reason("lineage types", f"the lineage of {name} does not hold its key: {why}")
+            return Reason("lineage types", f"the lineage of {name} does not match its key: {why}")
     return None
 
 
 def _misfit(given: Mapping[str, str], columns: Sequence[str], key: Mapping[str, str]) -> str:
     if key and len(columns) != len(key):
-        return f"the key is {', '.join(key)}: one column each"
+        return f"each key column ({', '.join(key)}) needs one column"
     for column, (name, kind) in zip(columns, key.items(), strict=False):
         wide = widen(given[column], kind)
         if wide is None or normalize_type(wide) != normalize_type(given[column]):
-            return f"{column} is {given[column]}, and {name} is {kind}"
+            return f"{column} is {given[column]}, but {name} is {kind}"
     return ""
 
 
@@ -189,5 +189,5 @@ def refuse_new_lineage(model: Model, last: Mapping[str, Any] | None, control: Ma
     lineage that was valid until an input changed is no mistake of the model: it is computed in full.
     """
     if last is None or any(last.get(part) != control[part] for part in ("sql", "lineage")):
-        mend = f"Mend `lineage` of model {model.name}, or say `refresh: full`."
+        mend = f"Mend `lineage` of model {model.name}, or set `refresh: full`."
         raise ConfigError(why.sentence, where=model.name, mend=mend)

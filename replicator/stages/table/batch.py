@@ -92,7 +92,7 @@ def _ties(made: DataFrame, layout: Layout) -> list[str]:
     """Return a warning if partitions contradict each other (debezium.md Q11); ``_seq`` decides in any case."""
     tied = ties.across_partitions(made, layout.keys, list(layout.types)).limit(_SHOWN + 1).collect()
     examples = ", ".join(str(tuple(row)) for row in tied[:_SHOWN])
-    return [f"cross_partition_tie: partitions disagree about one place of the source, key {examples}"] if tied else []
+    return [f"cross_partition_tie: partitions differ at the same source position, key {examples}"] if tied else []
 
 
 def _of_good(tally: Mapping[str, int]) -> tuple[int, bool]:

@@ -18,9 +18,9 @@ KEYLESS = "no record has a key: declare the columns that identify a row as `keys
 _COUNTED_FROM = 100
 _MOST = 1000
 _MEND = (
-    "The table is as it was. The dead letters say why: mend the declaration or the source, run again, then "
-    "`replicator dead-letters retry`: letters of records that could be applied leave. Where nothing can be mended, "
-    "`dead_letter: {max_share: 1}` lets the table go on without them."
+    "The table was not changed. The dead letters give the reasons: mend the declaration or the source, run again, "
+    "then `replicator dead-letters retry`, which removes letters whose records can be applied. If nothing can be "
+    "mended, `dead_letter: {max_share: 1}` lets the table continue without them."
 )
 
 

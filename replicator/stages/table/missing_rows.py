@@ -93,9 +93,9 @@ def refuse_pending(spark: SparkSession, at: Refinement, name: str) -> None:
     table = at.lake.silver(at.source.name, name)
     if at.silver.progress(spark, table, _progress_input(bronze)) is not None:
         raise TableStopped(
-            "a snapshot that was taken with --remove-missing has not been seen to",
+            "a snapshot taken with --remove-missing has not been processed yet",
             where=table.name,
-            mend="`replicator run bronze silver`, then again.",
+            mend="Run `replicator run bronze silver`, then try again.",
         )
 
 
@@ -105,11 +105,11 @@ def find_obstacle(source: SourceSpec, name: str) -> str | None:
     """
     declared = source.declaration(name)
     reasons = {
-        "its records come from objects, whose places are not Kafka's": bool(source.objects),
-        "it takes the rows of several tables (`shards`)": bool(declared.shards),
-        "it keeps events that their outbox has lost": declared.outbox is not None and declared.outbox.mode != "current",
-        "nothing tells which of its rows a snapshot mentions (`append_only`)": declared.append_only,
-        "nobody knows when a row of its history ended (`stored_as_scd_type: 2`)": declared.has_history,
+        "its records come from objects, whose positions are not Kafka's": bool(source.objects),
+        "it combines the rows of several tables (`shards`)": bool(declared.shards),
+        "it keeps events deleted from their outbox": declared.outbox is not None and declared.outbox.mode != "current",
+        "the rows that a snapshot contains cannot be identified (`append_only`)": declared.append_only,
+        "the end times of rows of its history cannot be determined (`stored_as_scd_type: 2`)": declared.has_history,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
@@ -126,8 +126,8 @@ def remove(spark: SparkSession, at: Refinement, name: str, *, again: bool = Fals
     if done and not again:
         return None
     if reason := find_obstacle(at.source, name):
-        mend = "Take back what was declared since the snapshot, or leave the rows: `replicator tables pause`."
-        raise TableStopped(f"which rows are gone cannot be told: {reason}", where=f"{at.source.name}/{name}", mend=mend)
+        mend = "Revert what was declared since the snapshot, or leave the rows: `replicator tables pause`."
+        raise TableStopped(f"missing rows cannot be determined: {reason}", where=f"{at.source.name}/{name}", mend=mend)
     read = routing.progress_of(spark, at.silver, at.lake.silver(at.source.name, name), bronze)
     progress = (
         Progress(f"{bronze}/dead letters", version + 1) if done else Progress(_progress_input(bronze), snapshot.number)
@@ -167,7 +167,7 @@ def _try_remove(
     if count is None:
         return None
     at.reached.removed[name] = snapshot.number
-    warning = f"{count:,} rows were removed: the source does not have them any more, the snapshot taken again says"
+    warning = f"{count:,} rows were removed: the repeated snapshot shows that the source no longer has them"
     return replace(account, warnings=(warning,) if count else (), seconds=time.monotonic() - started)
 
 
@@ -252,9 +252,9 @@ def _refuse_unreadable(share: TableShare, unread: int) -> None:
     """Raise TableStopped if there are unreadable records: they may be about any row."""
     if unread:
         raise TableStopped(
-            f"which rows are gone cannot be told: {unread:,} records of the time of the snapshot are dead letters",
+            f"missing rows cannot be determined: {unread:,} records of the time of the snapshot are dead letters",
             where=share.table.name,
-            mend="Mend them (`replicator dead-letters retry`), or take the snapshot once more.",
+            mend="Mend them (`replicator dead-letters retry`), or take the snapshot again.",
         )
 
 

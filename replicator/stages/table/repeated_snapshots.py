@@ -34,11 +34,11 @@ def find_warnings(share: TableShare) -> list[str]:
     own_first = 1 if first_load and snapshot is None else 0
     if begun.limit(own_first + 1).count() <= own_first:
         return []
-    ways = ["`replicator verify` tells"]
+    ways = ["`replicator verify` finds them"]
     if missing_rows.find_obstacle(source, share.name) is None:
-        ways.append(f"`replicator connect snapshot {source.name} {share.name} --remove-missing` takes them out")
-    warning = "snapshot_again: the connector began to read the whole table once more; unless that was asked of it"
-    return [f"{warning} (`--blocking`), rows that the source deleted before may still be here: {', '.join(ways)}"]
+        ways.append(f"`replicator connect snapshot {source.name} {share.name} --remove-missing` removes them")
+    warning = "snapshot_again: the connector started another snapshot of the whole table; unless that was requested"
+    return [f"{warning} (`--blocking`), rows deleted at the source before may still be here: {', '.join(ways)}"]
 
 
 def _may_lack_deletes(share: TableShare) -> bool:

@@ -134,8 +134,12 @@ def _refuse_unreadable(share: TableShare, stored: StructType | None) -> None:
     column, name = next((each for each in fields if not is_unquoted_name(each[1])), ("", ""))
     if column:
         table = share.table.name
-        message = f"column {names.decode(column)} is a struct with a field {name!r}, which no type can be written with"
-        raise TableStopped(message, where=table, mend=f"`replicator rebuild {table}` makes it a text, from bronze.")
+        message = (
+            f"column {names.decode(column)} is a struct with a field {name!r}, which is not a valid name in a type"
+        )
+        raise TableStopped(
+            message, where=table, mend=f"`replicator rebuild {table}` builds it from bronze as a string column."
+        )
 
 
 def keys(stored: StructType | None) -> tuple[str, ...]:

@@ -187,13 +187,13 @@ def _begin(share: TableShare) -> None:
     TableMissing for a retry.
     """
     if share.is_begun:
-        raise ReloadNeeded("its first row came", where=share.table.name)
+        raise ReloadNeeded("its first row arrived", where=share.table.name)
     share.at.reached.removed.pop(share.name, None)  # this state was of an earlier table of that name
     if share.again is not None:
         raise TableMissing(
             "the table was never written",
             where=share.table.name,
-            mend="`replicator run silver` builds it from bronze, these records included.",
+            mend="`replicator run silver` builds it from bronze, including these records.",
         )
 
 

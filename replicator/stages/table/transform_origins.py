@@ -77,9 +77,9 @@ def refuse_changed(at: Refinement, name: str, found: Origin | None) -> None:
     if (None if found is None else found.mark) != fingerprint(at.source, at.source.declaration(name)):
         table = at.lake.silver(at.source.name, name).name
         raise TransformChanged(
-            "its `transform`, or `apply_as_deletes`, is not the one that made the rows that it has",
+            "its `transform` or `apply_as_deletes` is not the one that produced its rows",
             where=table,
-            mend=f"`replicator rebuild {table}` makes them with the new one; or take the change back.",
+            mend=f"`replicator rebuild {table}` builds them with the new one; or revert the change.",
         )
 
 
@@ -139,9 +139,9 @@ def import_function(told: str, table: str) -> Callable[..., Any]:
         found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise TableStopped(
-            f"the function {told} of its transform is not there: {error}",
+            f"function {told} of its transform was not found: {error}",
             where=table,
-            mend="Put the module's folder into PYTHONPATH; with spark-submit give it with --py-files.",
+            mend="Add the module's folder to PYTHONPATH; with spark-submit pass it with --py-files.",
         ) from error
     return found
 

@@ -81,19 +81,19 @@ def bind_transform(
         return binding.bind(told, function, source.hash_key, name, decoded, keys)
     except InvalidCondition as error:
         raise TableStopped(
-            f"its `apply_as_deletes` is no condition on each of its rows: {error}",
+            f"its `apply_as_deletes` is not a condition on single rows: {error}",
             where=table.name,
             mend="Correct it in conf/sources.",
         ) from error
     except (InvalidTransform, ConfigError) as error:
         raise TableStopped(
-            f"its `transform` does not fit: {error}", where=table.name, mend="Correct it in conf/sources."
+            f"its `transform` is invalid: {error}", where=table.name, mend="Correct it in conf/sources."
         ) from error
     except Exception as error:  # the user's function may raise anything
         if function is None:
             raise
         raise TableStopped(
-            f"the function {told.function} of its transform failed: {causes.summarize(error)}", where=table.name
+            f"function {told.function} of its transform failed: {causes.summarize(error)}", where=table.name
         ) from error
 
 
@@ -107,9 +107,9 @@ def _extend_plan(share: TableShare, plan: Plan, stored: StructType) -> Plan:
     if plan.evolution.moved or changed_column is not None:
         column = changed_column if changed_column is not None else plan.evolution.moved[0][0]
         raise SchemaRefused(
-            f"column {names.decode(column)} was {own.get(column)} and is {wanted.get(column)} behind the transform",
+            f"column {names.decode(column)} was {own.get(column)} and is {wanted.get(column)} after the transform",
             where=share.table.name,
-            mend=f"Cast it in `transform`, or make the table anew: `replicator rebuild {share.table.name}`.",
+            mend=f"Cast it in `transform`, or rebuild the table: `replicator rebuild {share.table.name}`.",
         )
     evolution = type_versions.evolution_to_layout(own, plan.layout)
     types = own | dict(evolution.widened) | dict(evolution.added)

@@ -51,7 +51,7 @@ def read(share: TableShare, ordered: DataFrame) -> TruncateState:
 def stop_error(declared: Declaration, where: str) -> TableStopped:
     """Return the error of a table whose policy is to fail; a table of shards cannot follow any truncate."""
     keep = "Set `truncate: ignore` for the table to keep its rows"
-    more = ", those of the shard that is empty too" if declared.shards else ", or `truncate: apply` for it to follow"
+    more = ", including those of the truncated shard" if declared.shards else ", or `truncate: apply` for it to follow"
     return TableStopped("the table was truncated at the source", where=where, mend=f"{keep}{more}.")
 
 
@@ -64,9 +64,9 @@ def overtaken_warnings(share: TableShare, ordered: DataFrame, known: TruncateSta
     if known.watermark is None or known.count or not is_news:
         return []
     below = ordered.where(F.col("is_snapshot") & (F.col("_seq") <= known.watermark)).count()
-    way_out = f"`replicator epoch bump {share.at.source.name} --reason TEXT`, and then take it once more"
-    warning = f"snapshot_below_truncate: {below:,} rows of a snapshot stand below an earlier TRUNCATE, and are left out"
-    return [f"{warning}; if it was taken behind that one, {way_out}"] if below else []
+    way_out = f"run `replicator epoch bump {share.at.source.name} --reason TEXT`, and then take it again"
+    warning = f"snapshot_below_truncate: {below:,} rows of a snapshot precede an earlier TRUNCATE, and are ignored"
+    return [f"{warning}; if the snapshot was taken after it, {way_out}"] if below else []
 
 
 def save(share: TableShare, known: TruncateState) -> None:

@@ -21,7 +21,5 @@ def find_warnings(table: str, routes: Routes, source: SourceSpec) -> tuple[str, 
     )
     if similar is None:
         return ()
-    warning = (
-        f"the source's file speaks of {similar}, and no topic has carried it: if this table is meant, mend the name"
-    )
-    return (f"{warning}; until then what is said of it is not done",)
+    warning = f"the source's file declares {similar}, which no topic has carried: if this table is meant, mend the name"
+    return (f"{warning}; until then that declaration is not applied",)

@@ -27,7 +27,7 @@ from replicator.stages.tick.routing import BEGINNING, NULL_DELETES, Routes
 from replicator.transforms import watermarks
 
 _ORDER_TEXTS = {
-    BY_POSITION: "positions order the table",
+    BY_POSITION: "the table is ordered by positions",
     BY_TIME: f"`sequence_by` is {BY_TIME}",
     BY_GTID: "`binlog_position` is gtid",
     "file_pos_row": "`binlog_position` is file_pos_row",
@@ -171,7 +171,7 @@ def _from_first_fallen(suspect: Row) -> Column:
 def _rewound_error(at: Refinement, table: str, event: Row) -> SourceRewound:
     topic, partition, offset, holder = event
     return SourceRewound(
-        f"the source went back: offset {offset} of {topic}, partition {partition}, stands below offset {holder} in the "
+        f"the source was rewound: offset {offset} of {topic}, partition {partition}, precedes offset {holder} in the "
         "source's order, but is newer and was never delivered before",
         where=f"{at.source.name}/{table}",
         mend="If the source was restored, reset or replaced, let its connector take a new snapshot, then start a new "
@@ -200,10 +200,10 @@ def _find_new_partitions(
 
 def _new_partition_error(at: Refinement, table: str, topic: str, partition: int) -> PartitionsGrew:
     return PartitionsGrew(
-        f"partition {partition} of {topic} is new, and nothing but offsets orders its records",
+        f"partition {partition} of {topic} is new, and its records are ordered only by offset",
         where=f"{at.source.name}/{table}",
         mend="If partitions were added, keys have moved: let the connector take a new snapshot. Then, or if the "
-        f"partition only had no records before: `replicator epoch bump {at.source.name} --reason TEXT`.",
+        f"partition just had no records before: `replicator epoch bump {at.source.name} --reason TEXT`.",
     )
 
 
@@ -235,11 +235,11 @@ def _find_several_topics(
 
 def _several_topics_error(at: Refinement, table: str, topics: Sequence[str]) -> TableStopped:
     return TableStopped(
-        f"{' and '.join(topics)} carry the table, and nothing but offsets orders their records",
+        f"{' and '.join(topics)} carry the table, and their records are ordered only by offset",
         where=f"{at.source.name}/{table}",
-        mend="Let one topic carry it (publish_via_partition_root, of a partitioned table of PostgreSQL), start a new "
+        mend="Use one topic for it (publish_via_partition_root, for a partitioned table of PostgreSQL), start a new "
         f"epoch: `replicator epoch bump {at.source.name} --reason TEXT`, and then let the connector take a new "
-        "snapshot. Or let it send positions, under a new topic prefix.",
+        "snapshot. Or make the connector send positions, under a new topic prefix.",
     )
 
 
@@ -268,8 +268,8 @@ def _several_domains_error(at: Refinement, table: str, topic: str, domains: Sequ
     return TableStopped(
         f"{topic} has changes of the GTID domains {' and '.join(domains)}, whose numbers have no common order",
         where=f"{at.source.name}/{table}",
-        mend="Let one domain be written to, and start a new epoch behind the others' changes: "
-        f"`replicator epoch bump {at.source.name} --reason TEXT`.",
+        mend="Write to one domain only, and start a new epoch after the others' changes: `replicator epoch bump "
+        f"{at.source.name} --reason TEXT`.",
     )
 
 
@@ -281,7 +281,8 @@ def find_reordered(at: Refinement, orders: Mapping[str, str]) -> dict[str, Table
         table: TableStopped(
             f"{_ORDER_TEXTS[order]} now, but its rows were ordered by {before}",
             where=f"{at.source.name}/{table}",
-            mend=f"Set it back, or build the table in the other order: `replicator rebuild {at.source.name}/{table}`.",
+            mend="Revert the setting, or rebuild the table in the other order: "
+            f"`replicator rebuild {at.source.name}/{table}`.",
         )
         for table, order in orders.items()
         for before in [at.reached.orders.get(table, BY_POSITION)]
@@ -298,7 +299,7 @@ def _find_reordered_histories(watch: TickContext, orders: Mapping[str, str]) -> 
             f"{_ORDER_TEXTS[orders[table]]} now, but its history was ordered by "
             f"{at.reached.orders.get(table, BY_POSITION)}",
             where=f"{at.source.name}/{table}",
-            mend=f"Set it back, or remove the history too, which is built again from bronze: {history.location}.",
+            mend=f"Revert the setting, or remove the history too, which is rebuilt from bronze: {history.location}.",
         )
         for table, history in histories.items()
         if at.silver.version(watch.spark, history) is not None

@@ -77,7 +77,7 @@ def mode_conflict(routes: Routes, topic: str, groups: Sequence[Row], source: Sou
     return ConfigError(
         f"the topic was read with {_DELETE_TEXTS[before]} as deletes until now",
         where=topic,
-        mend="Take `deletes` back, or start a new topic prefix: rows of the two have no common order.",
+        mend="Revert `deletes`, or use a new topic prefix: rows of the two have no common order.",
     )
 
 
@@ -224,9 +224,9 @@ def progress_of(spark: SparkSession, silver: TableFormat, table: Table, bronze: 
     progress = silver.progress(spark, table, bronze)
     if progress is None:
         raise BronzeReplaced(
-            "the table was made from another bronze table",
+            "the table was built from another bronze table",
             where=table.name,
-            mend="Put the old bronze back, or build the source's tables from this one: `replicator rebuild --all`.",
+            mend="Restore the old bronze, or rebuild the source's tables from this one: `replicator rebuild --all`.",
         )
     return progress.version
 

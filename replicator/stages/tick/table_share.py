@@ -94,7 +94,7 @@ class TableShare:
         missing = next((part for part in partition_columns if part not in layout.types), None)
         if missing is not None:
             raise TableStopped(
-                f"the table has no column {names.decode(missing)} to be partitioned by",
+                f"the table has no partition column {names.decode(missing)}",
                 where=self.table.name,
                 mend="Correct `partition_by` in conf/sources.",
             )

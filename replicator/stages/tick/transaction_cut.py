@@ -171,21 +171,21 @@ def load_consistent(control: Control, lake: Lake, source: str) -> CutState | Non
     if state is None or state.behind == ():
         return state
     if state.behind is None:
-        raise at_work_error(source, "silver is at work on it, or was killed")
+        raise at_work_error(source, "silver is being updated, or was killed")
     raise TableStopped(
-        f"transactions of {source} are not whole in silver: {', '.join(state.behind)} stopped, or is paused",
+        f"transactions of {source} are incomplete in silver: {', '.join(state.behind)} stopped, or is paused",
         where=source,
-        mend="Run silver, and mend what stops it, or have a paused table go on (`replicator tables resume`); gold goes "
-        "on with the next run.",
+        mend="Run silver, and mend what stops it, or resume a paused table (`replicator tables resume`); gold "
+        "continues with the next run.",
     )
 
 
 def at_work_error(source: str, why: str) -> AtWork:
     """Return the error for reading silver while it may show incomplete transactions for a moment."""
     return AtWork(
-        f"transactions of {source} are not whole in silver: {why}",
+        f"transactions of {source} are incomplete in silver: {why}",
         where=source,
-        mend="Try again; where no driver is at work, run silver.",
+        mend="Try again; if no driver is running, run silver.",
     )
 
 

@@ -12,11 +12,11 @@ from replicator.errors import SchemaRefused
 from replicator.transforms.columns.layout import fields_with_columns, normalize_type, resolve_name, type_family
 from replicator.transforms.columns.policy import ADDED, UNREACHABLE, UNTYPED, VERSIONED, WIDENED, ColumnChange, Policy
 
-DECLARE = "Declare its type, for records that carry none: in conf/sources, or beside --lake with --declare."
-_GROWS = "Say `schema_changes: evolve` for the table: its old values stay equal to the new ones."
+DECLARE = "Declare its type for records that have none: in conf/sources, or with --declare next to --lake."
+_GROWS = "Set `schema_changes: evolve` for the table: its old values stay equal to the new ones."
 _OTHER_KEYS = (
-    "Old and new rows cannot be told to be the same. Declare other `keys` in conf/sources, then `replicator {}` builds "
-    "it from bronze by them. Or start under another topic prefix."
+    "Old and new rows cannot be matched. Declare other `keys` in conf/sources, then `replicator {}` builds it from "
+    "bronze with them. Or use another topic prefix."
 )
 
 

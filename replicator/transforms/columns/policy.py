@@ -40,10 +40,10 @@ class ColumnChange:
         if self.kind == WIDENED:
             return f"widens from {self.before} to {self.after}"
         if self.kind == MOVED:
-            return f"goes from {self.before} to {self.after}: an older record has another type"
+            return f"changes from {self.before} to {self.after}: an older record has another type"
         if self.kind == UNTYPED:
             return f"is {self.before} in the table and has no type in some records"
-        reason = "which no type holds both" if self.kind == UNREACHABLE else "which is no widening"
+        reason = "and no type holds both" if self.kind == UNREACHABLE else "which is not a widening"
         return f"changed from {self.before} to {self.after}, {reason}"
 
 

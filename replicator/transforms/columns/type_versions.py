@@ -67,7 +67,7 @@ def refuse_name_conflicts(table: str, placed: Mapping[str, str]) -> None:
     twin = next((name for name in shown if shown.count(name) > 1), None)
     if twin is not None:
         raise SchemaRefused(
-            f"a new type needs a column {twin}, which the source has already",
+            f"a new type needs a column {twin}, which the source already has",
             where=table,
             mend="Set `schema_changes: freeze` or `fail` for the table, or rename that column at the source.",
         )

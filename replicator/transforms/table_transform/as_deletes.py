@@ -45,12 +45,12 @@ def columns_read(condition: str, rows: DataFrame, columns: Collection[str]) -> f
     except versions.IncompleteVersions as error:
         raise InvalidCondition(f"its column has had several types: {error}") from error
     except versions.TypeConflict as error:
-        raise InvalidCondition(f"it gives {error}, neither true nor false: say what is meant of each type") from error
+        raise InvalidCondition(f"it returns {error}, not a boolean: handle each type explicitly") from error
     if kind != "boolean":
-        raise InvalidCondition(f"it gives {kind}, neither true nor false: compare it, as in `deleted = 1`")
+        raise InvalidCondition(f"it returns {kind}, not a boolean: compare it, as in `deleted = 1`")
     strange = min(read - set(columns), default=None)
     if strange is not None or not read:
-        raise InvalidCondition(f"{strange} is no column of the source" if read else "it reads no column")
+        raise InvalidCondition(f"{strange} is not a column of the source" if read else "it reads no column")
     return read
 
 

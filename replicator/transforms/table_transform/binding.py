@@ -69,7 +69,7 @@ def bind(
     names that no table can have.
     """
     if transform.shard and stored_name(transform.shard) in changes.columns:
-        raise InvalidTransform(f"the source has a column {transform.shard} already")
+        raise InvalidTransform(f"the source already has a column {transform.shard}")
     probe = gateway.create_frame(changes.sparkSession, (), changes.schema)
     deleted_by, over = _delete_inputs(transform, probe)
     _refuse_unknown(transform, probe, keys, is_whole=function is None)
@@ -89,7 +89,7 @@ def bind(
     keys = [*keys, stored_name(transform.shard)] if transform.shard else keys
     own = steps.row_columns(made)
     columns = _output_columns(transform, {name: kind for name, kind in made.dtypes if name in own}, keys)
-    names.refuse_case_conflict(map(names.decode, columns), f"what the transform makes of {table}")
+    names.refuse_case_conflict(map(names.decode, columns), f"the result of the transform of {table}")
     known = frozenset(steps.row_columns(probe))
     return BoundTransform(
         transform,
@@ -168,20 +168,18 @@ def _refuse_unknown(transform: Transform, rows: DataFrame, keys: Sequence[str], 
         (n for n in (*wanted, *dict(transform.cast)) if not steps.to_stored_names([n], there) <= there), None
     )
     if strange is not None:
-        raise InvalidTransform(f"there is no column {strange}")
+        raise InvalidTransform(f"column {strange} does not exist")
     lost = steps.to_stored_names((*transform.masked, *transform.except_column_list, *dict(transform.derive)), own)
     key = next((key for key in keys if key in lost), None)
     if key is not None:
-        raise InvalidTransform(
-            f"{names.decode(key)} is of the key: it can be renamed, cast and hashed, and nothing else"
-        )
+        raise InvalidTransform(f"{names.decode(key)} is a key column: it can only be renamed, cast or hashed")
 
 
 def _refuse_untyped(rows: DataFrame) -> None:
     own = steps.row_columns(rows)
     untyped = next((field.name for field in rows.schema if field.name in own and has_null_type(field.dataType)), None)
     if untyped is not None:
-        raise InvalidTransform(f"{untyped} has no type: give it one, as in CAST(NULL AS STRING)")
+        raise InvalidTransform(f"{untyped} has no type: cast it, as in CAST(NULL AS STRING)")
 
 
 def _refuse_unsafe_function(
@@ -197,9 +195,9 @@ def _refuse_unsafe_function(
     needed = [name for name in rows.columns if name in keys or name in steps.CHANGE_COLUMNS]
     lost = next((name for name in needed if made.same.get(name) != name), None)
     if lost is not None:
-        raise InvalidTransform(f"the function must leave {names.decode(lost)} as it is")
+        raise InvalidTransform(f"the function must leave {names.decode(lost)} unchanged")
     there = {*rows.columns, *free}
     new = next((name for name in made.of if name.casefold() in RESERVED and name not in there), None)
     if new is not None:
-        raise InvalidTransform(f"the function may not give a column {new}")
+        raise InvalidTransform(f"the function must not return a column {new}")
     return frozenset(name for name in made.of if made.same.get(name) != name)

@@ -17,7 +17,7 @@ from replicator.jvm import gateway
 
 _PASSING = frozenset({"Project", "SubqueryAlias"})
 _HINTS = {
-    "Filter": "say in `where` which rows the table has",
+    "Filter": "select rows with `where`",
     "Join": "join in a gold model",
     "Aggregate": "group in a gold model",
     "Window": "rank in a gold model",
@@ -62,19 +62,19 @@ def _expressions(plan: Any, base: set[int]) -> list[Any]:
         [plan] = children
     name = str(plan.nodeName())
     if children:
-        raise NotRowwise(f"it has the operator {name}: {_HINTS.get(name, 'rows depend on each other by it')}")
+        raise NotRowwise(f"it has the operator {name}: {_HINTS.get(name, 'it makes rows depend on each other')}")
     if {_id(each) for each in gateway.iterate(plan.output())} != base:
-        raise NotRowwise("it gives other rows than it was given")
+        raise NotRowwise("it does not return the rows that it was given")
     projections = [node for node in reversed(nodes) if str(node.nodeName()) == "Project"]
     if any(node.subqueries().nonEmpty() for node in projections):
-        raise NotRowwise("it has a sub-query, by which rows depend on others")
+        raise NotRowwise("it has a subquery, which makes rows depend on others")
     return [each for node in projections for each in gateway.iterate(node.projectList())]
 
 
 def _refuse_nondeterministic(expression: Any, now: Any) -> None:
     """Raise NotRowwise for an expression that may give another value each time."""
     if not expression.deterministic():
-        raise NotRowwise(f"{expression.name()} is not the same each time it is computed")
+        raise NotRowwise(f"{expression.name()} is not deterministic")
     if expression.containsPattern(now):
         raise NotRowwise(f"{expression.name()} depends on when it is computed")
 

@@ -58,7 +58,7 @@ def implicit_versions(rows: DataFrame, value: Column, whole: Iterable[str] = ())
     for each in found.values():
         unread = [name for name in each if name not in read]
         if unread and read.intersection(each[1:]):
-            raise IncompleteVersions(f"it has to read {unread[0]}, too, as in `coalesce(a, a__v2)`, or {each[0]} alone")
+            raise IncompleteVersions(f"it must also read {unread[0]}, as in `coalesce(a, a__v2)`, or only {each[0]}")
     return {first: each for first, each in found.items() if first in read and not read.intersection(each[1:])}
 
 
