@@ -65,19 +65,19 @@ def _decimal(text: str, name: str, numbers: tuple[int, ...], encoding: str, mode
         return LogicalType("double")
     if name == "decimal" and not numbers:
         raise ConfigError(
-            f"type {text!r} lacks its precision and scale",
+            f"type {text!r} needs a precision and a scale",
             mend="Write decimal(10,2), or variable_decimal if the source's column has none.",
         )
     precision = numbers[0] if numbers else None
     scale = None if precision is None else (numbers[1] if len(numbers) > 1 else 0)
     if precision is not None and precision < 1:
-        raise ConfigError(f"type {text!r}: a precision is at least 1")
+        raise ConfigError(f"type {text!r}: the precision must be at least 1")
     return LogicalType(name, precision, scale, encoding=encoding or modes.decimal_encoding)
 
 
 def _bits(text: str, numbers: tuple[int, ...]) -> LogicalType:
     if len(numbers) > 1 or (numbers and numbers[0] < 1):
-        raise ConfigError(f"type {text!r}: bits take one positive length", mend="Write bits(8).")
+        raise ConfigError(f"type {text!r}: bits needs one positive length", mend="Write bits(8).")
     length = numbers[0] if numbers else 1
     return LogicalType("boolean") if length == 1 else LogicalType("bits", length=length)
 

@@ -241,7 +241,7 @@ def test_the_rows_of_an_envelope_a_flat_record_and_a_key_are_found() -> None:
     }
     expected = (Field("id", LogicalType("int"), optional=False), Field("tier", LogicalType("smallint"), default=3))
     assert row_fields(envelope) == row_fields(row) == fields_of(row) == expected
-    with pytest.raises(ConfigError, match="no row"):
+    with pytest.raises(ConfigError, match="not a row"):
         fields_of({"type": "string"})
 
 

@@ -210,7 +210,7 @@ def _refusal(
         "have the topic, partition and offset of another object but another size: their records are not in bronze": (
             _paths(plan.clashing)
         ),
-        f"have more than {_LARGEST >> 20} MiB": _paths(large),
+        f"are larger than {_LARGEST >> 20} MiB": _paths(large),
         f"have more than {landing_objects.MAX_LINES} lines": long,
         "could not be read": unread,
     }
