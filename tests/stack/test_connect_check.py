@@ -40,7 +40,7 @@ ALTER TABLE {NAME}.other REPLICA IDENTITY USING INDEX other_code_key;
 CREATE TABLE {NAME}.late (id int PRIMARY KEY DEFERRABLE);
 CREATE TABLE {NAME}.hidden (id int PRIMARY KEY); ALTER TABLE {NAME}.hidden ENABLE ROW LEVEL SECURITY;
 CREATE TABLE {NAME}.unread (id int PRIMARY KEY);
-CREATE TABLE {NAME}.written (id int PRIMARY KEY, seen timestamptz[]);
+CREATE TABLE {NAME}.written (id int PRIMARY KEY, seen timestamptz[], tags text[], raw bytea);
 CREATE UNLOGGED TABLE {NAME}.fleeting (id int PRIMARY KEY);
 CREATE TABLE {NAME}.years (id int PRIMARY KEY) PARTITION BY RANGE (id);
 CREATE TABLE {NAME}.years_1 PARTITION OF {NAME}.years FOR VALUES FROM (0) TO (9);

@@ -8,6 +8,7 @@ from typing import Any
 from replicator.databases.readiness import signal_table
 from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding, no_primary_key, quote_table
 from replicator.spec import Connector
+from replicator.spec.connectors import BINARY, TIMES
 
 _PARTITIONS = (
     "(SELECT array_agg(pn.nspname || '.' || p.relname ORDER BY t.at) FROM {function}(c.oid) WITH ORDINALITY {of} "
@@ -31,6 +32,26 @@ _CHILDREN = (
     "ON h.oid = i.inhrelid JOIN pg_namespace hn ON hn.oid = h.relnamespace WHERE i.inhparent = c.oid "
     "AND c.relkind = 'r')"
 )
+_LARGE = (
+    "(SELECT json_object_agg(a.attname, format_type(t.oid, NULL) ORDER BY a.attnum) FROM pg_attribute a "
+    "JOIN pg_type d ON d.oid = a.atttypid JOIN pg_type t ON t.oid = CASE d.typtype WHEN 'd' THEN d.typbasetype "
+    "ELSE d.oid END LEFT JOIN pg_type e ON e.oid = t.typelem WHERE a.attrelid = c.oid AND a.attnum > 0 "
+    "AND NOT a.attisdropped AND a.attstorage <> 'p' AND (t.oid = 'bytea'::regtype OR t.typcategory = 'A' "
+    "AND e.typtype IN ('b', 'e', 'r')))"
+)
+"""Columns with values that may be stored out of line, and their types: bytes and arrays, of domains the base type."""
+_MARKED_ARRAYS = frozenset(
+    {"bigint[]", "character varying[]", "character[]", "integer[]", "json[]", "jsonb[]", "text[]", "uuid[]"}
+)
+"""Arrays for which the connector has a placeholder (debezium.md E2)."""
+_UNCAPTURED_ARRAYS = frozenset({"interval[]", "money[]"})
+"""Arrays that the connector leaves out of every record."""
+_UNMARKED: Mapping[str, tuple[str, frozenset[str]]] = {
+    "bytea": (BINARY, frozenset({"base64"})),
+    "bytea[]": (BINARY, frozenset({"base64", "hex"})),
+    "date[]": (TIMES, frozenset({"connect", "isostring"})),
+}
+"""The modes of a setting in which the connector sends NULL in place of an unchanged large value of a type."""
 _ONLY = (
     "config: {{snapshot.select.statement.overrides: {name}, "
     "snapshot.select.statement.overrides.{name}: SELECT * FROM ONLY {name}}} -- of the connector, in the source's file"
@@ -41,8 +62,7 @@ SELECT n.nspname || '.' || c.relname AS name, c.relpersistence = 'u' AS unlogged
        c.relforcerowsecurity AS forced, {_COLUMNS_OF.format(which="indisprimary")} AS key,
        coalesce((SELECT i.indimmediate FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), true) AS immediate,
        {_COLUMNS_OF.format(which="indisreplident")} AS index,
-       (SELECT array_agg(a.attname::text) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT
-       a.attisdropped AND a.atttypid IN ('timestamptz[]'::regtype, 'numeric[]'::regtype, 'date[]'::regtype)) AS arrays,
+       {_LARGE} AS large,
        pg_has_role(r.oid, c.relowner, 'USAGE') AS owned, has_schema_privilege(r.oid, n.oid, 'USAGE') AS entered,
        has_table_privilege(r.oid, c.oid, 'SELECT') AS readable,
        has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS writable,
@@ -55,7 +75,7 @@ SELECT n.nspname || '.' || c.relname AS name, c.relpersistence = 'u' AS unlogged
 
 def evaluate(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     """The findings of one captured table; a single OK if it passes all checks."""
-    found = [*_identity(table), *_shape(table, connector), *_rights(table, role, connector)]
+    found = [*_identity(table, connector), *_shape(table, connector), *_rights(table, role, connector)]
     if table["unlogged"]:
         fix = f"ALTER TABLE {quote_table(table['name'])} SET LOGGED;"
         found.append(Finding("log", MEND, "UNLOGGED: no change of it is ever sent", fix, table["name"]))
@@ -74,7 +94,7 @@ def published_names(table: Mapping[str, Any], published: set[str], *, by_root: b
     return parts if published.issuperset(parts) else []
 
 
-def _identity(table: Mapping[str, Any]) -> Iterator[Finding]:
+def _identity(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     name, key, identity = table["name"], table["key"], table["identity"]
     full = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY FULL;"
     if not key and identity != "i":
@@ -91,9 +111,21 @@ def _identity(table: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("replica identity", MEND, said, fix, name)
     elif identity == "d" and not table["immediate"]:
         yield Finding("replica identity", MEND, "its key is DEFERRABLE, which identifies no row in the log", full, name)
-    elif identity == "d" and table["arrays"]:
-        said = f"DEFAULT: large values of {', '.join(table['arrays'])} come as NULL when other columns change"
+    elif identity in ("d", "i") and (unmarked := _unmarked_columns(table["large"] or {}, connector)):
+        said = f"not FULL: large values of {', '.join(unmarked)} come as NULL when other columns change"
         yield Finding("replica identity", ADVICE, said, full, name)
+
+
+def _unmarked_columns(large: Mapping[str, str], connector: Connector) -> list[str]:
+    """The columns whose unchanged large values the connector sends as NULL instead of as a placeholder."""
+
+    def is_unmarked(type_: str) -> bool:
+        if type_ in _UNMARKED:
+            setting, modes = _UNMARKED[type_]
+            return connector.modes[setting] in modes
+        return type_ not in _MARKED_ARRAYS | _UNCAPTURED_ARRAYS
+
+    return [column for column, type_ in large.items() if is_unmarked(type_)]
 
 
 def _shape(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
