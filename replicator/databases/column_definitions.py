@@ -33,7 +33,9 @@ _POSTGRESQL: _Forms = {
     r"time(?:\(\d\))? without time zone": (*_TIMES, "time"),
     r"time(?:\(\d\))? with time zone": ("zoned_time",),
     r"interval.*": ("micro_duration", "interval", "nano_duration"),
-    r"hstore": ("json", "map"),
+    r"(?:.+\.)?hstore": ("json", "map"),  # types of extensions are named with their schema
+    r"(?:.+\.)?ltree": ("ltree",),
+    r"(?:.+\.)?citext": ("string",),
     r"oid": ("bigint",),
     r"name|\"char\"|.*range|macaddr8": ("string",),
 }
