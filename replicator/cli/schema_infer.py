@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from replicator.database_snapshots import Database
     from replicator.debezium.event_reader import KafkaRecord
     from replicator.operate.drafts import Draft
-    from replicator.settings import Settings
+    from replicator.spec import SourceSpec
 
 
 def infer(
@@ -36,7 +36,9 @@ def infer(
     """Draft the columns of tables from records without a schema block: YAML for --declare or conf/sources, each guess
     with what it was made from and what else it may be.
     """
+    from replicator.debezium.handling_modes import HandlingModes
     from replicator.operate import drafts
+    from replicator.spec.connectors import TIMES
 
     seen = 0
 
@@ -50,9 +52,11 @@ def infer(
     if source is None:
         found = drafts.draft_tables(counted())
     else:
-        kind, database = _database(options.settings(env, conf), source)
+        configured = options.settings(env, conf).source(source)
+        kind, database = _database(configured)
+        modes = HandlingModes.of(configured.modes) if TIMES in configured.modes else None
         with database.read_snapshot() as snapshot:
-            found = drafts.draft_tables(counted(), kind, drafts.definitions(snapshot))
+            found = drafts.draft_tables(counted(), kind, drafts.definitions(snapshot), modes)
     if as_json:
         console.print_json([_object(each) for each in found])
         return
@@ -61,19 +65,19 @@ def infer(
         console.narrate("None of them changes a row of a table.", style="yellow")
 
 
-def _database(settings: Settings, name: str) -> tuple[str, Database]:
+def _database(source: SourceSpec) -> tuple[str, Database]:
     """Return the kind and the database of a source. Raises ConfigError where its file has no ``database``, or one of a
     kind that cannot be queried.
     """
     from replicator import registry
 
-    login = settings.source(name).database
+    login = source.database
     if login is None:
         raise ConfigError(
-            "the source's file says nothing of its `database`", where=name, mend="Add it: docs/databases.md."
+            "the source's file says nothing of its `database`", where=source.name, mend="Add it: docs/databases.md."
         )
     if login.kind not in registry.CLASSES["database"]:
-        raise ConfigError(f"{login.kind} is not asked for definitions", where=name, mend="Leave --source out.")
+        raise ConfigError(f"{login.kind} is not asked for definitions", where=source.name, mend="Leave --source out.")
     return login.kind, registry.load("database", login.kind)(login)
 
 

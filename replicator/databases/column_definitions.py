@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from replicator.debezium.type_parser import parse_type
+from replicator.debezium.handling_modes import HandlingModes
+from replicator.debezium.type_parser import name_in_mode, parse_type
 from replicator.errors import ConfigError
 
 _MILLIS = ("timestamp", "micro_timestamp", "nano_timestamp", "iso_timestamp", "structured_timestamp")
@@ -71,3 +72,15 @@ def candidate_types(kind: str, definition: str) -> tuple[str, ...]:
         return (str(parse_type(written)),)
     except ConfigError:
         return ()
+
+
+def narrow_to_mode(forms: Sequence[str], modes: HandlingModes) -> Sequence[str]:
+    """Of candidate types of a date or time the one that a connector with these modes sends; other candidates as they
+    are. Old or far dates do not show their unit.
+    """
+    if forms and forms[0].startswith("array<"):
+        return [f"array<{each}>" for each in narrow_to_mode([form[6:-1] for form in forms], modes)]
+    if not forms or forms[0] not in ("date", "time", "micro_time", "timestamp", "micro_timestamp"):
+        return forms
+    sent = name_in_mode(forms[0], modes)
+    return [sent] if sent in forms else forms

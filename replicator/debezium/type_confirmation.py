@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from replicator.debezium.type_guesses import LONG_NUMBER, UNITS_PER_SECOND, ColumnProfile, Guess, guess_type
 
@@ -30,12 +29,7 @@ _DAY_MILLIS, _LONGEST_MICROS = 86_400_000, 839 * 3_600_000_000
 """The largest time of day in milliseconds, and the largest TIME of MySQL in microseconds."""
 
 
-def _is_likeliest(name: str, values: ColumnProfile) -> bool:
-    return values.likely[name] == max(values.likely[each] for each in _TIMES)
-
-
 _CHECKS: Mapping[str, Callable[[ColumnProfile], bool]] = {
-    **{name: partial(_is_likeliest, name) for name in _TIMES},
     "time": lambda values: values.largest <= _DAY_MILLIS,
     "micro_time": lambda values: values.largest <= _LONGEST_MICROS,
     "decimal": lambda values: not values.kinds or "numeral" not in values.shapes,
@@ -52,7 +46,7 @@ def confirm_type(values: ColumnProfile, forms: Sequence[str], definition: str) -
     """The first of the candidate ``forms`` that all values fit; if none does, a guess by the values alone. The remark
     has the definition.
     """
-    found = next((form for form in forms if _fits(form, values)), None)
+    found = next((form for form in forms if _fits(form, values, forms)), None)
     if found is not None:
         return Guess(found, f"{definition} at the source")
     alone = guess_type(values)
@@ -60,8 +54,11 @@ def confirm_type(values: ColumnProfile, forms: Sequence[str], definition: str) -
     return Guess(alone.type, f"{remark}; {alone.remark}" if alone.remark else remark)
 
 
-def _fits(form: str, values: ColumnProfile) -> bool:
+def _fits(form: str, values: ColumnProfile, forms: Sequence[str]) -> bool:
     if form.startswith("array<"):
-        return values.kinds <= {"list"} and (values.items is None or _fits(form[6:-1], values.items))
+        elements = [each[6:-1] for each in forms]
+        return values.kinds <= {"list"} and (values.items is None or _fits(form[6:-1], values.items, elements))
     name = re.split(r"[(]| unsigned", form, maxsplit=1)[0]
+    if name in _TIMES and any(values.likely[each] > values.likely[name] for each in forms if each in _TIMES):
+        return False
     return values.kinds <= _KINDS.get(name, _TEXTS) and (name not in _CHECKS or _CHECKS[name](values))

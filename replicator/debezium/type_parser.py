@@ -57,7 +57,7 @@ def _build(text: str, word: str, numbers: tuple[int, ...], modes: HandlingModes,
     if name not in SIMPLE_TYPES:
         raise unknown_type(text)
     sized = _by_fraction_digits(word, name, numbers)
-    return LogicalType(_by_mode(sized, modes) if word in _PLAIN_TIMES else sized)
+    return LogicalType(name_in_mode(sized, modes) if word in _PLAIN_TIMES else sized)
 
 
 def _decimal(text: str, name: str, numbers: tuple[int, ...], encoding: str, modes: HandlingModes) -> LogicalType:
@@ -92,7 +92,7 @@ def _by_fraction_digits(word: str, name: str, numbers: tuple[int, ...]) -> str:
     return name
 
 
-def _by_mode(name: str, modes: HandlingModes) -> str:
+def name_in_mode(name: str, modes: HandlingModes) -> str:
     """The type of a date or time in a ``time.precision.mode``; dates sent as numbers are always days (section 2)."""
     plain = name.removeprefix("micro_").removeprefix("nano_")
     if modes.times == "adaptive_time_microseconds" and plain == "time":

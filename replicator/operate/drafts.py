@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import yaml
 
 from replicator.database_snapshots import DatabaseSnapshot
-from replicator.databases.column_definitions import candidate_types
+from replicator.databases.column_definitions import candidate_types, narrow_to_mode
 from replicator.debezium.event_reader import UNSENT, ChangeEvent, EventReader, KafkaRecord
+from replicator.debezium.handling_modes import HandlingModes
 from replicator.debezium.record_payload import has_key_columns
 from replicator.debezium.type_confirmation import confirm_type
 from replicator.debezium.type_guesses import ColumnProfile, Guess, guess_type
@@ -51,15 +52,21 @@ class _Sample:
                     self.columns.setdefault(name, ColumnProfile()).see(value)
 
 
-def draft_tables(records: Iterable[KafkaRecord], kind: str = "", defined: Definitions = lambda _: {}) -> list[Draft]:
+def draft_tables(
+    records: Iterable[KafkaRecord],
+    kind: str = "",
+    defined: Definitions = lambda _: {},
+    modes: HandlingModes | None = None,
+) -> list[Draft]:
     """Return a draft for each table of which some record changes a row, sorted by name. Where the source, a database of
-    that ``kind``, defines a column's type, the values only choose between the types that the definition allows.
+    that ``kind``, defines a column's type, the values only choose between the types that the definition allows; for
+    dates and times, the ``modes`` of the source's connector decide where they are known.
     """
     reader, samples = EventReader(), dict[str, _Sample]()
     for event in map(reader.event, records):
         if event.op in _CHANGES and event.table is not None:
             samples.setdefault(event.table, _Sample()).take(event)
-    return [_draft(table, each, kind, defined(table)) for table, each in sorted(samples.items())]
+    return [_draft(table, each, kind, defined(table), modes) for table, each in sorted(samples.items())]
 
 
 def definitions(snapshot: DatabaseSnapshot) -> Definitions:
@@ -74,11 +81,13 @@ def definitions(snapshot: DatabaseSnapshot) -> Definitions:
     return of
 
 
-def _draft(table: str, sample: _Sample, kind: str, defined: Mapping[str, str]) -> Draft:
+def _draft(table: str, sample: _Sample, kind: str, defined: Mapping[str, str], modes: HandlingModes | None) -> Draft:
+    def confirmed(values: ColumnProfile, definition: str) -> Guess:
+        forms = candidate_types(kind, definition)
+        return confirm_type(values, forms if modes is None else narrow_to_mode(forms, modes), definition)
+
     columns = {
-        name: confirm_type(values, candidate_types(kind, defined[name]), defined[name])
-        if name in defined
-        else guess_type(values)
+        name: confirmed(values, defined[name]) if name in defined else guess_type(values)
         for name, values in sample.columns.items()
     }
     return Draft(table, sample.records, columns, sample.keyless)

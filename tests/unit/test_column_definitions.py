@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from replicator.databases.column_definitions import candidate_types
+from replicator.databases.column_definitions import candidate_types, narrow_to_mode
+from replicator.debezium.handling_modes import HandlingModes
 from replicator.debezium.jsontext import loads
 from replicator.debezium.type_confirmation import confirm_type
 from replicator.debezium.type_guesses import ColumnProfile, Guess
@@ -84,6 +86,30 @@ def test_values_choose_between_what_a_definition_may_mean(definition: str, texts
         values.see(loads(text))
     found = confirm_type(values, candidate_types("postgresql", definition), definition)
     assert found == Guess(type_, f"{definition} at the source")
+
+
+@pytest.mark.parametrize(
+    ("definition", "mode", "number", "type_"),
+    [
+        ("timestamp without time zone", "adaptive", -631152000000000, "micro_timestamp"),
+        ("timestamp without time zone", "connect", -631152000000, "timestamp"),
+        ("timestamp(0) without time zone", "adaptive", -631152000000, "timestamp"),
+        ("timestamp(0) without time zone", "microseconds", -631152000000000, "micro_timestamp"),
+        ("timestamp(0) without time zone", "nanoseconds", -631152000000000000, "nano_timestamp"),
+        ("timestamp(0) without time zone[]", "nanoseconds", [-631152000000000000], "array<nano_timestamp>"),
+        ("time(3) without time zone", "adaptive", 500, "time"),
+        ("time(3) without time zone", "adaptive_time_microseconds", 500_000, "micro_time"),
+        ("time without time zone", "connect", 500, "time"),
+        ("date", "microseconds", 20454, "date"),
+        ("integer", "connect", 7, "int"),
+    ],
+)
+def test_a_known_mode_tells_the_unit_of_dates_and_times(definition: str, mode: str, number: Any, type_: str) -> None:
+    """What is before 1990 does not: it was drafted in the unit of the default mode, and read as another time."""
+    values = ColumnProfile()
+    values.see(loads(json.dumps(number)))
+    forms = narrow_to_mode(candidate_types("postgresql", definition), HandlingModes(times=mode))
+    assert confirm_type(values, forms, definition) == Guess(type_, f"{definition} at the source")
 
 
 def test_values_that_no_definition_means_stay_what_they_are() -> None:
