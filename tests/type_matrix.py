@@ -46,7 +46,7 @@ the connector setting that is named above them; those of dates and times are val
 
 | the block says | a declaration that wins |
 |---|---|
-| `string` | `decimal_string(10,2)`, `bytes_hex`, `bytes_base64url` |
+| `string` | `decimal_string(10,2)`, `bytes_base64`, `bytes_base64url`, `bytes_hex` |
 | a decimal without digits | `variable_decimal(10,2)` |
 | `int64` | `bigint unsigned` |
 | `int16` | `boolean` |

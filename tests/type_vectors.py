@@ -151,6 +151,8 @@ BYTES = [
     ("bytes", "false", MISMATCH),
     ("bytes", '"true"', bytearray(bytes.fromhex("b6bb9e"))),
     ("bytes", NULL, None),
+    ("bytes_base64", '"AP8Q"', bytearray(b"\x00\xff\x10")),
+    ("bytes_base64", '"_w=="', BASE64),
     ("bytes_base64url", '"_-8="', bytearray(b"\xff\xef")),
     ("bytes_base64url", "-123", MISMATCH),
     ("bytes_base64url", '"-123"', bytearray(bytes.fromhex("fb5db7"))),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from replicator.errors import ConfigError
 from replicator.spec.connectors import BINARY, DECIMALS, TIMES
 
-_BINARY_MODES = {"bytes": "base64", "base64": "base64", "base64-url-safe": "base64url", "hex": "hex"}
+_BINARY_MODES = {"bytes": "base64", "base64": "base64text", "base64-url-safe": "base64url", "hex": "hex"}
 _TIME_MODES: Mapping[str, str | None] = {
     **dict.fromkeys(("adaptive", "adaptive_time_microseconds")),
     "connect": "",
@@ -55,7 +55,7 @@ class HandlingModes:
 
     @property
     def binary_encoding(self) -> str:
-        """``base64``, ``base64url`` or ``hex``."""
+        """``base64``, ``base64text``, ``base64url`` or ``hex``."""
         return _BINARY_MODES[self.binary]
 
     @property

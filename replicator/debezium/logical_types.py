@@ -23,8 +23,9 @@ class LogicalType:
     ``length`` is the number of bits of ``bits``. ``unsigned`` marks a MySQL BIGINT UNSIGNED (section 5).
     ``encoding`` is how values are written, which a schema does not say: decimals ``base64`` (mode ``precise``),
     ``text`` (mode ``string``), ``number`` (converter's NUMERIC format) or ``connect`` (base64 or a number, seen from
-    each value); bytes ``base64``, ``base64url``, ``hex``; ``object`` for JSON that is not sent as a text;
-    GUESSED_DOUBLE has one of its own. ``element`` belongs to ``array``, ``fields`` to ``struct``.
+    each value); bytes ``base64``, or ``base64text``, ``base64url`` and ``hex``, which a schema block calls a
+    string; ``object`` for JSON that is not sent as a text; GUESSED_DOUBLE has one of its own. ``element`` belongs to
+    ``array``, ``fields`` to ``struct``.
     """
 
     name: str

@@ -26,10 +26,8 @@ _REFINEMENTS = frozenset({("bigint", LogicalType("bigint", unsigned=True)), ("sm
 
 _CHANGE = (Field(CHANGE, LogicalType("string")),)
 
-_IN_TEXTS = ("text", "hex", "base64url")
-"""Encodings of decimals and bytes whose schema block says no more than string (section 2). Plain base64 is not among
-them: it needs no declaration.
-"""
+_IN_TEXTS = ("text", "hex", "base64text", "base64url")
+"""Encodings of decimals and bytes whose schema block says no more than string (section 2)."""
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ ENCODED_TYPES = {
     "decimal_base64": ("decimal", "base64"),
     "decimal_connect": ("decimal", "connect"),
     "variable_decimal_string": ("variable_decimal", "text"),
-    "bytes_base64": ("bytes", "base64"),
+    "bytes_base64": ("bytes", "base64text"),
     "bytes_base64url": ("bytes", "base64url"),
     "bytes_hex": ("bytes", "hex"),
 }
@@ -91,6 +91,7 @@ SUFFIX_OF_ENCODING = {
     ("decimal", "number"): "_number",
     ("decimal", "connect"): "_connect",
     ("variable_decimal", "text"): "_string",
+    ("bytes", "base64text"): "_base64",
     ("bytes", "base64url"): "_base64url",
     ("bytes", "hex"): "_hex",
 }

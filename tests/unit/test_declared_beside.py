@@ -50,6 +50,7 @@ def source(*columns: Column) -> SourceSpec:
         ("string", "date", "string"),
         ("boolean", "smallint", "boolean"),
         ("string", "bytes_hex", "bytes_hex"),
+        ("string", "bytes_base64", "bytes_base64"),
         ("string", "bytes_base64url", "bytes_base64url"),
         ("string", "bytes", "string"),
         ("string", "decimal_string(10,2)", "decimal_string(10,2)"),

@@ -40,6 +40,7 @@ TEXTS = ["decimal_string(10,0)", "variable_decimal_string", "array<decimal_strin
         ("", ["decimal(10,0)", "variable_decimal", "decimal(9,2)[]", "bytes", "datetime(6)", "date", "time"]),
         ("decimal_handling_mode: string", [*TEXTS, "bytes", "datetime(6)", "date", "time"]),
         ("decimal_handling_mode: double", [*DOUBLES, "bytes", "datetime(6)", "date", "time"]),
+        ("binary_handling_mode: base64", [*BYTES, "bytes_base64", "datetime(6)", "date", "time"]),
         ("binary_handling_mode: hex", [*BYTES, "bytes_hex", "datetime(6)", "date", "time"]),
         ("time_precision_mode: isostring", [*BYTES, "bytes", "iso_timestamp", "iso_date", "iso_time"]),
         ("time_precision_mode: connect", [*BYTES, "bytes", "timestamp", "date", "time"]),
@@ -66,7 +67,7 @@ def test_what_names_its_form_has_it_in_every_mode(tmp_path: Path) -> None:
     )
     assert [str(each) for each in read.types.values()] == [
         "decimal(10,0)",
-        "bytes",
+        "bytes_base64",
         "micro_timestamp",
         "decimal_number(9,2)",
         "int",

@@ -103,9 +103,8 @@ def test_fraction_digits_choose_the_unit(text: str, name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["int", "bigint unsigned", "decimal(10,2)", "decimal_string(10,2)", "decimal_number(10,2)", "decimal_connect(10,2)",
-     "variable_decimal",
-     "variable_decimal_string(9,1)", "bytes", "bytes_hex", "bytes_base64url", "bits(5)", "array<array<decimal(4,1)>>",
-     "point"],
+     "variable_decimal", "variable_decimal_string(9,1)", "bytes", "bytes_hex", "bytes_base64", "bytes_base64url",
+     "bits(5)", "array<array<decimal(4,1)>>", "point"],
 )  # fmt: skip
 def test_the_short_form_is_read_back(text: str) -> None:
     """A stored or printed type is a declaration."""
