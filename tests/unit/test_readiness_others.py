@@ -38,6 +38,7 @@ def of_mariadb(variables: dict[str, str] | None = None, **changed: Any) -> dict[
         ],
         "unknown_types": [{"name": "other.hosts", "col": "at", "type": "inet6"}],
         "unsigned": [{"name": "other.hits", "col": "n"}],
+        "altered": [{"name": "other.hits", "col": "f", "type": "bit", "extra": "INVISIBLE"}],
         "cascades": [{"name": "other.lines", "parent": "orders"}],
         "privileges": [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED],
     } | changed
@@ -77,6 +78,23 @@ def test_one_fault_of_a_binlog_is_one_finding_with_its_mend(
     [found] = bad(binlog.evaluate(of_mariadb(variables, **changed), MARIADB))
     assert found[:2] == (level, what)
     assert fix in found[2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "fixes"),
+    [
+        ("mariadb", {"type": "int", "extra": "INVISIBLE"}, ["Use `connect snapshot --blocking` for this table."]),
+        ("mariadb", {"type": "bit", "extra": ""}, ["ALTER TABLE `shop`.`orders` MODIFY `f` BIGINT UNSIGNED;"]),
+        ("mysql", {"type": "bit", "extra": ""}, []),
+    ],
+)
+def test_what_a_snapshot_alters_is_told(kind: str, column: dict[str, str], fixes: list[str]) -> None:
+    """An incremental one selects `*`, which leaves invisible columns out, and MariaDB's driver has bits the other way
+    round.
+    """
+    told = of_mariadb(altered=[{"name": "shop.orders", "col": "f", **column}])
+    found = bad(binlog.evaluate(told, replace(MARIADB, kind=kind)))
+    assert found == [("advice", "type", fix) for fix in fixes]
 
 
 @pytest.mark.parametrize(

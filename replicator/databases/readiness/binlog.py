@@ -46,6 +46,11 @@ SELECT concat(table_schema, '.', table_name) AS name, column_name AS col
   FROM information_schema.columns
  WHERE data_type = 'bigint' AND lower(column_type) LIKE '%unsigned%' AND {_USERS_TABLES}
 """,  # noqa: S608 - made of constants
+    "altered": f"""
+SELECT concat(table_schema, '.', table_name) AS name, column_name AS col, data_type AS type, extra AS extra
+  FROM information_schema.columns
+ WHERE (data_type = 'bit' AND numeric_precision > 8 OR extra LIKE '%INVISIBLE%') AND {_USERS_TABLES}
+""",  # noqa: S608 - made of constants
     "cascades": """
 SELECT concat(constraint_schema, '.', table_name) AS name, referenced_table_name AS parent
   FROM information_schema.referential_constraints
@@ -80,6 +85,7 @@ def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
         *_tables([row for row in answers["tables"] or () if row["name"] in captured]),
         *_types(answers["unknown_types"] or (), connector),
         *_unsigned(answers["unsigned"] or (), connector),
+        *_altered(answers["altered"] or (), connector),
         *_cascades(answers["cascades"] or (), captured),
         *missing_tables(connector, every),
         *_signals(answers["privileges"] or (), connector, every),
@@ -205,6 +211,20 @@ def _unsigned(rows: Rows, connector: Connector) -> Iterator[Finding]:
     for row in rows:
         if _is_captured(connector, row["name"]):
             yield unsigned_bigint(row["name"], row["col"])
+
+
+def _altered(rows: Rows, connector: Connector) -> Iterator[Finding]:
+    """Report columns whose values a snapshot alters (docs/databases.md)."""
+    for row in rows:
+        if not _is_captured(connector, row["name"]):
+            continue
+        if "INVISIBLE" in row["extra"]:
+            said = f"{row['col']} is INVISIBLE: an incremental snapshot sends NULL for it"
+            yield Finding("type", ADVICE, said, "Use `connect snapshot --blocking` for this table.", row["name"])
+        if row["type"] == "bit" and connector.kind == "mariadb":
+            said = f"{row['col']} is BIT of more than 8 bits, whose bytes come in reverse order from a snapshot"
+            fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} BIGINT UNSIGNED;"
+            yield Finding("type", ADVICE, said, fix, row["name"])
 
 
 def _cascades(rows: Rows, captured: list[str]) -> Iterator[Finding]:
