@@ -60,6 +60,7 @@ def test_a_binlog_at_which_all_is_well_has_nothing_to_mend() -> None:
         ({"log_bin": "OFF"}, {}, "mend", "log_bin", "log_bin = binlog"),
         ({"binlog_format": "MIXED"}, {}, "mend", "binlog_format", "SET GLOBAL binlog_format = 'ROW'"),
         ({"binlog_row_image": "MINIMAL"}, {}, "mend", "binlog_row_image", "SET GLOBAL binlog_row_image = 'FULL'"),
+        ({"log_bin_compress": "ON"}, {}, "mend", "log_bin_compress", "SET GLOBAL log_bin_compress = OFF"),
         ({"binlog_row_value_options": "PARTIAL_JSON"}, {}, "mend", "binlog_row_value_options", "SET GLOBAL"),
         ({"server_id": "7"}, {}, "mend", "server_id", "another `server_id`"),
         ({"gtid_mode": "OFF"}, {}, "advice", "gtid_mode", "enforce_gtid_consistency"),

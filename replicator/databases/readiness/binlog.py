@@ -26,7 +26,7 @@ from replicator.spec import Connector
 
 _VARIABLES = (
     "log_bin", "binlog_format", "binlog_row_image", "binlog_row_value_options", "server_id", "gtid_mode", "version",
-    "binlog_expire_logs_seconds", "expire_logs_days",
+    "binlog_expire_logs_seconds", "expire_logs_days", "log_bin_compress",
 )  # fmt: skip
 _USERS_TABLES = "table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')"
 QUERIES: Mapping[str, str] = {
@@ -112,6 +112,9 @@ def _binlog(variables: Mapping[str, str], connector: Connector) -> Iterator[Find
     if variables.get("binlog_row_value_options"):
         said = f"{variables['binlog_row_value_options']}: documents come in parts"
         yield Finding("binlog_row_value_options", MEND, said, "SET GLOBAL binlog_row_value_options = '';")
+    if variables.get("log_bin_compress") == "ON":
+        said = "ON: the connector passes over compressed changes and DDL without a word"
+        yield Finding("log_bin_compress", MEND, said, "SET GLOBAL log_bin_compress = OFF; -- and in my.cnf")
     if str(connector.server_id) == variables["server_id"]:
         said = f"the connector's server_id {connector.server_id} is the server's own"
         yield Finding("server_id", MEND, said, "Give the connector another `server_id` in the source's file.")
