@@ -41,6 +41,10 @@ SELECT concat(t.table_schema, '.', t.table_name) AS name, t.engine AS engine,
 SELECT concat(table_schema, '.', table_name) AS name, column_name AS col, data_type AS type
   FROM information_schema.columns WHERE data_type IN ('inet4', 'inet6') AND {_USERS_TABLES}
 """,  # noqa: S608 - made of constants
+    "unknown_tables": f"""
+SELECT concat(table_schema, '.', table_name) AS name, table_type AS type
+  FROM information_schema.tables WHERE table_type IN ('SYSTEM VERSIONED', 'SEQUENCE') AND {_USERS_TABLES}
+""",  # noqa: S608 - made of constants
     "unsigned": f"""
 SELECT concat(table_schema, '.', table_name) AS name, column_name AS col
   FROM information_schema.columns
@@ -84,6 +88,7 @@ def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
         *_privileges(answers["privileges"], connector, sorted({name.split(".")[0] for name in captured})),
         *_tables([row for row in answers["tables"] or () if row["name"] in captured]),
         *_types(answers["unknown_types"] or (), connector),
+        *_unknown_tables(answers["unknown_tables"] or (), connector),
         *_unsigned(answers["unsigned"] or (), connector),
         *_altered(answers["altered"] or (), connector),
         *_cascades(answers["cascades"] or (), captured),
@@ -204,6 +209,15 @@ def _types(rows: Rows, connector: Connector) -> Iterator[Finding]:
             said = f"{row['col']} is {row['type'].upper()}, which the connector fails on"
             fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
             yield Finding("type", MEND, said, fix, row["name"])
+
+
+def _unknown_tables(rows: Rows, connector: Connector) -> Iterator[Finding]:
+    """Report what has rows in the binlog that the connector cannot read."""
+    for row in rows:
+        if _is_captured(connector, row["name"]):
+            said = f"it is {row['type']}, which the connector fails on"
+            fix = f"except_tables: ['{row['name']}'] -- in the connector's block, or list the tables that it captures"
+            yield Finding("table", MEND, said, fix, row["name"])
 
 
 def _unsigned(rows: Rows, connector: Connector) -> Iterator[Finding]:
