@@ -98,8 +98,8 @@ def test_one_fault_of_a_binlog_is_one_finding_with_its_mend(
     ],
 )
 def test_what_a_snapshot_alters_is_told(kind: str, column: dict[str, str], fixes: list[str]) -> None:
-    """An incremental one selects `*`, which leaves invisible columns out, and MariaDB's driver has bits the other way
-    round.
+    """An incremental one selects `*`, which leaves invisible columns out, and the bits of a key are turned round twice,
+    for the key and for the row.
     """
     told = of_mariadb(altered=[{"name": "shop.orders", "col": "f", **column}])
     found = bad(binlog.evaluate(told, replace(MARIADB, kind=kind)))

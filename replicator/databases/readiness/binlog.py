@@ -53,7 +53,8 @@ SELECT concat(table_schema, '.', table_name) AS name, column_name AS col
     "altered": f"""
 SELECT concat(table_schema, '.', table_name) AS name, column_name AS col, data_type AS type, extra AS extra
   FROM information_schema.columns
- WHERE (data_type = 'bit' AND numeric_precision > 8 OR extra LIKE '%INVISIBLE%') AND {_USERS_TABLES}
+ WHERE (data_type = 'bit' AND numeric_precision > 8 AND column_key = 'PRI' OR extra LIKE '%INVISIBLE%')
+   AND {_USERS_TABLES}
 """,  # noqa: S608 - made of constants
     "cascades": """
 SELECT concat(constraint_schema, '.', table_name) AS name, referenced_table_name AS parent
@@ -239,7 +240,7 @@ def _altered(rows: Rows, connector: Connector) -> Iterator[Finding]:
             said = f"{row['col']} is INVISIBLE: an incremental snapshot sends NULL for it"
             yield Finding("type", ADVICE, said, "Use `connect snapshot --blocking` for this table.", row["name"])
         if row["type"] == "bit" and connector.kind == "mariadb":
-            said = f"{row['col']} is BIT of more than 8 bits, whose bytes come in reverse order from a snapshot"
+            said = f"{row['col']} is a key of more than 8 bits, whose bytes come in reverse order from a snapshot"
             fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} BIGINT UNSIGNED;"
             yield Finding("type", ADVICE, said, fix, row["name"])
 
