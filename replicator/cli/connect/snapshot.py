@@ -69,6 +69,8 @@ def snapshot(
         raise ConfigError("--remove-missing needs to see the end of the snapshot", mend="Leave --no-wait out.")
     order = _order(lookup.sources_by_connector(settings, [source]), connect, request)
     _require_tables(order, request.tables)
+    if not (blocking or stop):
+        _refuse_obstacles(order.source, request.tables)
     waits = wait and not stop
     answers = signals.notifications(order.name, order.config, whole=remove_missing) if waits else ""
     finish = _prepare_removal(context, settings, order.source, request.tables) if remove_missing else None
@@ -123,6 +125,24 @@ def _require_tables(order: _Order, tables: tuple[str, ...]) -> None:
             "it does not know",
             style="yellow",
         )
+
+
+def _refuse_obstacles(source: SourceSpec, tables: tuple[str, ...]) -> None:
+    """Raise ConfigError for a table of which an incremental snapshot would skip or alter rows. A source that cannot be
+    queried is not checked.
+    """
+    from replicator.databases.readiness import preflight
+
+    if source.database is None or source.connector is None:
+        return
+    try:
+        found = preflight.snapshot_obstacles(source.database, source.connector)
+    except (ConfigError, Unreachable):
+        return  # _require_tables has reported it
+    known = {name.casefold(): why for name, why in found.items()}
+    for table in tables:
+        if why := known.get(table.casefold()):
+            raise ConfigError(f"{table}: {why}", mend="Use --blocking, which reads every row.")
 
 
 def _visible_tables(source: SourceSpec) -> tuple[list[str] | None, str]:

@@ -51,9 +51,10 @@ SELECT concat(table_schema, '.', table_name) AS name, column_name AS col
  WHERE data_type = 'bigint' AND lower(column_type) LIKE '%unsigned%' AND {_USERS_TABLES}
 """,  # noqa: S608 - made of constants
     "altered": f"""
-SELECT concat(table_schema, '.', table_name) AS name, column_name AS col, data_type AS type, extra AS extra
+SELECT concat(table_schema, '.', table_name) AS name, column_name AS col, data_type AS type, extra AS extra,
+       numeric_precision AS digits
   FROM information_schema.columns
- WHERE (data_type = 'bit' AND numeric_precision > 8 AND column_key = 'PRI' OR extra LIKE '%INVISIBLE%')
+ WHERE (column_key = 'PRI' AND data_type IN ('bit', 'enum', 'set', 'time') OR extra LIKE '%INVISIBLE%')
    AND {_USERS_TABLES}
 """,  # noqa: S608 - made of constants
     "cascades": """
@@ -76,6 +77,7 @@ _NEEDED = ("SELECT", "RELOAD", "SHOW DATABASES", "REPLICATION SLAVE", "REPLICATI
 _PRIVILEGE_ALIASES = {"BINLOG MONITOR": "REPLICATION CLIENT", "FLUSH_TABLES": "RELOAD", "FLUSH TABLES": "RELOAD"}
 _HARMLESS = frozenset({*_NEEDED, "LOCK TABLES", "USAGE", "SHOW VIEW", "SLAVE MONITOR", "PROCESS"})
 _SHORTEST = 3 * 86_400
+_BYTE = 8
 _SOURCE_TYPE_SETTINGS = ("column.propagate.source.type", "datatype.propagate.source.type")
 """Connector settings under which the schema block of a column says that it is unsigned."""
 
@@ -232,17 +234,23 @@ def _unsigned(rows: Rows, connector: Connector) -> Iterator[Finding]:
 
 
 def _altered(rows: Rows, connector: Connector) -> Iterator[Finding]:
-    """Report columns whose values a snapshot alters (docs/databases.md)."""
+    """Report columns that a snapshot alters, and those for which it skips rows (docs/databases.md)."""
     for row in rows:
         if not _is_captured(connector, row["name"]):
             continue
-        if "INVISIBLE" in row["extra"]:
-            said = f"{row['col']} is INVISIBLE: an incremental snapshot sends NULL for it"
-            yield Finding("type", ADVICE, said, "Use `connect snapshot --blocking` for this table.", row["name"])
-        if row["type"] == "bit" and connector.kind == "mariadb":
+        said = f"{snapshot_obstacle(row)}: use `connect snapshot --blocking`"
+        yield Finding("snapshot", ADVICE, said, table=row["name"])
+        if row["type"] == "bit" and row["digits"] > _BYTE and connector.kind == "mariadb":
             said = f"{row['col']} is a key of more than 8 bits, whose bytes come in reverse order from a snapshot"
             fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} BIGINT UNSIGNED;"
             yield Finding("type", ADVICE, said, fix, row["name"])
+
+
+def snapshot_obstacle(row: Mapping[str, Any]) -> str:
+    """Why an incremental snapshot of the table of an ``altered`` row is not like the table."""
+    if "INVISIBLE" in row["extra"]:
+        return f"an incremental snapshot sends NULL for {row['col']}, which is INVISIBLE"
+    return f"an incremental snapshot skips rows, since {row['col']} in the key is {row['type'].upper()}"
 
 
 def _cascades(rows: Rows, captured: list[str]) -> Iterator[Finding]:

@@ -38,6 +38,15 @@ def list_tables(login: Login, connector: Connector) -> list[str] | None:
     return None if None in found else [str(row["name"]) for rows in found for row in rows or ()]
 
 
+def snapshot_obstacles(login: Login, connector: Connector) -> dict[str, str]:
+    """Tables that an incremental snapshot does not read as they are, named as in silver, with the reason; empty if the
+    login may not ask. Raises Unreachable, ConfigError.
+    """
+    asked = {name: sql for name, sql in queries(connector).items() if name == "altered"}
+    rows = run_queries(login, asked, query_parameters(login, connector)).get("altered") if asked else None
+    return {str(row["name"]): binlog.snapshot_obstacle(row) for row in rows or ()}
+
+
 def queries(connector: Connector) -> Mapping[str, str]:
     """The readiness queries for the source of a connector, by name."""
     if connector.kind == "sqlserver":
