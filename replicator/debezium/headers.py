@@ -31,9 +31,15 @@ def old_key(headers: Column) -> Column:
 
 
 def key_text(json: Column) -> Column:
-    """A key without a converter's wrapper and white space, so that keys from records and from headers compare equal."""
-    schema, payload = F.get_json_object(json, "$.schema"), F.get_json_object(json, "$.payload")
-    return F.when(is_wrapped(json, schema, payload), payload).otherwise(F.get_json_object(json, "$"))
+    """A key without a converter's wrapper and white space, so that keys from records and from headers compare equal.
+    Decimals of many digits are rounded.
+    """
+    return _unwrapped(json, compact(json))
+
+
+def compact(json: Column) -> Column:
+    """A key from a header likewise."""
+    return F.get_json_object(json, "$")
 
 
 def is_wrapped(json: Column, schema: Column, payload: Column) -> Column:
@@ -58,4 +64,11 @@ def folder(headers: Column) -> Column:
 
 def _text(headers: Column, name: str) -> Column:
     found = F.filter(headers, lambda header: header["key"] == name)
-    return key_text(F.get(found, F.lit(0))["value"].cast("string"))
+    json = F.get(found, F.lit(0))["value"].cast("string")
+    return _unwrapped(json, F.when(compact(json).isNotNull(), json))
+
+
+def _unwrapped(json: Column, bare: Column) -> Column:
+    """The key in a converter's wrapper, or ``bare`` where there is none."""
+    schema, payload = F.get_json_object(json, "$.schema"), F.get_json_object(json, "$.payload")
+    return F.when(is_wrapped(json, schema, payload), payload).otherwise(bare)

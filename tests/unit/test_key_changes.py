@@ -364,33 +364,37 @@ def test_keys_that_change_among_many_records_end_as_among_few(
     assert [table.live(number) for number in whole] == [OUTCOMES[RUNS[number][0]].live for number in whole]
 
 
-def test_a_decimal_key_is_another_text_in_the_header(exact: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "first"), [("decimal(6,3)", 0), ("decimal(38,3)", 12345678901234567890123)])
+def test_a_decimal_key_is_another_text_in_the_header(exact: Any, tmp_path: Path, kind: str, first: int) -> None:
     """C6, measured Z2.4: base64 in the key, a number in the header; keys are equal when their values are, in one batch
-    and wherever it is cut.
+    and wherever it is cut, however many digits they have.
     """
     every = []
     for number, cuts in enumerate([(), (1,), (2,)]):
         moved(events := History(number))
-        every.append(batches([in_base64(each) for each in events.records], cuts))
-    table = Table(exact, tmp_path, "decimal(6,3)")
+        every.append(batches([in_base64(each, first) for each in events.records], cuts))
+    table = Table(exact, tmp_path, kind)
     for at in range(2):
         table.take([each for own in every if at < len(own) for each in own[at]])
     rows = table.at.silver.read(exact, table.at.lake.silver("p", "public.t")).where("NOT _deleted").collect()
-    moved_to = {Decimal(f"0.{APART * number + 7:03}"): (2, "large", None) for number in range(len(every))}
+    moved_to = {Decimal(first + APART * number + 7).scaleb(-3): (2, "large", None) for number in range(len(every))}
     assert {row["id"]: (row["a"], row["b"], row["_column_seq"] and [*row["_column_seq"]]) for row in rows} == moved_to
 
 
-def in_base64(told: Record) -> Record:
-    """The record with its key in thousandths, as `decimal.handling.mode=precise` writes it."""
+def in_base64(told: Record, first: int = 0) -> Record:
+    """The record with its key in thousandths behind the first, as `decimal.handling.mode=precise` writes it."""
 
     def written(number: int) -> str:
-        return base64.b64encode(number.to_bytes(2, "big")).decode()
+        unscaled = first + number
+        return base64.b64encode(unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big")).decode()
 
     key, value = json.loads(told.key or ""), json.loads(told.value or "")
     for image in ("before", "after"):
         if value[image] is not None:
             value[image]["id"] = written(value[image]["id"])
-    headers = tuple((name, b'{"id":0.%03d}' % json.loads(text)["id"]) for name, text in told.headers)
+    headers = tuple(
+        (name, f'{{"id":{Decimal(first + json.loads(text)["id"]).scaleb(-3)}}}'.encode()) for name, text in told.headers
+    )
     return replace(told, key=json.dumps({"id": written(key["id"])}), value=json.dumps(value), headers=headers)
 
 

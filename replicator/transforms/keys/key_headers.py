@@ -51,7 +51,7 @@ def parsed_columns() -> list[Column]:
     left, came = F.col(_NEW_KEY).isNotNull(), F.col(_OLD_KEY)
     by_place = F.when(~position.is_by_offset(F.col("_seq")), position.major(F.col("_seq")))
     return [
-        F.when(left, headers.key_text(F.col("key"))).otherwise(came).alias("_old_text"),
+        F.when(left, headers.key_text(F.col("key"))).otherwise(headers.compact(came)).alias("_old_text"),
         left.alias("_left"),
         F.coalesce("transaction", by_place).alias("_tx"),
         ((F.col("op") == "c") | came.isNotNull()).alias("_inserted"),
