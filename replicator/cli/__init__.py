@@ -69,7 +69,7 @@ def main() -> None:
         _main()
     except SystemExit as end:
         if termination.came and end.code == _INTERRUPTED:
-            narrate("ended by SIGTERM", style="red")
+            narrate("terminated by SIGTERM", style="red")
             sys.exit(_TERMINATED)
         raise
 
@@ -100,10 +100,10 @@ def _main() -> None:
         sys.exit(1)
 
 
-_NO_MEMORY = "Where it ended with OutOfMemoryError, give it more: `spark: {spark.driver.memory: 4g}` in base.yaml."
+_NO_MEMORY = "If it ended with OutOfMemoryError, give it more memory: `spark: {spark.driver.memory: 4g}` in base.yaml."
 _NO_FOLDER = (
-    "It cannot write its temporary folder, which `spark.local.dir` or $SPARK_LOCAL_DIRS names, else /tmp: let the "
-    "driver's user write there, or name another one."
+    "It cannot write its temporary folder, set by `spark.local.dir` or $SPARK_LOCAL_DIRS, else /tmp: let the "
+    "driver's user write there, or set another one."
 )
 
 
@@ -117,10 +117,10 @@ def _translate(error: Exception) -> ReplicatorError | None:
         from replicator.settings import cache_dir
 
         mend = _NO_FOLDER if code == causes.NO_TEMP_FOLDER else _NO_MEMORY
-        return ReplicatorError("the JVM of Spark has ended", where=str(log_file(cache_dir())), mend=mend)
+        return ReplicatorError("Spark's JVM has exited", where=str(log_file(cache_dir())), mend=mend)
     if causes.is_unreachable(error):
         what = f"a service does not answer: {causes.summarize(error)}"
-        return Unreachable(what, mend="Check it, then run again.")
+        return Unreachable(what, mend="Check the service, then run again.")
     if causes.is_access_denied(error):
         return access_error(causes.summarize(error))
     return None

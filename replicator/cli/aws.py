@@ -202,8 +202,8 @@ def _packed(configured: Settings, package: str | None) -> tuple[Manifest, str]:
         found = manifest.Manifest.told(file.read_text(encoding="utf-8"), str(file))
         return found, f"{root}/{found.id}"
     if package and not archive.is_content_id(package):
-        what = f"there is no package in the folder {package}" if Path(package).is_dir() else f"{package} is no package"
-        mend = "Name the id of an uploaded one, or a folder that `replicator aws package --to DIR` has filled."
+        what = f"the folder {package} contains no package" if Path(package).is_dir() else f"{package} is not a package"
+        mend = "Give the id of an uploaded one, or a folder that `replicator aws package --to DIR` has written."
         raise ConfigError(what, mend=mend)
     return s3_folder.select_package(s3_folder.S3Folder(root, configured.aws.region), package)
 
@@ -246,7 +246,7 @@ def _serverless(configured: Settings) -> Serverless:
 
 def _require(value: str | None, key: str) -> str:
     if not value:
-        raise ConfigError(f"{key} is not set", mend="docs/aws.md says what goes there.")
+        raise ConfigError(f"{key} is not set", mend="See docs/aws.md for its value.")
     return value
 
 

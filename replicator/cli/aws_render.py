@@ -70,7 +70,7 @@ def _connector(source: SourceSpec) -> Mapping[str, str]:
 
     if source.connector is None:
         mend = "Write a `connector` block into its file in conf/sources."
-        raise ConfigError(f"the source {source.name} does not say how it is captured", mend=mend)
+        raise ConfigError(f"the source {source.name} does not describe how it is captured", mend=mend)
     return msk.connector_config(configuration(source.connector))
 
 
@@ -79,14 +79,14 @@ def _sink(configured: Settings, source: SourceSpec, bucket: str | None) -> Mappi
 
     name, _, prefix = (bucket or "").partition("/")
     if not name or not prefix:
-        raise ConfigError("--bucket BUCKET/PREFIX says where the sink puts objects")
+        raise ConfigError("--bucket BUCKET/PREFIX, where the sink writes objects, is required")
     tables = {table.table: table.partition_by for table in source.tables}
     return msk.connector_config(s3_sink.connector_config(source.name, tables, name, prefix, _region(configured)))
 
 
 def _region(configured: Settings) -> str:
     if not configured.aws.region:
-        raise ConfigError("aws.region is not set, and what is rendered has to name it")
+        raise ConfigError("aws.region is not set, but the rendered file needs it")
     return configured.aws.region
 
 
@@ -95,5 +95,5 @@ def _source(configured: Settings, name: str | None) -> SourceSpec:
     if name is not None:
         return configured.source(name)
     if len(configured.sources) != 1:
-        raise ConfigError("there is more than one source, or none: --source NAME says which")
+        raise ConfigError("there is more than one source, or none: choose with --source NAME")
     return configured.sources[0]

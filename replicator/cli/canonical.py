@@ -86,4 +86,4 @@ def restart(
         feeds = assemble.feed_context(spark, settings, fence)
         if feeds is not None:
             feeds.at.control.remove(lake.canonical(feed.name))
-    console.narrate(f"{feed.name} begins anew with the next run.")
+    console.narrate(f"{feed.name} starts over with the next run.")

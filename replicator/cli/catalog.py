@@ -172,4 +172,4 @@ def _warn_unreadable(tables: Sequence[LakeTable]) -> None:
         if (why := unreadable_reason(table)) is not None:
             reasons.setdefault(why, []).append(table.name)
     for why, names in reasons.items():
-        console.narrate(f"Athena may not read {', '.join(names)}: {why}.", style="yellow")
+        console.narrate(f"Athena may be unable to read {', '.join(names)}: {why}.", style="yellow")

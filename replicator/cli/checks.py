@@ -31,7 +31,7 @@ def checks(
     settings = options.settings(env, conf)
     wanted = operate.select_models(settings.models, model or [])
     if not wanted:
-        console.narrate("No model declares checks: there is nothing to look at.", style="yellow")
+        console.narrate("No model declares checks: nothing to check.", style="yellow")
         if as_json:
             console.print_json([])
         return

@@ -96,7 +96,7 @@ def show(
         raise ConfigError(
             "bronze has no such record",
             where=f"{topic} {partition} {offset}",
-            mend=f"{every} prints the places of all letters.",
+            mend=f"{every} lists the positions of all dead letters.",
         )
     fields = letter_details.describe(found)
     if as_json:
@@ -126,7 +126,7 @@ def retry(
     choice, source = _selection(table, reason, source, everything=everything)
     declared = options.load_declarations(declare, lake)
     if lake is not None and declare is None:
-        console.narrate("Without --declare FILE, types are those of the tables.", style="dim")
+        console.narrate("Without --declare FILE, the types of the tables are used.", style="dim")
     settings = options.settings(env, conf, lake)
     with exclusive(options.existing_lake(settings), ("silver",), assemble.lease_options(settings)) as fence:
         from replicator.operate.retry import retry as again
@@ -140,7 +140,7 @@ def retry(
         for warning in account.warnings:
             console.narrate(f"{account.table}: {warning}", style="yellow")
         if account.error is not None:
-            console.narrate(f"{account.table} stopped, its letters stay: {account.error}", style="red")
+            console.narrate(f"{account.table} stopped, its dead letters are kept: {account.error}", style="red")
     if any(account.error is not None for account in accounts):
         raise typer.Exit(1)
 
@@ -177,7 +177,7 @@ def drop(
                 dead_letters.drop(spark, each, choice)
     _print(_COUNTS, found, as_json=as_json)
     if found:
-        console.narrate("Dropped." if yes else "Nothing was dropped: add --yes to give these up.", style="yellow")
+        console.narrate("Dropped." if yes else "Nothing was dropped: add --yes to drop these.", style="yellow")
 
 
 def _refuse_unknown(spark: SparkSession, sources: Sequence[Refinement], choice: LetterFilter) -> None:
@@ -229,7 +229,7 @@ def _selection(
     choice = LetterFilter(name, reason)
     if choice.is_all != everything:
         raise ConfigError(
-            "which dead letters?" if choice.is_all else "--all leaves nothing to choose",
+            "no dead letters are selected" if choice.is_all else "--all cannot be combined with --table or --reason",
             mend="Give --table TABLE, --reason REASON or both, or --all alone; `dead-letters list` shows them.",
         )
     return choice, table_source
@@ -248,7 +248,7 @@ def _print(columns: tuple[str, ...], rows: list[dict[str, Any]], *, as_json: boo
         cells = [[_text(row.get(name)) for name in columns] for row in rows]
         console.print_table([name.replace("_", " ") for name in columns], cells)
     else:
-        console.narrate("There are no such dead letters.")
+        console.narrate("No dead letters match.")
 
 
 def _plain(value: Any) -> Any:

@@ -74,7 +74,7 @@ def diff(
             most = MOST_SHOWN if limit is None and not as_json else limit
             _print(found.rows, most, as_json=as_json)
             if most is not None and sum(found.counts.values()) > most:
-                console.narrate(f"the first {most} keys; there are more: --limit N", style="yellow")
+                console.narrate(f"only the first {most} keys are shown: --limit N shows more", style="yellow")
         differs = any(found.counts.values())
     if exit_code and differs:
         raise typer.Exit(1)

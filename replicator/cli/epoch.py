@@ -45,7 +45,7 @@ def bump(
 
     settings, offsets = options.settings(env, conf, lake), options.parse_offsets(starts or [])
     if not reason.strip():
-        raise ConfigError("a new epoch needs a reason", mend="Say in --reason what happened to the source.")
+        raise ConfigError("a new epoch needs a reason", mend="State in --reason what happened to the source.")
     with exclusive(options.existing_lake(settings), ("silver",), assemble.lease_options(settings)) as fence:
         spark, target = _open(settings, source, fence, debug=options.is_debug(context))
         begun = epoch.bump(spark, target, reason, offsets)
@@ -58,7 +58,7 @@ def bump(
     if overtaken:
         rebuild = options.command("rebuild", *overtaken, flags=options.flags(env, conf, lake))
         console.narrate(
-            f"Silver has read records of it already, in the old order: {rebuild} puts them into the new one.",
+            f"Silver has already read some of its records, in the old order: {rebuild} puts them into the new one.",
             style="yellow",
         )
 
@@ -84,7 +84,7 @@ def show(
         rows = [[str(each.number), each.since, each.reason] for each in found]
         console.print_table(("epoch", "since", "reason"), rows)
     else:
-        console.narrate(f"{source} never started anew.")
+        console.narrate(f"{source} never started a new epoch.")
 
 
 def _without_spark(settings: Settings, source: str) -> tuple[list[str], list[Epoch]]:

@@ -54,7 +54,7 @@ def _print(history: Explanation) -> None:
     if history.position is None:
         console.print_text("There is no such row in silver.")
         return
-    console.print_text(f"The row {'is deleted' if history.deleted else 'stands'} at {history.position}:")
+    console.print_text(f"The row {'was deleted' if history.deleted else 'was last changed'} at {history.position}:")
     console.print_table(
         ("column", "value", "known from"), [[cell.column, cell.value, cell.position or ""] for cell in history.row]
     )

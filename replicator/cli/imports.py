@@ -33,8 +33,8 @@ def hudi_streamer(
     try:
         properties = tool.normalize(javaproperties.loads(_text(file)))
     except ValueError as error:
-        what = f"these are no properties: {error}"
-        raise ConfigError(what, where=str(file), mend="Write a backslash twice where it is one.") from error
+        what = f"not a properties file: {error}"
+        raise ConfigError(what, where=str(file), mend="Escape each literal backslash with another one.") from error
     schema = properties.get(tool.SCHEMA_FILE)
     beside = None if schema is None else _find_file(file.parent, schema)
     found = tool.translate(properties, topic, None if beside is None else _text(beside))
@@ -62,7 +62,7 @@ def _text(file: Path) -> str:
         what = f"the file cannot be read: {error.strerror}"
         raise ConfigError(what, where=str(file), mend="Check the path.") from error
     except UnicodeDecodeError as error:
-        what = "the file is no text in UTF-8"
+        what = "the file is not UTF-8 text"
         raise ConfigError(
-            what, where=str(file), mend="Save it as UTF-8, or name the file that the tool is given."
+            what, where=str(file), mend="Save it as UTF-8, or name the file that is passed to the tool."
         ) from error

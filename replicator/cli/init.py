@@ -13,8 +13,8 @@ from replicator.cli import console
 from replicator.errors import ConfigError
 
 _CAPTURE = """\
-  replicator connect check    is the database ready to be captured?
-  replicator connect apply    has Kafka Connect capture it
+  replicator connect check    check that the database is ready to be captured
+  replicator connect apply    register the connector with Kafka Connect
 """
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
@@ -44,14 +44,14 @@ def init(
 
     if not _PREFIX.fullmatch(source):
         raise ConfigError(
-            f"--source {source!r} is no topic.prefix",
-            mend="It has letters, digits, dots, hyphens and underscores only.",
+            f"--source {source!r} is not a valid topic.prefix",
+            mend="Use only letters, digits, dots, hyphens and underscores.",
         )
     files = {folder / path: text for path, text in scaffold.render_project(source, kind and kind.value).items()}
     existing = next((path for path in files if path.exists()), None)
     if existing is not None:
         raise ConfigError(
-            "the file is there already", where=str(existing), mend="Give another folder; nothing was written."
+            "the file already exists", where=str(existing), mend="Give another folder; nothing was written."
         )
     for path, text in files.items():
         _write(path, text)
@@ -71,13 +71,13 @@ def _next_steps(folder: Path, captured: str | None) -> str:
     """Return what to do next; ``captured`` is the source whose file describes a connector."""
     conf, source, steps = folder / "conf", "", ""
     if captured is not None:
-        source, steps = f",\nand which database it is, and who logs in, in {conf / 'sources' / captured}.yaml", _CAPTURE
+        source, steps = f",\nand the database and its login in {conf / 'sources' / captured}.yaml", _CAPTURE
     return f"""
-Say where Kafka and the lake are in {conf / "base.yaml"}{source}. Then, in {folder}:
+Set the addresses of Kafka and of the lake in {conf / "base.yaml"}{source}. Then, in {folder}:
 
-  replicator validate         is everything well said?
-{steps}  replicator doctor           is everything there that a run needs?
-  replicator run              bronze and silver of all tables; --continuous goes on
-  replicator status           how far every table is
+  replicator validate         check the configuration
+{steps}  replicator doctor           check that everything a run needs is available
+  replicator run              update bronze and silver of all tables; --continuous keeps running
+  replicator status           show how far every table is
 
-Models of gold are files in conf/models: one SELECT, and beside it what must hold of its rows."""
+Gold models are files in conf/models: a SELECT, and a YAML file with its key, inputs, columns and checks."""

@@ -37,7 +37,7 @@ def show(
         rows = [(e.stage, "nobody" if e.free else str(e.holder), e.since, str(e.token)) for e in found]
         console.print_table(_COLUMNS, rows)
     else:
-        console.narrate("Nobody has written this lake yet.")
+        console.narrate("No stage has written this lake yet.")
 
 
 @app.command("break")
@@ -55,9 +55,9 @@ def break_(
 
     known = (*STAGES, CANONICAL, WORDS)
     if stage not in known:
-        raise ConfigError(f"there is no stage {stage!r}{suggest(stage, known)}")
+        raise ConfigError(f"unknown stage {stage!r}{suggest(stage, known)}")
     settings = options.settings(env, conf, lake)
     previous = break_lease(Lake(settings.lake.root), stage, assemble.lease_options(settings))
     console.narrate(
-        f"Nobody holds {stage}." if previous is None else f"{stage} was held by {previous.holder}; it is free now."
+        f"{stage} is not held." if previous is None else f"{stage} was held by {previous.holder}; it is free now."
     )

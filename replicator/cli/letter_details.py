@@ -52,7 +52,7 @@ def describe(found: LetterDetails) -> dict[str, Any]:
         "timestamp": _text(record["timestamp"]),
     }
     if letter is None:
-        shown["reason"] = "none: this is no dead letter"
+        shown["reason"] = "none: not a dead letter"
     else:
         words = reasons.describe(letter["reason"])
         shown |= {name: letter[name] for name in ("table", "reason", "detail")}

@@ -52,7 +52,7 @@ def maintain(
             if each.error is not None:
                 console.narrate(f"{each.table}: {each.error}", style="red")
         for name in operate.drop_shadows(spark, keeper) if table is None else ():
-            console.narrate(f"what an interrupted rebuild of {name} had made is removed", style="dim")
+            console.narrate(f"leftovers of an interrupted rebuild of {name} were removed", style="dim")
     _show(results, settings.lake.root, as_json=as_json)
     if any(each.error is not None for each in results):
         raise typer.Exit(1)

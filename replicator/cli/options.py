@@ -170,8 +170,8 @@ def existing_lake(settings: Settings) -> Lake:
     except ReplicatorError:
         return lake
     if LAYERS.isdisjoint(found):
-        mend = "Name the right one (--lake, or lake.root of the environment); `replicator run` makes one."
-        raise ConfigError("there is no lake yet, or nothing in it", where=lake.root, mend=mend)
+        mend = "Name the right one (--lake, or lake.root of the environment); `replicator run` creates one."
+        raise ConfigError("there is no lake yet, or it is empty", where=lake.root, mend=mend)
     return lake
 
 
@@ -185,7 +185,7 @@ def load_declarations(declare: Path | None, lake: str | None) -> SourceSpec:
     if declare is None:
         return SourceSpec("", "")
     if lake is None:
-        raise ConfigError("--declare needs --lake DIR", mend="With --env, the declarations of conf/sources hold.")
+        raise ConfigError("--declare needs --lake DIR", mend="With --env, the declarations in conf/sources apply.")
     return configuration.load_declarations(declare)
 
 
@@ -235,7 +235,7 @@ def split_source(table: str | None, source: str | None) -> tuple[str | None, str
     if not prefix or "." not in rest:  # a table may have a slash in its own name
         return table, source
     if source not in (None, prefix):
-        raise ConfigError(f"--table {table} is no table of the source {source}", mend="Leave one of them out.")
+        raise ConfigError(f"--table {table} is not a table of the source {source}", mend="Leave one of them out.")
     return rest, prefix
 
 
@@ -244,7 +244,7 @@ def refuse_unknown(source: str | None, known: Collection[str]) -> None:
     from replicator.spelling import suggest
 
     if source is not None and source not in known:
-        raise ConfigError(f"there is no source {source!r}{suggest(source, known)}")
+        raise ConfigError(f"source {source!r} does not exist{suggest(source, known)}")
 
 
 def is_debug(context: typer.Context) -> bool:

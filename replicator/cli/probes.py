@@ -37,7 +37,7 @@ def python() -> str:
     name = f"Python {version[0]}.{version[1]}"
     if not oldest <= version <= newest:
         mend = f"Use Python {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}."
-        raise ConfigError(f"{name} is none that was tested.", where=sys.executable, mend=mend)
+        raise ConfigError(f"{name} is not a tested version.", where=sys.executable, mend=mend)
     return name
 
 
@@ -47,7 +47,7 @@ def spark() -> str:
     tested = "" if installed == line.spark else f" (tested: {line.spark})"
     configured = environment.variable("SPARK_HOME")
     is_other = configured is not None and not spark_home.fits(Path(configured), line)
-    passed = f"; SPARK_HOME is passed over: no Spark {line.name} is in {configured}" if is_other else ""
+    passed = f"; SPARK_HOME is ignored: {configured} does not contain Spark {line.name}" if is_other else ""
     capabilities = f"tables in {' and '.join(line.formats)}{passed}"
     return f"Spark {installed}{tested}, Scala {line.scala}, Delta {line.delta}; {capabilities}"
 
@@ -68,7 +68,7 @@ def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:
     connection.
     """
     if not bootstrap_servers.strip():
-        raise ConfigError("No bootstrap servers are given.", mend="Set kafka.bootstrap_servers.")
+        raise ConfigError("No bootstrap servers are configured.", mend="Set kafka.bootstrap_servers.")
     servers = endpoint.parse_addresses(bootstrap_servers, "Kafka", "Check kafka.bootstrap_servers.")
     plain = options.get("security.protocol", "PLAINTEXT") == "PLAINTEXT"
     reasons = []
@@ -108,11 +108,11 @@ def objects(root: str, s3: S3Keys | None) -> str:
             )
         return f"{root} holds objects" if found["KeyCount"] else f"{root} is empty"
     if not is_local(root):
-        return f"{root} is not tried from here"
+        return f"{root} is not checked from here"
     folder, mend = local_path(root), "Check `objects`, and that the sink ran."
     try:
         with os.scandir(folder):
-            return f"{folder} is there"
+            return f"{folder} exists"
     except OSError as error:
         raise ConfigError(f"The folder cannot be read: {error.strerror}.", where=str(folder), mend=mend) from error
 
@@ -124,7 +124,7 @@ def lake(root: str, s3: S3Keys | None, *, leased: bool = True) -> str:
     if root.startswith("s3a://"):
         return _object_store(root, s3, leased=leased)
     if not is_local(root):
-        return f"{root} is not tried from here"
+        return f"{root} is not checked from here"
     return _directory(local_path(root))
 
 
@@ -142,7 +142,7 @@ def _greet(server: str, *, speak: bool) -> None:
     """Connect, and request the API versions: only a Kafka broker returns the correlation id."""
     host, _, port = server.rpartition(":")
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
-        raise ValueError("it is not host:port")
+        raise ValueError("not a host:port address")
     with socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS) as link:
         if not speak:
             return
@@ -152,7 +152,7 @@ def _greet(server: str, *, speak: bool) -> None:
         while len(answer) < 8 and (more := link.recv(8 - len(answer))):
             answer += more
     if len(answer) < 8 or struct.unpack(">ii", answer)[1] != _CORRELATION:
-        raise ValueError("what listens there is not Kafka")
+        raise ValueError("the server there is not Kafka")
 
 
 def _directory(root: Path) -> str:
@@ -161,9 +161,9 @@ def _directory(root: Path) -> str:
         with tempfile.TemporaryFile(dir=existing, buffering=0) as file:
             file.write(b"\n")  # creating a file succeeds on a full disk, too
     except OSError as error:
-        mend = "Set lake.root to a directory that has room, and that this user may write."
+        mend = "Set lake.root to a directory with free space that this user can write to."
         raise ConfigError(f"The lake cannot be written: {error.strerror}.", where=str(root), mend=mend) from error
-    return f"{root} is writable" if existing == root else f"{root} can be made"
+    return f"{root} is writable" if existing == root else f"{root} can be created"
 
 
 def _object_store(root: str, s3: S3Keys | None, *, leased: bool) -> str:

@@ -85,7 +85,7 @@ def rebuild(
         )
         return
     if bool(wanted) == everything:
-        raise ConfigError("say what to rebuild", mend="Name tables and models, or give --all alone.")
+        raise ConfigError("no table or model to rebuild is given", mend="Name tables and models, or give --all alone.")
     from replicator.operate.rebuild import RebuildOptions
 
     declared = options.load_declarations(declare, lake)
@@ -138,7 +138,9 @@ def _show(rows: Sequence[Mapping[str, Any]], *, dry: bool, as_json: bool) -> Non
 def _refuse_mixture(checkpoint: str | None, of_tables: tuple[object, ...], of_checkpoint: tuple[object, ...]) -> None:
     """Raise ConfigError where options of tables and options of ``--checkpoint`` are combined."""
     if checkpoint is not None and any(of_tables):
-        raise ConfigError("a checkpoint is made anew by itself", mend="Leave tables and their options out.")
+        raise ConfigError(
+            "--checkpoint cannot be combined with tables or their options", mend="Omit tables and their options."
+        )
     if checkpoint is None and any(of_checkpoint):
         raise ConfigError("--from and --yes are for --checkpoint SOURCE", mend="Leave them out.")
 

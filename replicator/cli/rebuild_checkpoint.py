@@ -43,10 +43,10 @@ def rebuild_checkpoint(
         backup = new_checkpoint.carry_out(spark, stopped, plan, accept_gap=accept_gap) if write else None
     if not write:
         needs = "--yes and --accept-gap" if plan.unaccepted and not accept_gap else "--yes"
-        console.narrate(f"Nothing was written: add {needs} to have it so.", style="yellow")
+        console.narrate(f"Nothing was written: add {needs} to write it.", style="yellow")
         return
-    where = "There was no old one." if backup is None else f"The old one lies in {backup}."
-    console.narrate(f"{source} goes on there with the next run. {where}")
+    where = "There was no old one." if backup is None else f"The old one was moved to {backup}."
+    console.narrate(f"{source} continues there with the next run. {where}")
 
 
 def _show(starts: tuple[PartitionStart, ...], *, as_json: bool) -> None:
@@ -55,7 +55,7 @@ def _show(starts: tuple[PartitionStart, ...], *, as_json: bool) -> None:
     elif starts:
         console.print_table(_COLUMNS, [_row(each) for each in starts])
     else:
-        console.narrate("Kafka has no topic that the source reads.", style="yellow")
+        console.narrate("Kafka has no topic of the source.", style="yellow")
 
 
 def _to_json(start: PartitionStart) -> dict[str, Any]:

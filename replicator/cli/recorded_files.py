@@ -36,7 +36,9 @@ def absolute_paths(names: list[str]) -> list[str]:
     from replicator.stages.run_report import CANONICAL, STAGES
 
     if not all(names):
-        raise ConfigError("--recorded has a file without a name", mend="Name it; is a variable of the shell not set?")
+        raise ConfigError(
+            "--recorded was given an empty file name", mend="Name the file; a shell variable may be unset."
+        )
     stage = next((each for each in names if each in (*STAGES, CANONICAL) and not Path(each).exists()), None)
     if stage is not None:
         raise ConfigError(f"{stage} is a stage, not a file: --recorded runs bronze and silver", mend="Leave it out.")
@@ -70,7 +72,7 @@ def run(
         if fence is None:
             fence = stack.enter_context(leases) if events.topics else UNFENCED
         for table, nearest in _ingest(spark, settings, events, declared, fence, summary).items():
-            console.narrate(f"{declare} speaks of {table}, and no record is of it{nearest}", style="yellow")
+            console.narrate(f"{declare} declares {table}, but no record belongs to it{nearest}", style="yellow")
 
 
 def _is_new(lake: Lake) -> bool:

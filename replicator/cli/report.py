@@ -30,7 +30,7 @@ def report(
     """Write one HTML page: sales, the star schema and the state of the pipeline. It can be viewed without a network."""
     page = extras.load("replicator.operate.report.page", "report")  # a missing extra is reported before any query
     if not output.parent.is_dir() or output.is_dir():
-        raise ConfigError(f"{output} cannot be written", mend="Give --output FILE in a folder that there is.")
+        raise ConfigError(f"{output} cannot be written", mend="Give --output FILE in an existing folder.")
     found = _collect(context, options.settings(env, conf, lake))
     atomic_file.write_atomically(output, lambda path: _write(path, page.html(found)))
     for trouble in found.troubles:

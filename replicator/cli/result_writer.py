@@ -33,9 +33,13 @@ def resolve_format(form: RowFormat | None, output: Path | None) -> RowFormat:
     """
     chosen = form or (RowFormat.table if output is None else _SUFFIXES.get(output.suffix.lower()))
     if output is None and chosen is RowFormat.parquet:
-        raise ConfigError("Parquet needs a file", mend="Add --output FILE.parquet.")
+        raise ConfigError("Parquet output needs a file", mend="Add --output FILE.parquet.")
     if output is not None and chosen in (None, RowFormat.table):
-        raise ConfigError("a file holds CSV, JSON or Parquet", where=str(output), mend="Add --format, or a suffix.")
+        raise ConfigError(
+            "the format of the file is unknown: CSV, JSON or Parquet",
+            where=str(output),
+            mend="Add --format, or a suffix to its name.",
+        )
     return chosen or RowFormat.table
 
 
@@ -63,13 +67,13 @@ def write(answer: Answer, form: RowFormat, most: int | None, output: Path | None
     if output is not None:
         narrate(f"{written} rows in {output}")
     if more:
-        narrate(f"the first {most} rows; there are more: --limit N, or --format csv or json", style="yellow")
+        narrate(f"only the first {most} rows are shown: --limit N, or --format csv or json, shows more", style="yellow")
 
 
 def _refuse_duplicates(columns: Sequence[str]) -> None:
     twins = [name for name, count in Counter(columns).items() if count > 1]
     if twins:
-        raise ConfigError(f"two columns are called {twins[0]!r}", mend="Give one of them another name with AS.")
+        raise ConfigError(f"two columns are named {twins[0]!r}", mend="Rename one of them with AS.")
 
 
 def _write_file(answer: Answer, form: RowFormat, most: int | None, path: Path) -> tuple[bool, int]:
@@ -141,5 +145,5 @@ def _parquet(path: Path, schema: pa.Schema) -> parquet.ParquetWriter:
     try:
         return parquet.ParquetWriter(path, schema, compression="zstd")
     except pa.ArrowNotImplementedError as error:
-        mend = "Give such a column as text, with CAST, or write CSV or JSON."
+        mend = "Convert such a column to text with CAST, or write CSV or JSON."
         raise ConfigError(f"Parquet has no such type: {first_line(error)}", mend=mend) from error

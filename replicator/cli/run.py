@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
     from replicator.stages.run_report import Report, ReportLine
 
-_STOPPING = "stopping: what is under way is finished first; the same once more ends it at once"
+_STOPPING = "stopping: work in progress is finished first; repeat to stop at once"
 _AGAIN_SECONDS = 1.0
 """Within this time a second signal counts as the same one: `timeout` sends it to its program and then to the whole
 process group.
@@ -66,15 +66,15 @@ def run(
     summary = RunSummary(once=once, as_json=as_json)
     if recorded:
         if lake is None:
-            raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
+            raise ConfigError("--recorded needs --lake DIR", mend="Name the folder to write the tables to.")
         if not once:
-            raise ConfigError("recorded files have an end: --continuous is for sources", mend="Leave it out.")
+            raise ConfigError("recorded files are finite: --continuous is for sources", mend="Leave it out.")
         files = recorded_files.absolute_paths([*recorded, *(stages or [])])
         recorded_files.run(options.settings(env, conf, lake), files, declare, summary, wait=wait, debug=debug)
     elif lake is not None:
         raise ConfigError(
             "neither a source nor a model is configured: with --lake no configuration is read",
-            mend=f"Say `lake: {{root: {lake}}}` in one, and leave --lake out; or give --recorded FILE.",
+            mend=f"Set `lake: {{root: {lake}}}` in one, and omit --lake; or give --recorded FILE.",
         )
     else:
         _run(options.settings(env, conf), stages or [], summary, once=once, wait=wait, debug=debug)
@@ -94,13 +94,13 @@ def _run(settings: Settings, named: list[str], summary: RunSummary, *, once: boo
     known = (*STAGES, CANONICAL)
     unknown = [stage for stage in named if stage not in known]
     if unknown:
-        raise ConfigError(f"there is no stage {unknown[0]!r}", mend=f"Stages are {', '.join(known)}.")
+        raise ConfigError(f"unknown stage {unknown[0]!r}", mend=f"Stages are {', '.join(known)}.")
     if CANONICAL in named and not settings.feeds:
-        raise ConfigError("no feed is configured", mend="Write one into conf/canonical: docs/canonical.md.")
+        raise ConfigError("no feed is configured", mend="Add one to conf/canonical: see docs/canonical.md.")
     if not (settings.sources or settings.models or settings.feeds):
         raise ConfigError(
             "neither a source nor a model is configured",
-            mend="Write conf/sources/NAME.yaml, or say which --conf; `--recorded FILE` needs none.",
+            mend="Write conf/sources/NAME.yaml, or set --conf; `--recorded FILE` needs none.",
         )
     stages = named or list(known if settings.feeds else STAGES)
     if once and "bronze" in stages:
@@ -152,9 +152,9 @@ def _maintenance(spark: SparkSession, settings: Settings, fence: Fence, stages: 
             tables = maintain.filter_by_stages(stages, keeper.tables(spark))
             for result in maintain.maintain(spark, keeper.tables_of, tables, keys.keep):
                 if result.error is not None:
-                    console.narrate(f"upkeep of {result.table}: {result.error}", style="yellow")
+                    console.narrate(f"maintenance of {result.table}: {result.error}", style="yellow")
         except Unreachable as error:
-            console.narrate(f"upkeep: {error}", style="yellow")
+            console.narrate(f"maintenance: {error}", style="yellow")
         last = time.monotonic()
 
     return now_and_then

@@ -42,7 +42,7 @@ def runs(
     elif found:
         console.print_table(_RUNS, [_row(each) for each in found])
     else:
-        console.narrate(f"No run of {settings.lake.root} did anything yet.")
+        console.narrate(f"No run has changed anything in {settings.lake.root} yet.")
 
 
 def _load(context: typer.Context, settings: Settings, run: str | None, limit: int) -> list[Run]:
@@ -72,7 +72,7 @@ def _by_spark(context: typer.Context, settings: Settings) -> Runs:
 
 def _print_one(found: Run | None, run: str, *, as_json: bool) -> None:
     if found is None:
-        raise ConfigError(f"there is no run {run!r}", mend="`replicator runs` lists those that there are.")
+        raise ConfigError(f"run {run!r} does not exist", mend="`replicator runs` lists the existing ones.")
     if as_json:
         console.print_json(asdict(found))
         return

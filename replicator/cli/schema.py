@@ -122,7 +122,7 @@ def _approve(spark: SparkSession, settings: Settings, declared: SourceSpec, tabl
     for change in approved:
         console.narrate(f"approved: {change}")
     if not approved:
-        console.narrate(f"Nothing of {table} waits for approval.")
+        console.narrate(f"No change of {table} waits for approval.")
 
 
 def _change_to_json(each: PendingChange) -> dict[str, str]:

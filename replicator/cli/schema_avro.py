@@ -54,10 +54,12 @@ def _newest_schema(records: Iterable[KafkaRecord], topic: str | None, where: str
             found[record.topic] = (age, block)
     if len(found) > 1:
         raise ConfigError(
-            f"records of several topics have one: {', '.join(sorted(found))}", where=where, mend="Name one by --topic."
+            f"records of several topics have a schema block: {', '.join(sorted(found))}",
+            where=where,
+            mend="Choose one with --topic.",
         )
     if not found:
-        mend = "Let the connector send one (`value.converter.schemas.enable: true`), be it for a record."
+        mend = "Let the connector send one (`value.converter.schemas.enable: true`), if only for one record."
         what = "no record has a schema block" if topic is None else f"no record of {topic} has a schema block"
         raise ConfigError(what, where=where, mend=mend)
     return next(iter(found.values()))[1]

@@ -62,7 +62,7 @@ def infer(
         return
     console.print_text(drafts.to_yaml(found, f"{seen:,} records of {', '.join(what)}"))
     if not found:
-        console.narrate("None of them changes a row of a table.", style="yellow")
+        console.narrate("None of these records changes a row of a table.", style="yellow")
 
 
 def _database(source: SourceSpec) -> tuple[str, Database]:
@@ -74,10 +74,12 @@ def _database(source: SourceSpec) -> tuple[str, Database]:
     login = source.database
     if login is None:
         raise ConfigError(
-            "the source's file says nothing of its `database`", where=source.name, mend="Add it: docs/databases.md."
+            "the source's file has no `database` block", where=source.name, mend="Add it: see docs/databases.md."
         )
     if login.kind not in registry.CLASSES["database"]:
-        raise ConfigError(f"{login.kind} is not asked for definitions", where=source.name, mend="Leave --source out.")
+        raise ConfigError(
+            f"reading definitions from {login.kind} is not supported", where=source.name, mend="Omit --source."
+        )
     return login.kind, registry.load("database", login.kind)(login)
 
 

@@ -16,5 +16,5 @@ def answer(without: Callable[[], Found], by_spark: Callable[[], Found]) -> Found
     try:
         return without()
     except ReplicatorError as error:
-        narrate(f"Spark is started: {error.what}", style="dim")
+        narrate(f"starting Spark: {error.what}", style="dim")
     return by_spark()

@@ -164,7 +164,7 @@ def refuse_commands(spark: SparkSession, query: str) -> None:
     try:
         plan = session.sessionState().sqlParser().parsePlan(query)
     except ParseException as error:
-        raise ConfigError(f"This is not SQL: {first_line(error)}") from error
+        raise ConfigError(f"Invalid SQL: {first_line(error)}") from error
     if is_instance_of(gateway, plan, _DESCRIBE):
         return
     if is_instance_of(gateway, plan, _EXPLAIN):

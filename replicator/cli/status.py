@@ -85,14 +85,14 @@ def _describe_leftover(settings: Settings, model: str) -> str:
 
     folder = Lake(settings.lake.root).gold(model).location
     return (
-        f"gold {model}: no file describes this model any more; its table, and what was published of it, stay as they "
-        f"are. Bring its file back, or stop all drivers and remove the folder {folder}."
+        f"gold {model}: no file describes this model any longer; its table and its published rows stay as they "
+        f"are. Restore its file, or stop all drivers and remove the folder {folder}."
     )
 
 
 def _describe_unknown(standing: TableStatus, flags: str) -> str:
     rows = "1 row lacks" if standing.unknown == 1 else f"{standing.unknown} rows lack"
     return (
-        f"{standing.table}: {rows} a value that no record has told (NULL, and named in _column_seq) until one does; "
+        f"{standing.table}: {rows} a value that no record has supplied (NULL, listed in _column_seq) until one does; "
         f"{options.command('rebuild', standing.table, flags=flags)} looks for it in all of bronze."
     )

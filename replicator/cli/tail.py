@@ -76,7 +76,9 @@ def _start(text: str | None, *, follow: bool) -> StartingOffset:
     if text in ("beginning", "end"):
         return StartingOffset() if text == "beginning" else StartingOffset(last=0)
     if not re.fullmatch(r"-?\d{1,18}", text):
-        raise ConfigError(f"--from {text!r} is no place.", mend="Write beginning, end, a number, or -N for the last N.")
+        raise ConfigError(
+            f"--from {text!r} is not a position.", mend="Use beginning, end, a number, or -N for the last N."
+        )
     number = int(text)
     return StartingOffset(last=-number) if text.startswith("-") else StartingOffset(offset=number)
 
@@ -95,7 +97,7 @@ def _lines(
     file = topics.recorded_file(what)
     if file is not None:
         if follow:
-            raise ConfigError("a file is not followed.", mend="Leave --follow out.")
+            raise ConfigError("a file cannot be followed.", mend="Omit --follow.")
         return _record_lines(EventReader(SourceSpec("", "")), _file_records(file, start))
     settings = topics.settings_of(env, conf, lake, brokers)
     source = None if lake is not None else topics.source_of(settings, what, brokers)
@@ -211,8 +213,8 @@ def _table_lines(
 
 def _describe_missing(table: Table, first: int, last: int) -> str:
     if first == last:
-        return f"What version {first} of {table.name} changed cannot be told: there is not all of it any more."
-    return f"What versions {first} to {last} of {table.name} changed cannot be told: there is not all of them any more."
+        return f"The changes of version {first} of {table.name} cannot be shown: it is no longer complete."
+    return f"The changes of versions {first} to {last} of {table.name} cannot be shown: they are no longer complete."
 
 
 def _commit_lines(commit: Any, table: Table) -> Iterator[_Line]:

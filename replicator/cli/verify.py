@@ -119,7 +119,7 @@ def _best_effort(note: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
 
     def kept(verdict: Verdict) -> None:
         write_best_effort(
-            lambda: note(verdict), f"{verdict.table} ({verdict.against}): `verify --show` will not tell this"
+            lambda: note(verdict), f"{verdict.table} ({verdict.against}): `verify --show` will not show this"
         )
 
     return kept
@@ -156,7 +156,7 @@ def _warn_not_compared(checks: VerifyInputs, described: Collection[str], flags: 
             console.narrate(message, style="yellow")
             continue
         for name in (declared.table for declared in each.source.tables if declared.append_only):
-            why = "nothing tells which of its rows is which row of the source"
+            why = "its rows cannot be matched with rows of the source"
             table = f"{each.source.name}/{name}"
             other = f"{options.command('rebuild', table, '--dry-run', flags=flags)} compares it with bronze"
             console.narrate(f"{table} is append-only: {why}; {other}.", style="yellow")
@@ -165,10 +165,10 @@ def _warn_not_compared(checks: VerifyInputs, described: Collection[str], flags: 
 def _why_not_compared(source: SourceSpec, *, is_described: bool) -> tuple[str, str]:
     """Return why a source is not compared, and how to fix it; '' where it cannot be fixed."""
     if source.database is not None:
-        return f"{source.database.kind} cannot be asked", ""
-    ask = "who may ask (docs/databases.md)"
+        return f"{source.database.kind} cannot be queried", ""
+    ask = "the login (docs/databases.md)"
     if is_described:
-        return "its file has no `database`", f": say there {ask}"
+        return "its file has no `database`", f": add {ask}"
     return (
         "it has no file",
         f": write conf/sources/{source.name}.yaml with `name: {source.name}` and, as `database`, {ask}",
@@ -180,7 +180,7 @@ def _show(marks: Sequence[Mark], *, as_json: bool) -> None:
     if as_json:
         console.print_json(rows)
     elif not rows:
-        console.narrate("Nothing was found equal yet.")
+        console.narrate("No comparison has found anything equal yet.")
     else:
         console.print_table(
             _MARK_COLUMNS, [[str(row[column.replace(" ", "_")]) for column in _MARK_COLUMNS] for row in rows]

@@ -62,9 +62,9 @@ def find_table(spark: SparkSession, tables_of: TableFormat, lake: Lake, name: st
     if len(places := {table.location: table for table in (same or long).values()}) == 1:
         return next(iter(places.values()))
     what = (
-        f"{name!r} may be any of several tables"
+        f"{name!r} matches several tables"
         if places
-        else f"there is no table {name!r}{did_you_mean_table(name, known)}"
+        else f"table {name!r} does not exist{did_you_mean_table(name, known)}"
     )
     listed = ", ".join(sorted(long or known)) or "no tables in this lake yet"
     raise ConfigError(what, mend=f"There are: {listed}.")

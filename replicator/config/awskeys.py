@@ -50,8 +50,8 @@ class JobKeys(Strict):
             total = math.ceil(wanted + max(wanted * _OVERHEAD, _LEAST_OVERHEAD))
             if total > _LARGEST[cores]:
                 raise ValueError(
-                    f"no {process} has {cores} cores and {wanted}g: with Spark's overhead that is {total} of at most"
-                    f" {_LARGEST[cores]} gigabytes"
+                    f"a {process} with {cores} cores cannot have {wanted}g: with Spark's overhead that is {total} of "
+                    f"at most {_LARGEST[cores]} gigabytes"
                 )
         return self
 
@@ -87,7 +87,7 @@ class AwsKeys(Strict):
     @model_validator(mode="after")
     def _one_place(self) -> AwsKeys:
         if self.application and self.cluster:
-            raise ValueError("a stage runs in one place: give application or cluster")
+            raise ValueError("give either application or cluster: a stage runs in one place")
         return self
 
     @property

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def check_plain_value(value: Any) -> Any:
     """Return a string, number, boolean or date. Raises ValueError for anything else."""
     if not isinstance(value, (str, int, float, bool, date)):
-        raise ValueError("a value is a text, a number, true or false, or a date")  # noqa: TRY004 - for pydantic
+        raise ValueError("a value must be a string, a number, true or false, or a date")  # noqa: TRY004 - for pydantic
     return value
 
 
@@ -82,7 +82,7 @@ class _CheckKeys(Strict):
     def _one_kind(self) -> _CheckKeys:
         given = [kind for kind in self.kinds if getattr(self, kind) is not None]
         if len(given) != 1:
-            raise ValueError(f"a check is one of {', '.join(self.kinds)}")
+            raise ValueError(f"a check must be one of {', '.join(self.kinds)}")
         return self
 
     def _named(self, rule: Rule) -> Check:
@@ -151,7 +151,7 @@ def refuse_boolean_values(checks: Iterable[ColumnCheckKeys], kind: str) -> None:
     switch = next((str(value).lower() for value in accepted if isinstance(value, bool)), None)
     if switch is not None and not kind.startswith("bool"):
         raise ValueError(
-            f"accepted_values has {switch}, and the column is {kind}: put words such as on, yes and no in quotes"
+            f"accepted_values contains {switch}, but the column is {kind}: quote words such as on, yes and no"
         )
 
 
@@ -164,7 +164,7 @@ def build_checks(
     names = [each.name for each in found]
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate is not None:
-        raise ValueError(f"the check {duplicate!r} is there twice: give one of them a name")
+        raise ValueError(f"the check {duplicate!r} is declared twice: give one of them a name")
     return found
 
 
@@ -175,7 +175,7 @@ def find_check_errors(model: Model, models: Mapping[str, Model]) -> Iterator[tup
         rule = check.rule
         for column in rules.columns(rule):
             if column not in declared and not column.startswith("_"):
-                yield ("checks",), f"{check.name}: {column!r} is no column{suggest(column, declared)}"
+                yield ("checks",), f"{check.name}: {column!r} is not a column{suggest(column, declared)}"
         if isinstance(rule, Relationship):
             wrong = _relationship_error(rule, models)
             if wrong:
@@ -184,6 +184,6 @@ def find_check_errors(model: Model, models: Mapping[str, Model]) -> Iterator[tup
 
 def _relationship_error(rule: Relationship, models: Mapping[str, Model]) -> str | None:
     if rule.to not in models:
-        return f"there is no model {rule.to!r}{suggest(rule.to, models)}"
+        return f"model {rule.to!r} does not exist{suggest(rule.to, models)}"
     columns = {column.name for column in models[rule.to].columns}
     return None if rule.field in columns else f"{rule.to} has no column {rule.field!r}{suggest(rule.field, columns)}"

@@ -33,7 +33,7 @@ def refuse_duplicates(found: list[str], what: str) -> None:
     """Raise ValueError where a name occurs twice, or again in another case."""
     duplicate = next((name for name in found if found.count(name) > 1), None)
     if duplicate is not None:
-        raise ValueError(f"{what} has {duplicate!r} twice")
+        raise ValueError(f"{what} contains {duplicate!r} twice")
     try:
         names.refuse_case_conflict(found, what)
     except ConfigError as error:

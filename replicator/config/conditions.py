@@ -16,7 +16,7 @@ from replicator.config.sqlexpressions import (
 )
 from replicator.spelling import suggest
 
-_COMPARE = "neither true nor false: compare it, as in `deleted = 1`"
+_COMPARE = "not a boolean: compare it, as in `deleted = 1`"
 _BOOLEAN = "BOOLEAN"
 
 
@@ -28,13 +28,13 @@ def check_delete_condition(condition: str, generated: Sequence[str]) -> None:
     column = _first(generated, words)
     if column is not None:
         raise ValueError(
-            f"apply_as_deletes reads {column!r}, which is generated, and not in the stream: write what it is made of"
+            f"apply_as_deletes reads {column!r}, a generated column that is not in the stream: write its expression"
         )
     if not words:
-        raise ValueError("apply_as_deletes is a condition over columns and names none of the table's")
+        raise ValueError("apply_as_deletes must be a condition over columns of the table and names none of them")
     refuse_beyond_row("apply_as_deletes", condition)
     if is_arithmetic(condition):
-        raise ValueError(f"apply_as_deletes gives a number, {_COMPARE}")
+        raise ValueError(f"apply_as_deletes returns a number, {_COMPARE}")
 
 
 def refuse_beyond_row(what: str, sql: str) -> None:
@@ -54,7 +54,9 @@ def refuse_undeclared_columns(condition: str, table: str, columns: Mapping[str, 
     words = list_columns(condition)
     if not {ALL_COLUMNS, *columns} & set(words):
         hint = suggest(words[0], columns)
-        raise ValueError(f"apply_as_deletes of {table} is a condition over columns and names none of the table's{hint}")
+        raise ValueError(
+            f"apply_as_deletes of {table} must be a condition over columns of the table and names none of them{hint}"
+        )
     refuse_unknown_column(f"apply_as_deletes of {table}", condition, columns)
     column = single_column(condition)
     kind = _BOOLEAN if column is None else columns.get(column, _BOOLEAN)
@@ -67,7 +69,7 @@ def refuse_unknown_column(what: str, sql: str, columns: Collection[str]) -> None
     unknown = find_unknown_column(sql, columns)
     if unknown is not None:
         hint = suggest(unknown, columns)
-        raise ValueError(f"{what} reads {unknown!r}, which is no declared column: declare it, if there is one{hint}")
+        raise ValueError(f"{what} reads {unknown!r}, which is not a declared column: declare it if it exists{hint}")
 
 
 def refuse_masked_column(condition: str, table: str, hidden: Iterable[str]) -> None:
@@ -77,8 +79,8 @@ def refuse_masked_column(condition: str, table: str, hidden: Iterable[str]) -> N
     column = _first(hidden, list_columns(condition))
     if column is not None:
         raise ValueError(
-            f"apply_as_deletes of {table} reads {column!r}, which mask_before_bronze hides: hash it or leave it out in "
-            "`transform` instead, which comes behind the condition"
+            f"apply_as_deletes of {table} reads {column!r}, which mask_before_bronze hides: hash or drop it in "
+            "`transform` instead, which is applied after the condition"
         )
 
 

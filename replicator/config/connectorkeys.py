@@ -85,7 +85,7 @@ class ConnectorKeys(Strict):
     def _allowed(cls, config: dict[str, str]) -> dict[str, str]:
         ours = next((key for key in _OURS if key in config), None)
         if ours is not None:
-            raise ValueError(f"{ours} follows from kind and name of the source")
+            raise ValueError(f"{ours} is derived from the kind and name of the source")
         secret = next(references.plain_secrets(config), None)
         if secret is not None:
             raise ValueError(_plain_secret_error(secret))
@@ -94,13 +94,15 @@ class ConnectorKeys(Strict):
     @model_validator(mode="after")
     def _fitting(self) -> ConnectorKeys:
         if self.kind in _ONE_DATABASE and len(self.databases) != 1:
-            raise ValueError(f"a connector of {self.kind} captures one database: name it in `database`")
+            raise ValueError(f"a {self.kind} connector captures one database: name it in `database`")
         if self.kind == "sqlserver" and not self.databases:
-            raise ValueError("databases says which databases of the server are captured")
+            raise ValueError("give databases: which databases of the server are captured")
         if (self.slot is not None or self.publication is not None) and self.kind != "postgresql":
-            raise ValueError("slot and publication are PostgreSQL's")
+            raise ValueError("slot and publication apply only to PostgreSQL")
         if (self.server_id is None) == (self.kind in _BINLOG):
-            raise ValueError("server_id, a number that no other client of the binlog has, belongs to MySQL and MariaDB")
+            raise ValueError(
+                "server_id, unique among the clients of the binlog, is for MySQL and MariaDB, and required there"
+            )
         if (self.tables and self.except_tables) or (self.column_list and self.except_column_list):
             raise ValueError("give tables or except_tables, column_list or except_column_list, not both")
         return self
@@ -140,6 +142,6 @@ class ConnectorKeys(Strict):
 
 def _plain_secret_error(key: str) -> str:
     return (
-        f"{key} is a secret in plain text, which Kafka Connect would tell everyone who asks it: write a reference that "
+        f"{key} is a secret in plain text, which Kafka Connect's API would show to everyone: write a reference that "
         f"it resolves, such as {references.EXAMPLE}"
     )

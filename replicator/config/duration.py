@@ -21,7 +21,7 @@ def parse_seconds(value: Any) -> Any:
         return value if value is None else 0
     found = re.fullmatch(_FORM, str(value).strip())
     if found is None:
-        raise ValueError("a duration is a number of minutes, hours, days or weeks, such as `30 days`")
+        raise ValueError("a duration must be a number of minutes, hours, days or weeks, such as `30 days`")
     return int(found.group(1)) * _SECONDS[found.group(2)]
 
 

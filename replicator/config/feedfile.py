@@ -58,7 +58,7 @@ class FeedKeys(Strict):
     def _consistent(self) -> FeedKeys:
         refuse_duplicates(list(self.select), "select")
         if self.every_change and "/" not in self.table:
-            raise ValueError("every_change is of a source's table: a model has no records")
+            raise ValueError("every_change needs a source's table: a model has no records")
         return self
 
     @model_validator(mode="after")
@@ -120,23 +120,25 @@ def _find_errors(
     wrong = _table_error(feed, sources, [model.name for model in models])
     found = [("table", wrong)] if wrong else []
     if not feed.bootstrap_servers:
-        found.append(("topic", "there is no Kafka to write to: give bootstrap_servers here or under kafka"))
+        found.append(("topic", "no Kafka is configured to write to: give bootstrap_servers here or under kafka"))
     duplicate = next((other for other in others if other.topic == feed.topic), None)
     if duplicate is not None:
-        found.append(("topic", f"the feed {duplicate.name!r} writes this topic already"))
+        found.append(("topic", f"the feed {duplicate.name!r} already writes this topic"))
     reader = next((source for source in sources if source.matches(feed.topic)), None)
     if reader is not None:
-        found.append(("topic", f"the source {reader.name!r} reads this topic: its events would come back as records"))
+        found.append(
+            ("topic", f"the source {reader.name!r} reads this topic: the feed's events would be read back as records")
+        )
     return found
 
 
 def _table_error(feed: Feed, sources: Sequence[SourceSpec], models: Sequence[str]) -> str | None:
     name, slash, table = feed.table.partition("/")
     if not slash:
-        return None if name in models else f"there is no model {name!r}{suggest(name, models)}"
+        return None if name in models else f"model {name!r} does not exist{suggest(name, models)}"
     source = next((each for each in sources if each.name == name), None)
     if source is None:
-        return f"there is no source {name!r}{suggest(name, [each.name for each in sources])}"
+        return f"source {name!r} does not exist{suggest(name, [each.name for each in sources])}"
     if not all(table.partition(".")):
-        return "a table is named <source>/<database or schema>.<table>"
+        return "a table must be named <source>/<database or schema>.<table>"
     return None if includes_table(source, table) else f"the source {name!r} does not include {table!r}"

@@ -35,9 +35,9 @@ _SECRET = ("sasl.jaas.config", "ssl.truststore.password", "ssl.keystore.password
 _ORDERED = (f"{_WRITE}precombine.field", "hoodie.table.precombine.field", "hoodie.table.ordering.fields")
 _REASONS = {
     "hoodie.datasource.hive_sync.": "tables are not registered in a catalog",
-    "hoodie.streamer.source.dfs.": "records are read from Kafka, whose servers are named",
+    "hoodie.streamer.source.dfs.": "records are read from Kafka, by bootstrap servers",
     "hoodie.streamer.schemaprovider.": "records are decoded by their own schema or by declared columns",
-    "hoodie.streamer.transformer.": "rows are changed in gold models",
+    "hoodie.streamer.transformer.": "rows are transformed in gold models",
 }
 
 
@@ -65,7 +65,7 @@ def translate(properties: Mapping[str, str], topic: str | None = None, schema: s
     prefix, dot, table = topic_name.partition(".")
     if not dot or table.count(".") != 1:
         raise ConfigError(
-            f"the topic {topic_name!r} is none of Debezium's" if topic_name else "no topic is named",
+            f"topic {topic_name!r} is not a Debezium topic" if topic_name else "no topic is given",
             mend="Give --topic <prefix>.<database or schema>.<table>.",
         )
     table_keys: dict[str, Any] = {"format": "hudi"}
@@ -97,7 +97,7 @@ def _partition_columns(name: str, text: str, untold: dict[str, str]) -> list[str
     """
     transformed = [part for part in _split_list(text) if ":" in part]
     if transformed:
-        untold[name] = f"partitions are values of columns as they are, which {', '.join(transformed)} is not"
+        untold[name] = f"partitions are unchanged column values, which {', '.join(transformed)} is not"
     return [part for part in _split_list(text) if part not in transformed]
 
 
@@ -107,17 +107,17 @@ def _translate_other(
     if name in _SECRET:
         variable = name.upper().replace(".", "_")
         options[name] = f"${{{variable}}}"
-        same[name] = f"a secret: read from the variable {variable}"
+        same[name] = f"a secret: read from the environment variable {variable}"
     elif text.lower() in {each.lower() for each in _SAME.get(name, ())}:
-        same[name] = "done anyway"
+        same[name] = "always done"
     elif name.endswith(_FITTED):
-        same[name] = "fitted to each batch"
+        same[name] = "adapted to each batch"
     elif name in _ORDERED:
         same[name] = "changes are ordered by their positions"
     elif not name.startswith("hoodie.") and _is_allowed(name, text):
         options[name] = text.replace("${", "$${")
     else:
-        reason = next((why for start, why in _REASONS.items() if name.startswith(start)), "no setting does this")
+        reason = next((why for start, why in _REASONS.items() if name.startswith(start)), "no setting for this")
         untold[name] = reason
 
 

@@ -31,19 +31,19 @@ def find_lineage_errors(
     for name, columns in model.lineage.items():
         place: KeyPath = ("lineage", name)
         if name not in model.inputs:
-            yield place, f"lineage.{name}: there is no such input{suggest(name, model.inputs)}"
+            yield place, f"lineage.{name}: no such input{suggest(name, model.inputs)}"
             continue
         for column in columns:
             if column not in declared and not column.startswith("_"):
-                yield place, f"lineage.{name}: {column!r} is no column{suggest(column, declared)}"
+                yield place, f"lineage.{name}: {column!r} is not a column{suggest(column, declared)}"
         key = _key(model.inputs[name], models, sources)
         if key and len(key) != len(columns):
-            yield place, f"lineage.{name}: the key is {', '.join(key)}, which takes {len(key)} columns"
+            yield place, f"lineage.{name}: the key is {', '.join(key)}, which needs {len(key)} columns"
     missing = [name for name in model.inputs if name not in model.lineage]
     if model.refresh == INCREMENTAL and missing:
         yield (
             ("refresh",),
-            f"refresh: incremental needs a lineage of every input; there is none of {', '.join(missing)}",
+            f"refresh: incremental needs a lineage for every input; missing for {', '.join(missing)}",
         )
 
 

@@ -41,9 +41,9 @@ def refuse_invalid_member(
     """
     for name, value in member.items():
         if name not in columns:
-            raise ValueError(f"unknown_member: {name!r} is no column{suggest(name, columns)}")
+            raise ValueError(f"unknown_member: {name!r} is not a column{suggest(name, columns)}")
         if not _fits(value, columns[name].type):
-            raise ValueError(f"unknown_member: the value of {name} is no {columns[name].type}")
+            raise ValueError(f"unknown_member: the value of {name} is not a valid {columns[name].type}")
     for name, column in columns.items():
         if name not in member and (name in key or not column.nullable):
             raise ValueError(f"unknown_member: {name} cannot be NULL: give it a value")

@@ -75,7 +75,7 @@ Columns = Annotated[
 
 def _refuse_reserved_table(table: str) -> str:
     if table.startswith(OWN_TABLES):
-        raise ValueError(f"tables whose names begin with {OWN_TABLES} are for publishing itself")
+        raise ValueError(f"table names that begin with {OWN_TABLES} are reserved for publishing")
     return table
 
 
@@ -117,7 +117,7 @@ class ModelKeys(Strict):
         refuse_duplicates(list(self.key), "the key")
         for name in self.key:
             if name not in columns:
-                raise ValueError(f"the key {name!r} is no column{suggest(name, columns)}")
+                raise ValueError(f"the key {name!r} is not a column{suggest(name, columns)}")
             if "nullable" in columns[name].model_fields_set and columns[name].nullable:
                 raise ValueError(f"the column {name!r} is part of the key and cannot be nullable")
         self.all_checks()
@@ -146,7 +146,7 @@ def load_models(
     paths = {path.stem: path for path in yaml_files(folder, problems)}
     for path in sql_files(folder):
         if path.stem not in paths:
-            problems.add(f"there is no {path.stem}.yaml beside it to say its key, inputs and columns", path)
+            problems.add(f"{path.stem}.yaml, which declares its key, inputs and columns, is missing", path)
     found = {}
     for name, path in paths.items():
         document = read_required(path, environment, problems)
@@ -172,9 +172,9 @@ def placeholders(sql: str) -> set[str]:
         if name is None:
             continue
         if not name.isidentifier() or specification or conversion:
-            raise ValueError(f"{{{name}}} is no placeholder: write {{name}}, and {{{{ for a brace")
+            raise ValueError(f"{{{name}}} is not a placeholder: write {{name}}, and {{{{ for a brace")
         if name in _SPARK_PARAMETERS:
-            raise ValueError(f"{{{name}}} is a name of Spark's own: call the input something else")
+            raise ValueError(f"{{{name}}} is reserved by Spark: rename the input")
         found.add(name)
     return found
 
@@ -215,10 +215,10 @@ def _read_sql(path: Path, keys: ModelKeys, problems: Problems) -> str | None:
         sql = sql_path.read_text(encoding="utf-8-sig")
         used = placeholders(sql)
     except OSError as error:
-        problems.add(f"{sql_path.name} beside it cannot be read: {error.strerror}", path)
+        problems.add(f"{sql_path.name} cannot be read: {error.strerror}", path)
         return None
     except ValueError as error:
-        problems.add(f"the placeholders cannot be read: {error}", sql_path)
+        problems.add(f"the placeholders cannot be parsed: {error}", sql_path)
         return None
     for unknown in sorted(used - set(keys.inputs)):
         problems.add(f"{{{unknown}}} is not among the inputs of {path.name}{suggest(unknown, keys.inputs)}", sql_path)
@@ -243,25 +243,25 @@ class _KnownNames:
                 yield ("inputs", placeholder), f"inputs.{placeholder}: {wrong}"
         for index, name in enumerate(model.references):
             if name not in self.models:
-                yield ("references", index), f"there is no model {name!r}{suggest(name, self.models)}"
+                yield ("references", index), f"model {name!r} does not exist{suggest(name, self.models)}"
         target = model.target.connection if model.target is not None else None
         if target is not None and self.targets is not None and target not in self.targets:
-            yield ("publish", "target"), f"there is no target {target!r}{suggest(target, self.targets)}"
+            yield ("publish", "target"), f"target {target!r} does not exist{suggest(target, self.targets)}"
 
     def _input_error(self, given: str) -> str | None:
         name, slash, table = given.partition("/")
         if not slash:
-            return None if given in self.models else f"there is no model {given!r}{suggest(given, self.models)}"
+            return None if given in self.models else f"model {given!r} does not exist{suggest(given, self.models)}"
         source = next((s for s in self.sources if s.name == name), None)
         if source is None:
-            return f"there is no source {name!r}{suggest(name, [s.name for s in self.sources])}"
+            return f"source {name!r} does not exist{suggest(name, [s.name for s in self.sources])}"
         if not all(table.partition(".")):
-            return "a table is named <source>/<database or schema>.<table>"
+            return "a table must be named <source>/<database or schema>.<table>"
         current = table.removesuffix(HISTORY)
         if not includes_table(source, current):
             return f"the source {name!r} does not include {current!r}"
         if current != table and not source.declaration(current).has_history:
-            return f"{current} keeps no history: say `stored_as_scd_type: 2` for it in the file of its source"
+            return f"{current} keeps no history: set `stored_as_scd_type: 2` for it in the file of its source"
         return None
 
 
@@ -277,7 +277,7 @@ def _refuse_conflicts(found: Mapping[str, tuple[Model, Document]], folder: Path,
         place = (model.target.connection, model.target.schema.casefold(), model.target.table.casefold())
         first = served.setdefault(place, model.name)
         if first != model.name:
-            problems.add(f"the model {first!r} is published there already", document.origin(("publish",)))
+            problems.add(f"the model {first!r} is already published there", document.origin(("publish",)))
 
 
 def _sort_by_dependencies(found: Sequence[Model], folder: Path, problems: Problems) -> tuple[Model, ...]:
@@ -287,6 +287,6 @@ def _sort_by_dependencies(found: Sequence[Model], folder: Path, problems: Proble
         order = list(TopologicalSorter(needs).static_order())
     except CycleError as error:
         circle = " -> ".join(reversed(error.args[1]))
-        problems.add(f"these models need each other: {circle}", folder)
+        problems.add(f"these models depend on each other: {circle}", folder)
         return ()
     return tuple(by_name[name] for name in order)

@@ -35,20 +35,22 @@ def _check_type(text: str) -> str:
     match = _POSTGRES_TYPE.fullmatch(text)
     if match is None or match.group(1) + (match.group(3) or "") not in _POSTGRES_TYPES:
         word = re.split(r"[(\[]", text, maxsplit=1)[0]
-        raise ValueError(f"{text!r} is no Postgres type that is known here{suggest(word, _POSTGRES_TYPES)}")
+        raise ValueError(f"{text!r} is not a known Postgres type{suggest(word, _POSTGRES_TYPES)}")
     word = match.group(1).partition(" with")[0]
     given, bounds = [int(each) for each in (match.group(2) or "").split(",") if each], _NUMBERS.get(word, ())
     if len(given) > len(bounds):
-        raise ValueError(f"{text!r} is no Postgres type: {word} takes {len(bounds) or 'no'} number in brackets")
+        raise ValueError(f"{text!r} is not a Postgres type: {word} takes {len(bounds) or 'no'} number in parentheses")
     for number, (least, most) in zip(given, bounds, strict=False):
         if not least <= number <= most:
-            raise ValueError(f"{text!r} is no Postgres type: {number} is not between {least} and {most:,}")
+            raise ValueError(f"{text!r} is not a Postgres type: {number} is not between {least} and {most:,}")
     return text
 
 
 def _check_name(name: str) -> str:
     if not 0 < len(name.encode()) <= _POSTGRES_NAME_BYTES or "\0" in name:
-        raise ValueError(f"a name in Postgres has 1 to {_POSTGRES_NAME_BYTES} bytes; longer ones are cut silently")
+        raise ValueError(
+            f"a name in Postgres must have 1 to {_POSTGRES_NAME_BYTES} bytes; longer ones are truncated silently"
+        )
     return name
 
 

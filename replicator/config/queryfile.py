@@ -46,7 +46,7 @@ def load_query(folder: Path, name: str) -> SavedQuery:
     """Return the query of that name. Raises ConfigError, with the closest name and the folder."""
     known = [path.stem for path in sql_files(folder)]
     if name not in known:
-        raise ConfigError(f"there is no saved query {name!r}{suggest(name, known)}", where=str(folder))
+        raise ConfigError(f"saved query {name!r} does not exist{suggest(name, known)}", where=str(folder))
     return _read_query(folder / f"{name}.sql")
 
 
@@ -73,5 +73,5 @@ def _read_query(path: Path) -> SavedQuery:
 def _dialect(name: str, where: str) -> Dialect:
     found = next((known for known in DIALECTS if known == name.lower()), None)
     if found is None:
-        raise ConfigError(f"there is no dialect {name!r}{suggest(name, DIALECTS)}", where=where)
+        raise ConfigError(f"unknown dialect {name!r}{suggest(name, DIALECTS)}", where=where)
     return found

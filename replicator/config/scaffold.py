@@ -12,12 +12,12 @@ from replicator.config.connectorkeys import PORTS
 STAGES = ("bronze", "silver", "gold", "publish", "canonical")
 
 _BASE = """\
-# What holds in every environment. A file beside this one, such as local.yaml, has what differs there, and `--env NAME`
-# names it. ${VAR} is an environment variable, ${VAR:-x} the same with a default. `replicator config show` prints every
+# Settings of every environment. A file next to this one, such as local.yaml, overrides them, and `--env NAME` selects
+# it. ${VAR} is an environment variable, ${VAR:-x} the same with a default. `replicator config show` prints every
 # key with its value and where it came from.
 
 lake:
-  root: ${REPLICATOR_LAKE:-./lake} # or s3a://bucket/prefix, with a block `s3` where it is not AWS's own
+  root: ${REPLICATOR_LAKE:-./lake} # or s3a://bucket/prefix, with a block `s3` if it is not AWS's own
 
 kafka:
   bootstrap_servers: ${KAFKA_BOOTSTRAP:-localhost:9092} # host:port,host:port
@@ -37,7 +37,7 @@ targets: {}
 """
 
 _LOCAL = """\
-# This machine; the environment without --env.
+# This machine: the default environment, without --env.
 
 spark:
   spark.master: local[2]
@@ -45,11 +45,11 @@ spark:
 """
 
 _SOURCE = """\
-# The Debezium connector whose topic.prefix is {name}: every topic that begins with it, a table each.
+# The Debezium connector whose topic.prefix is {name}: every topic with that prefix, one table each.
 
 name: {name}
 # include: [sales.orders] # narrows it to some tables
-# consistency: transaction # shows transactions of several tables whole or not at all
+# consistency: transaction # shows transactions of several tables completely or not at all
 """
 
 _CONNECTOR = """
@@ -58,9 +58,9 @@ connector: # what `replicator connect apply` registers
   host: ${{{variable}_HOST:-localhost}} # as Kafka Connect reaches it
   port: ${{{variable}_PORT:-{port}}}
   user: ${{{variable}_USER:-debezium}}
-  password: ${{env:{variable}_PASSWORD}} # resolved by Kafka Connect: it stands in no file and in no topic
+  password: ${{env:{variable}_PASSWORD}} # resolved by Kafka Connect: it is stored in no file and no topic
 {own}
-database: # the same as it is asked from here: `replicator connect check` (is it ready?) and `replicator verify`
+database: # the same, as reached from here: for `replicator connect check` (is it ready?) and `replicator verify`
   kind: {kind}
   host: ${{{variable}_HOST:-localhost}}
   port: ${{{variable}_PORT:-{port}}}
@@ -71,10 +71,10 @@ database: # the same as it is asked from here: `replicator connect check` (is it
 
 _TABLES = """
 tables: {}
-# sales.orders: # <database or schema>.<table>: what its events cannot say
+# sales.orders: # <database or schema>.<table>: what its events do not contain
 #   columns: {id: int, placed: date, total: "decimal(10,2)"} # where records have no types: `schema infer TOPIC`
 #   keys: [id] # where they have no key
-#   stored_as_scd_type: 2 # keeps every state of every row beside the table
+#   stored_as_scd_type: 2 # keeps every state of every row in a history table
 """
 
 _OF_KIND: Mapping[str, str] = {

@@ -40,7 +40,7 @@ def _refuse_file(root: str) -> str:
     """Return a path that is a folder, or can become one. Raises ValueError for a file."""
     for path in (Path(root), *Path(root).parents):
         if os.path.isfile(path):  # False for a path that cannot be read: accessing the lake reports that
-            raise ValueError(f"a lake is a folder, and {path} is a file")
+            raise ValueError(f"a lake must be a folder, but {path} is a file")
     return root
 
 
@@ -51,7 +51,7 @@ def _parse_lease(value: Any) -> Any:
     found = re.fullmatch(_SECONDS, str(value).strip())
     seconds = int(found.group(1)) if found else parse_seconds(value)
     if seconds < _SHORTEST_LEASE:
-        raise ValueError(f"a lease lasts {_SHORTEST_LEASE} seconds or longer; `off` keeps none")
+        raise ValueError(f"a lease must last {_SHORTEST_LEASE} seconds or longer; `off` disables leases")
     return seconds
 
 
@@ -76,7 +76,9 @@ class LakeKeys(Strict):
             return _refuse_file(absolute_path(root))
         url = re.sub("^file:/(?!/)", "file:///", root).rstrip("/")  # Hadoop's notation
         if not _LAKE.match(url):
-            raise ValueError(f"a lake is a local directory, s3a://bucket/prefix, hdfs:// or file:///, not {root!r}")
+            raise ValueError(
+                f"a lake must be a local directory, s3a://bucket/prefix, hdfs:// or file:///, not {root!r}"
+            )
         return url
 
 
@@ -113,16 +115,16 @@ class ConnectKeys(Strict):
             return url
         parts = urlsplit(url)
         if "@" in parts.netloc:
-            raise ValueError("an address is printed: give user and password beside it")
+            raise ValueError("addresses are printed: give user and password as keys of their own")
         is_valid = parts.scheme in ("http", "https") and parts.hostname and not re.search(r"\s", url)
         if not is_valid or parts.port == 0:  # `port` raises ValueError for what is none
-            raise ValueError("an address is http://host:port or https://host:port")
+            raise ValueError("an address must be http://host:port or https://host:port")
         return url
 
     @model_validator(mode="after")
     def _whole_login(self) -> ConnectKeys:
         if bool(self.user) != bool(self.password.get_secret_value()):
-            raise ValueError("user and password belong together")
+            raise ValueError("user and password must be given together")
         return self
 
 
@@ -168,7 +170,7 @@ class AthenaKeys(Strict):
     @classmethod
     def _on_s3(cls, output: str | None) -> str | None:
         if output is not None and not output.startswith("s3://"):
-            raise ValueError("results go to s3://bucket/prefix/")
+            raise ValueError("results must go to s3://bucket/prefix/")
         return output
 
 
@@ -245,5 +247,5 @@ class Keys(Strict):
     @classmethod
     def _with_delta(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
         if "delta" not in formats:
-            raise ValueError("bronze and gold are kept in delta: give [delta, hudi], or leave it out")
+            raise ValueError("bronze and gold are stored in delta: give [delta, hudi], or omit the key")
         return tuple(sorted(set(formats)))

@@ -23,7 +23,7 @@ class OutboxKeys(Strict):
     @model_validator(mode="after")
     def _of_router(self) -> OutboxKeys:
         if self.mode != "router" and (self.topic is not None or self.empty_payload != "ignore"):
-            raise ValueError("topic and empty_payload belong to mode router")
+            raise ValueError("topic and empty_payload apply only to mode router")
         return self
 
 
@@ -62,8 +62,8 @@ class ShapeKeys(Strict):
     def _told(self) -> ShapeKeys:
         if self.deletes == "drop" and not self.accept_lost_deletes:
             raise ValueError(
-                "with deletes: drop no delete ever arrives and its row stays for good: choose another "
-                "delete.tombstone.handling.mode in the connector, or say accept_lost_deletes: true"
+                "with deletes: drop, no delete ever arrives and its row stays forever: choose another "
+                "delete.tombstone.handling.mode in the connector, or set accept_lost_deletes: true"
             )
         return self
 

@@ -148,11 +148,11 @@ def _refuse_overlap(found: Sequence[tuple[SourceSpec, str]], problems: Problems)
     for source, file in found:
         first, first_file = seen.setdefault(source.name.casefold(), (source, file))
         if first is not source:
-            problems.add(f"{first_file} has the source {first.name!r} already", file)
+            problems.add(f"{first_file} already declares the source {first.name!r}", file)
         for other, _ in found:
             if other.name.startswith(f"{source.name}.") and topicnames.overlaps(source, other):
                 hint = (
-                    "say its `kind` in `connector`, or give topics"
+                    "set its `kind` in `connector`, or give topics"
                     if topicnames.list_included(source)
                     else "give include"
                 )

@@ -125,7 +125,7 @@ class DatabaseKeys(Strict):
     @model_validator(mode="after")
     def _named(self) -> DatabaseKeys:
         if self.kind in ("postgresql", "oracle") and not self.dbname:
-            raise ValueError("dbname says which database of the server has the tables")
+            raise ValueError("give dbname: which database of the server has the tables")
         return self
 
     def login(self) -> Login:
@@ -182,7 +182,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     @classmethod
     def _decoded(cls, placeholder: str) -> str:
         if placeholder.startswith("hex:") and not re.fullmatch("hex:(?:[0-9a-fA-F]{2})+", placeholder):
-            raise ValueError("behind hex: stand pairs of hex digits, at least one")
+            raise ValueError("hex: must be followed by pairs of hex digits, at least one")
         return placeholder
 
     @field_validator("options")
@@ -205,12 +205,14 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     def _whole(self) -> SourceKeys:
         if self.consistency == "transaction" and self.include:
             topic = f"{self.name}.transaction"
-            raise ValueError(f"consistency: transaction reads {topic}: give topics, a regular expression that has it")
+            raise ValueError(
+                f"consistency: transaction reads {topic}: give topics, a regular expression that matches it"
+            )
         every: list[ShapeKeys] = [self, *self.tables.values()]
         if self.consistency == "transaction" and any(keys.compacted_topic for keys in every):
-            raise ValueError("consistency: transaction counts events: what compaction removed is never whole")
+            raise ValueError("consistency: transaction counts events: those that compaction removed never arrive")
         if self.consistency == "transaction" and any(table.shards is not None for table in self.tables.values()):
-            raise ValueError("consistency: transaction counts events by table: shards in one table have other names")
+            raise ValueError("consistency: transaction counts events by table: shards have table names of their own")
         return self
 
     @model_validator(mode="after")
@@ -221,7 +223,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             ("notifications", connector and connector.notifications),
         ):
             if topic and topic.startswith(f"{self.name}."):
-                raise ValueError(f"{key}: {topic} looks like the topic of a table: call it {self.name}-{key}")
+                raise ValueError(f"{key}: {topic} looks like the topic of a table: name it {self.name}-{key}")
         return self
 
     @model_validator(mode="after")
@@ -232,7 +234,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             raise ValueError("give objects, or bootstrap_servers and options, not both: each says where records are")
         every: list[ShapeKeys] = [self, *self.tables.values()]
         if any(keys.compacted_topic or keys.deletes in _NULL_DELETES for keys in every):
-            raise ValueError("sinks write no nulls into objects: compacted_topic and null deletes are for Kafka")
+            raise ValueError("sinks write no nulls to objects: compacted_topic and null deletes need Kafka")
         return self
 
     def _shape(self, table: TableKeys) -> ShapeKeys:
@@ -253,7 +255,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
         if self.include and self.exclude:
             raise ValueError("give include or exclude, not both: what is not included is not read")
         if self.outbox is not None and (self.outbox.topic is not None or self.outbox.empty_payload != "ignore"):
-            raise ValueError("outbox of a whole source is a mode alone: give topic and empty_payload to a table")
+            raise ValueError("outbox of a whole source is only a mode: set topic and empty_payload for a table")
         routed = [
             table.outbox.topic for table in self.tables.values() if table.outbox is not None and table.outbox.topic
         ]
@@ -261,7 +263,9 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             (t for t in routed if self.topics is None and (self.include or not t.startswith(f"{self.name}."))), None
         )
         if unread is not None:
-            raise ValueError(f"the outbox topic {unread!r} is not read: give topics, a regular expression that has it")
+            raise ValueError(
+                f"the outbox topic {unread!r} is not read: give topics, a regular expression that matches it"
+            )
         return self
 
     @model_validator(mode="after")
@@ -269,12 +273,12 @@ class SourceKeys(DeclareKeys, ShapeKeys):
         if self.connector is None:
             return self
         if self.database is not None and self.database.kind != self.connector.kind:
-            raise ValueError("database and connector are of the same source: give both the same kind")
+            raise ValueError("database and connector belong to the same source: give both the same kind")
         routed = self.outbox is not None and self.outbox.mode == "router"
         if (self.connector.form == "outbox") != routed:
-            raise ValueError("form: outbox of the connector and outbox: router of the source go together")
+            raise ValueError("form: outbox of the connector and outbox: router of the source require each other")
         if self.connector.form == "outbox" and self.consistency == "transaction":
-            raise ValueError("consistency: transaction reads positions, which the outbox router does not send")
+            raise ValueError("consistency: transaction needs positions, which the outbox router does not send")
         return self
 
     @model_validator(mode="after")
@@ -283,7 +287,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
         for key, own in self._own_modes().items():
             its = captured.get(key, own)
             if own != its:
-                raise ValueError(f"{key} of the source is {own}, of its connector {its}: say it in one place")
+                raise ValueError(f"{key} of the source is {own}, but {its} of its connector: set it in one place")
         try:
             HandlingModes.of(self.modes())
         except ConfigError as error:

@@ -97,13 +97,13 @@ def row_level_obstacle(sql: str) -> str | None:
     bare = _strip_quoted_names(sql)
     functions = [found.lower() for found in _FUNCTIONS.findall(bare)]
     if _QUERY.search(bare):
-        return "a sub-query, by which rows depend on others: join in a gold model"
+        return "a sub-query, which makes rows depend on others: join in a gold model"
     if _WINDOW.search(bare):
-        return "a window, by which rows depend on each other: rank in a gold model"
+        return "a window, which makes rows depend on each other: rank in a gold model"
     reasons = (
-        (AGGREGATES, "which is an aggregate, and there is one row: group in a gold model"),
-        (WINDOW_FUNCTIONS, "which needs a window, by which rows depend on each other: rank in a gold model"),
-        (NONDETERMINISTIC, "which is not the same each time: compare with a column"),
+        (AGGREGATES, "which is an aggregate over one row: aggregate in a gold model"),
+        (WINDOW_FUNCTIONS, "which needs a window, so that rows depend on each other: rank in a gold model"),
+        (NONDETERMINISTIC, "which is not deterministic: compare with a column"),
     )
     found = ((name, why) for name in functions for kind, why in reasons if name in kind)
     return next((f"{name}(), {why}" for name, why in found), None)

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from replicator.config.yamlfile import Document, KeyPath, Problems
 from replicator.spelling import suggest
 
-_NO_NUMBER: Final = "a switch is no number"
+_NO_NUMBER: Final = "a boolean is not a number"
 
 
 class Strict(BaseModel):
@@ -82,13 +82,13 @@ _YAML_MESSAGES = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _NUMBER),
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
     **dict.fromkeys(("too_short", "tuple_too_short", "list_too_short"), "must not be empty"),
-    "string_type": "must be a text, which YAML takes for something else: put it in quotes",
+    "string_type": "must be a string, which YAML reads as another type: put it in quotes",
 }
 """pydantic's messages about Python types, in terms of YAML."""
 _NO_TEXT: Mapping[type, str] = {
-    type(None): "must be a text, and nothing stands there",
-    list: "must be one text, not a list",
-    dict: "must be a text, not a mapping of keys to values",
+    type(None): "must be a string, but there is no value",
+    list: "must be one string, not a list",
+    dict: "must be a string, not a mapping of keys to values",
 }
 """The same for values that quotes would not make a string."""
 

@@ -25,14 +25,14 @@ def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"this is no regular expression that Java and Python both know: {error}") from error
+        raise ValueError(f"not a regular expression that both Java and Python accept: {error}") from error
     return text
 
 
 def _check_table_name(name: str) -> str:
     database, dot, table = name.partition(".")
     if not (database and dot and table):
-        raise ValueError("a table is named <database or schema>.<table>")
+        raise ValueError("a table must be named <database or schema>.<table>")
     return name
 
 
@@ -87,10 +87,10 @@ class TableKeys(ShapeKeys):
     def _sharded(self) -> TableKeys:
         if (self.shards is None) != (self.shard_column is None):
             raise ValueError(
-                "shards and shard_column belong together: which tables, and the column that tells them apart"
+                "shards and shard_column must be given together: the tables, and the column that distinguishes them"
             )
         if self.shards is not None and self.truncate == "apply":
-            raise ValueError("a TRUNCATE of one shard would empty them all: say truncate: fail or ignore beside shards")
+            raise ValueError("a TRUNCATE of one shard would empty them all: with shards, set truncate: fail or ignore")
         return self
 
     @model_validator(mode="after")
@@ -98,7 +98,7 @@ class TableKeys(ShapeKeys):
         if self.transform is None:
             return self
         if self.schema_changes == "freeze":
-            raise ValueError("transform and schema_changes: freeze: let column_list say which columns there are")
+            raise ValueError("transform with schema_changes: freeze: list the columns in column_list")
         self.transform.fit([column.name for column in self.whole], [c.name for c in self.columns if c.generated])
         return self
 
@@ -107,7 +107,7 @@ class TableKeys(ShapeKeys):
         if self.apply_as_deletes is None:
             return self
         if self.schema_changes == "freeze":
-            raise ValueError("apply_as_deletes and schema_changes: freeze do not go together: say evolve or fail")
+            raise ValueError("apply_as_deletes and schema_changes: freeze cannot be combined: set evolve or fail")
         conditions.check_delete_condition(
             self.apply_as_deletes, [column.name for column in self.columns if column.generated]
         )
@@ -116,7 +116,7 @@ class TableKeys(ShapeKeys):
     @model_validator(mode="after")
     def _kept(self) -> TableKeys:
         if self.table_type is not None and "hudi" not in self.format:
-            raise ValueError("table_type belongs to format: hudi")
+            raise ValueError("table_type applies only to format: hudi")
         refuse_duplicates(list(self.format), "format")
         refuse_duplicates(list(self.partition_by), "partition_by")
         return self
@@ -125,8 +125,8 @@ class TableKeys(ShapeKeys):
     def _purged(self) -> TableKeys:
         if self.purge_after == 0 and not self.accept_refused_replays:
             raise ValueError(
-                "with purge_after: 0 a change that comes late or again after a delete becomes a dead letter: give a "
-                "time longer than Kafka keeps records, or say accept_refused_replays: true"
+                "with purge_after: 0, a change that arrives late or again after a delete becomes a dead letter: set a "
+                "time longer than Kafka keeps records, or set accept_refused_replays: true"
             )
         return self
 
@@ -138,12 +138,11 @@ class TableKeys(ShapeKeys):
             raise ValueError(f"events of the outbox router have the key {EVENT_ID} or {AGGREGATE_ID}")
         if self.outbox.empty_payload == "delete" and self.keys != (AGGREGATE_ID,):
             raise ValueError(
-                f"empty_payload: delete needs keys: [{AGGREGATE_ID}]: it deletes an aggregate, and the row of an event "
-                "is none"
+                f"empty_payload: delete needs keys: [{AGGREGATE_ID}]: it deletes an aggregate, not the row of an event"
             )
         declared = {column.name: column.type for column in self.columns}
         if declared and declared not in ({"payload": "bytes"}, {"payload": "string"}):
-            raise ValueError("of the outbox router's columns only the payload is declared, as bytes or string")
+            raise ValueError("of the outbox router's columns, only the payload can be declared, as bytes or string")
         return self
 
     @model_validator(mode="after")
@@ -159,7 +158,7 @@ class TableKeys(ShapeKeys):
         has_own = self.is_router
         unknown = next((key for key in self.keys if declared and not has_own and key not in declared), None)
         if unknown is not None:
-            raise ValueError(f"the key {unknown!r} is no declared column{suggest(unknown, declared)}")
+            raise ValueError(f"the key {unknown!r} is not a declared column{suggest(unknown, declared)}")
         return self
 
 
@@ -168,24 +167,24 @@ def refuse_append_only_conflict(table: TableKeys, shape: ShapeKeys) -> None:
     if not table.append_only:
         return
     reasons = {
-        "keys": ("columns that identify its rows make it a table like others", bool(table.keys)),
+        "keys": ("a table whose rows have a key is an ordinary one", bool(table.keys)),
         "stored_as_scd_type: 2": ("its rows never change", table.stored_as_scd_type == 2),
-        "shards": ("a change of one shard may have the place of another's", table.shards is not None),
-        "compacted_topic": ("what has no key is not compacted", bool(shape.compacted_topic)),
+        "shards": ("changes of two shards may have the same position", table.shards is not None),
+        "compacted_topic": ("records without a key are not compacted", bool(shape.compacted_topic)),
         "outbox": ("only its mode log keeps events", shape.outbox is not None and shape.outbox.mode != "log"),
         "apply_as_deletes": (
-            "nothing tells which row a delete is about; `where` of its transform leaves rows out",
+            "a delete does not identify its row; to leave rows out, use `where` of its transform",
             table.apply_as_deletes is not None,
         ),
     }
     wrong = next((key for key, (_, holds) in reasons.items() if holds), None)
     if wrong is not None:
-        raise ValueError(f"append_only and {wrong} do not go together: {reasons[wrong][0]}")
+        raise ValueError(f"append_only and {wrong} cannot be combined: {reasons[wrong][0]}")
     if any(column.name == CHANGE for column in table.columns):
-        raise ValueError(f"an append-only table has a column {CHANGE} of its own: the key that tells its rows apart")
+        raise ValueError(f"{CHANGE} is reserved in an append-only table: it is the key of its rows")
     steps = table.transform
     if steps is not None and CHANGE in {*steps.cast, *steps.derive, *steps.hash, *steps.mask, *steps.rename.values()}:
-        raise ValueError(f"{CHANGE} tells the rows of an append-only table apart: no step makes another value of it")
+        raise ValueError(f"{CHANGE} is the key of an append-only table: no step may change it")
 
 
 def streamed_columns(table: TableKeys, shape: ShapeKeys) -> dict[str, str]:

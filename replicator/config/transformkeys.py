@@ -31,7 +31,7 @@ _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 def _check_function(text: str) -> str:
     if not _FUNCTION.fullmatch(text):
-        raise ValueError("a function is named module:function")
+        raise ValueError("a function must be named module:function")
     return text
 
 
@@ -67,7 +67,7 @@ class TransformKeys(Strict):
             raise ValueError(f"{min(overlap)!r} is hashed and masked: choose one")
         dropped = set(self.except_column_list) & {*self.hash, *self.mask, *self.rename}
         if dropped:
-            raise ValueError(f"{min(dropped)!r} is in except_column_list: there is nothing of it to be changed")
+            raise ValueError(f"{min(dropped)!r} is in except_column_list: it cannot be changed")
         return self
 
     @model_validator(mode="after")
@@ -84,10 +84,10 @@ class TransformKeys(Strict):
         listed = (*self.hash, *self.mask, *self.column_list, *self.except_column_list, *self.rename, *self.cast)
         unknown = next((name for name in listed if columns and self.function is None and name not in known), None)
         if unknown is not None:
-            raise ValueError(f"{unknown!r} is no declared column{suggest(unknown, known)}")
+            raise ValueError(f"{unknown!r} is not a declared column{suggest(unknown, known)}")
         absent = next((name for name in generated if name not in self.except_column_list), None)
         if self.where is not None and absent is not None and not (self.column_list and absent not in self.column_list):
-            raise ValueError(f"where needs whole rows, and {absent!r} is generated: put it into except_column_list")
+            raise ValueError(f"where needs complete rows, but {absent!r} is generated: put it into except_column_list")
 
     def refuse_strange(self, table: str, columns: Sequence[str], shard: Sequence[str]) -> None:
         """Raise ValueError where SQL reads a column that is not among the declared ones, where all of them are
@@ -122,7 +122,7 @@ class TransformKeys(Strict):
 def _refuse_duplicates(found: Iterable[str], what: str) -> None:
     listed = list(found)
     if len(set(listed)) < len(listed):
-        raise ValueError(f"{what} has a column twice")
+        raise ValueError(f"{what} contains a column twice")
     try:
         names.refuse_case_conflict(listed, what)
     except ConfigError as error:

@@ -107,7 +107,7 @@ def read(path: Path, problems: Problems) -> Document:
         values = {} if node is None else walk.value(node)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        problems.add(f"this is not YAML: {_reason(error)}", f"{path}:{mark.line + 1}" if mark else path)
+        problems.add(f"invalid YAML: {_reason(error)}", f"{path}:{mark.line + 1}" if mark else path)
         return Document()
     finally:
         loader.dispose()
@@ -124,7 +124,7 @@ def read_required(path: Path, environment: Mapping[str, str], problems: Problems
     before = len(problems.found)
     document = read(path, problems).filled(environment, problems)
     if not document.values and len(problems.found) == before:
-        problems.add("the file says nothing: fill it, or remove it", path)
+        problems.add("the file is empty: fill it, or remove it", path)
     return document
 
 
@@ -139,7 +139,7 @@ def yaml_files(folder: Path, problems: Problems) -> list[Path]:
         return []
     found = [path for path in found if path.suffix.lower() in (".yaml", ".yml") and not path.name.startswith(_LOCK)]
     for path in (path for path in found if path.suffix != ".yaml"):
-        problems.add(f"this file is not read: call it {path.stem}.yaml", path)
+        problems.add(f"this file is not read: rename it to {path.stem}.yaml", path)
     return [path for path in found if path.suffix == ".yaml"]
 
 
@@ -169,7 +169,7 @@ class _NodeReader:
     def value(self, node: yaml.Node, path: KeyPath = ()) -> Any:
         self.origins.setdefault(path, Origin(self.file, node.start_mark.line + 1))
         if not isinstance(node, yaml.ScalarNode) and node.tag not in _PLAIN_TAGS:
-            raise yaml.constructor.ConstructorError(None, None, f"the tag {node.tag} is not known", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, f"unknown tag {node.tag}", node.start_mark)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
@@ -195,7 +195,7 @@ class _NodeReader:
         for key_node, _ in node.value:
             key = str(key_node.value)
             if key in seen:
-                self.problems.add(f"the key {key!r} is here twice", f"{self.file}:{key_node.start_mark.line + 1}")
+                self.problems.add(f"the key {key!r} is declared twice", f"{self.file}:{key_node.start_mark.line + 1}")
             seen.add(key)
 
 
@@ -232,7 +232,7 @@ def _substitute(
     for name in found.missing:
         problems.add(f"{key} needs the environment variable {name}, which is not set", origins.get(path))
     for begun in found.open:
-        problems.add(f"{key}: the braces of {begun} are not in pairs, or more than four deep", origins.get(path))
+        problems.add(f"{key}: the braces of {begun} are unbalanced, or nested more than four deep", origins.get(path))
     if path in origins:
         origins[path] = replace(origins[path], variables=tuple(found.used), missing=bool(found.missing or found.open))
     return found.text

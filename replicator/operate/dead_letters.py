@@ -68,7 +68,7 @@ class LetterFilter:
         reasons = {*REASONS, *(count.reason for count in counts)}
         for what, name, known in (("table", self.table, names), ("reason", self.reason, reasons)):
             if name is not None and name not in known:
-                raise ConfigError(f"there is no {what} {name!r}{suggest(name, known)}")
+                raise ConfigError(f"{what} {name!r} does not exist{suggest(name, known)}")
 
     def __str__(self) -> str:
         parts = [f"{name}={value}" for name, value in (("table", self.table), ("reason", self.reason)) if value]

@@ -95,23 +95,23 @@ def with_key(rows: DataFrame, table: Table) -> Table:
     if unknown is not None:
         hint = suggest(names.decode(unknown), map(names.decode, rows.columns))
         mend = (
-            f"Leave --key out: its rows note {_join_names(noted)}."
+            f"Omit --key: its rows record {_join_names(noted)}."
             if noted
-            else "Name columns of its key: --key COLUMN,..."
+            else "Name the columns of its key: --key COLUMN,..."
         )
         raise ConfigError(
             f"{table.name} has no column {names.decode(unknown)!r}{hint}", where=table.location, mend=mend
         )
     if noted and requested and {*requested} - {history.KEY} != {*noted}:
         raise ConfigError(
-            f"the key of {table.name} is {_join_names(noted)}, which its rows note",
+            f"the key of {table.name} is {_join_names(noted)}, which its rows record",
             where=table.location,
-            mend="Leave --key out: it is for gold tables that no model here describes.",
+            mend="Omit --key: it is for gold tables that no model here describes.",
         )
     if noted or history.KEY in rows.columns:
         return replace(table, keys=(*noted, history.KEY) if history.KEY in rows.columns else noted)
     if not requested:
-        mend = f"Add --key COLUMN,...; there are: {_join_names(rows.columns)}. With --env NAME, its model tells."
+        mend = f"Add --key COLUMN,...; columns: {_join_names(rows.columns)}. With --env NAME, its model states the key."
         raise ConfigError(f"the key of {table.name} is not known here", where=table.location, mend=mend)
     return replace(table, keys=tuple(requested))
 
@@ -128,9 +128,9 @@ def refuse_other_key(before: DataFrame, table: Table, at: CommittedVersion) -> N
         key, earlier_key = _join_names(table.keys), _join_names(noted)
         has = f"the key {earlier_key}" if earlier_key else f"no column {missing_keys[0]!r}"
         raise ConfigError(
-            f"the key of {table.name} is {key}, and version {at.version} has {has}",
+            f"the key of {table.name} is {key}, but version {at.version} has {has}",
             where=table.location,
-            mend="Compare versions of one key: all before it changed, or all from then on.",
+            mend="Compare versions with the same key: all from before the key changed, or all from after.",
         )
 
 

@@ -98,8 +98,8 @@ def to_yaml(found: Iterable[Draft], read: str) -> str:
     ``read`` names the records that were read.
     """
     lines = [
-        f"# From {read}. Each type holds all values that came and claims no more than they show: compare it",
-        '# with the table at the source, above all where "or" names what else they may be.',
+        f"# From {read}. Each type fits all values that were read and is inferred from them alone: compare it",
+        '# with the table at the source, especially where "or" names alternatives.',
         "tables:",
         *(line for draft in found for line in _table(draft)),
     ]

@@ -24,8 +24,8 @@ _AT_THE_END = "bronze ends here"
 
 @dataclass(frozen=True)
 class EpochStart:
-    """The first offset of one partition in an epoch. ``why``: ``bronze ends here``, ``the source went back here``,
-    ``another partition had gone back``, ``partition is new`` or ``as told``.
+    """The first offset of one partition in an epoch. ``why``: ``bronze ends here``, ``the source was rewound here``,
+    ``another partition was rewound``, ``partition is new`` or ``as told``.
     """
 
     epoch: int
@@ -133,7 +133,7 @@ class _Rewind:
 @dataclass(frozen=True)
 class _Boundaries:
     """The offsets at which partitions begin an epoch: ``told`` by the operator, ``falls`` where the source went back,
-    ``since`` where another partition of the topic had gone back; ``new`` partitions begin at their first record.
+    ``since`` where another partition of the topic was rewound; ``new`` partitions begin at their first record.
     """
 
     told: Mapping[offsets.TopicPartition, int]
@@ -146,9 +146,9 @@ def _start(epoch: int, place: offsets.TopicPartition, end: int, boundaries: _Bou
     if place in boundaries.told:
         return EpochStart(epoch, *place, boundaries.told[place], "as told")
     if place in boundaries.falls:
-        return EpochStart(epoch, *place, boundaries.falls[place].offset, "the source went back here")
+        return EpochStart(epoch, *place, boundaries.falls[place].offset, "the source was rewound here")
     if place in boundaries.since:
-        return EpochStart(epoch, *place, boundaries.since[place], "another partition had gone back")
+        return EpochStart(epoch, *place, boundaries.since[place], "another partition was rewound")
     if place in boundaries.new:
         return EpochStart(epoch, *place, 0, "partition is new")
     return EpochStart(epoch, *place, end, _AT_THE_END)

@@ -17,11 +17,11 @@ from replicator.stages.refinement import Refinement
 from replicator.transforms.row_state import State
 
 DEAD, IGNORED, WAITING, OTHER_KEY = "dead letter", "ignored", "waiting", "other key"
-_WAITS = Verdict(WAITING, "silver has not read it yet: the next run does")
-_REMOVED_BY_SNAPSHOT = "the row was removed: a snapshot that was taken again did not mention it"
-_READ_AGAIN = "the row was read again by a snapshot: it stands under the key of that"
-_MISMATCH = "silver's row is not what these records make: it was built from others as well"
-_MOVED = Verdict(OTHER_KEY, "another key, whose row became this one or was this one before")
+_WAITS = Verdict(WAITING, "silver has not read it yet: the next run will")
+_REMOVED_BY_SNAPSHOT = "the row was removed: a repeated snapshot did not contain it"
+_READ_AGAIN = "the row was read again by a snapshot: it is stored under that record's key"
+_MISMATCH = "silver's row does not match these records: it was also built from others"
+_MOVED = Verdict(OTHER_KEY, "another key: its row became this row, or was this row before")
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _exclusion(
     """
     record, letter, change = history.records[place], history.letters.get(place), history.changes.get(place)
     if place in history.held:
-        return Verdict(WAITING, f"its transaction, or one before it, is not whole: it waits {history.held_back}")
+        return Verdict(WAITING, f"its transaction, or an earlier one, is incomplete: it waits {history.held_back}")
     if place in history.unread:
         return _WAITS
     if letter is not None:
@@ -176,7 +176,9 @@ def _explanation(
     row, state = history.stored, replayed.state
     if row is None:
         missing = state is not None and not state.deleted
-        warning = removed_why if removed_why == _READ_AGAIN else "silver has no such row, though these records make one"
+        warning = (
+            removed_why if removed_why == _READ_AGAIN else "silver has no such row, although these records produce one"
+        )
         warnings = (warning,) if missing else ()
         return Explanation(name, history.wanted, entries, None, None, None, (), warnings)
     column_seqs = row["_column_seq"] or {}

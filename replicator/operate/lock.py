@@ -134,7 +134,7 @@ def _register_factory(lake: Lake, terms: LeaseOptions, *, probed: bool = False) 
         return lambda path: FileRegister(local_path(path))
     if not lake.root.startswith("s3a://"):
         raise ConfigError(
-            "leases are kept on a local disk or s3a://, not here",
+            "leases need a local disk or s3a://",
             where=lake.root,
             mend="Set lake.lease: off in a configuration (--env NAME, not --lake), and start one driver per lake.",
         )

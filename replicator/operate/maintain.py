@@ -75,7 +75,9 @@ def select_tables(tables: Sequence[tuple[str, Table]], name: str | None) -> list
     if not found and name is not None:
         known = sorted(table.name for _, table in tables)
         listed = ", ".join(known) or "no tables in this lake yet"
-        raise ConfigError(f"there is no table {name!r}{did_you_mean_table(name, known)}", mend=f"There are: {listed}.")
+        raise ConfigError(
+            f"table {name!r} does not exist{did_you_mean_table(name, known)}", mend=f"There are: {listed}."
+        )
     return found
 
 

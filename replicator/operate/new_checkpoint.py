@@ -75,9 +75,9 @@ class Plan:
             return
         each = (f"{gap.topic}, partition {gap.partition}, {gap.first} to {gap.last}" for gap in self.unaccepted)
         raise OffsetsLost(
-            f"offsets that bronze does not have would be passed over: {'; '.join(each)}",
-            mend="The checkpoint is as it was. With --accept-gap the source goes on behind them, and `replicator "
-            "status` tells of them until new snapshots have made up for them.",
+            f"offsets that bronze does not have would be skipped: {'; '.join(each)}",
+            mend="The checkpoint is unchanged. With --accept-gap the source continues after them, and `replicator "
+            "status` reports them until new snapshots have replaced them.",
         )
 
 
@@ -92,9 +92,9 @@ def build_plan(spark: SparkSession, stopped: StoppedSource, requested: Mapping[T
     if version is None:
         folder = at.lake.checkpoint(at.source)
         raise TableMissing(
-            f"there is no bronze of {at.source} that a checkpoint could be made of",
+            f"there is no bronze of {at.source} to make a checkpoint from",
             where=at.table.location,
-            mend=f"Bring it back. If there never was one, remove {folder}: the next run begins with the first records.",
+            mend=f"Restore it. If there never was one, remove {folder}: the next run starts at the first records.",
         )
     _refuse_older_bronze(spark, stopped, version)
     stream, number = _newest_batch(spark, at)
@@ -141,9 +141,9 @@ def _newest_batch(spark: SparkSession, at: Ingestion) -> tuple[str, int]:
     written = {name.removeprefix(prefix): number for name, number in inputs.items() if name.startswith(prefix)}
     if not written:
         raise BronzeReplaced(
-            "bronze has records, and no stream from Kafka has written any of them",
+            "bronze has records, but none was written by a stream from Kafka",
             where=at.table.location,
-            mend="Give the lake a new root: nobody knows what else such records lack.",
+            mend="Give the lake a new root: what else such records lack cannot be determined.",
         )
     return max(written.items(), key=lambda written_batch: written_batch[1])
 

@@ -46,7 +46,7 @@ def select_models(models: Sequence[Model], named: Sequence[str]) -> frozenset[st
     known = [model.name for model in models]
     for name in named:
         if name not in known:
-            raise ConfigError(f"there is no model {name!r}{suggest(name, known)}")
+            raise ConfigError(f"model {name!r} does not exist{suggest(name, known)}")
     return frozenset(named or known)
 
 
@@ -111,7 +111,7 @@ def _count_rows(spark: SparkSession, model: Model, at: Warehouse) -> int | None:
 
 def _after_inputs(model: Model, found: ModelPlan, first: Sequence[str]) -> ModelPlan:
     """Adjust the plan of a model whose inputs are themselves to be written first."""
-    what = f"{', '.join(first)} comes first, and what changes there is not known yet"
+    what = f"{', '.join(first)} is built first, and its changes are not known yet"
     if found.action == NOTHING:
         return replace(found, action=model.refresh, reason="input first", why=what)
     return replace(found, why=f"{found.why}; {what}")
@@ -119,5 +119,5 @@ def _after_inputs(model: Model, found: ModelPlan, first: Sequence[str]) -> Model
 
 def _after_parents(found: ModelPlan, looked_up: Sequence[str]) -> ModelPlan:
     """Adjust the plan of a model with nothing to compute whose checks read models that are to be written first."""
-    what = f"{', '.join(looked_up)} comes first, which its checks look up"
+    what = f"{', '.join(looked_up)} is built first: its checks read it"
     return replace(found, action=INCREMENTAL, reason="parents first", why=what, affected=0)

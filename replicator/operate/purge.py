@@ -123,7 +123,7 @@ def _remove(spark: SparkSession, at: Refinement, name: str, purged_rows: DataFra
     table = at.lake.silver(at.source.name, name, key_of(purged_rows.schema))
     identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     if identity is None:
-        raise BronzeReplaced("there is no bronze that could tell what was read", where=table.name)
+        raise BronzeReplaced("there is no bronze from which to determine what was read", where=table.name)
     upto = routing.progress_of(spark, at.silver, table, identity)
     read = _last_offsets(spark, at, name, identity, upto)
     with tuning.persist(purged_rows.withColumn("_op", F.lit("delete"))) as difference:
@@ -143,9 +143,9 @@ def _last_offsets(
     records = arrivals.read_as_of(spark, at.bronze, at.lake.bronze(at.source.name), routes.topics(name), upto)
     if records is None:
         raise TableStopped(
-            f"bronze does not tell any more what the table has read, up to its version {upto}",
+            f"bronze no longer has its version {upto}, up to which the table has read",
             where=f"{at.source.name}/{name}",
-            mend="`replicator run silver`, then again.",
+            mend="Run `replicator run silver`, then purge again.",
         )
     offsets: dict[str, dict[str, int]] = {}
     for row in records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect():

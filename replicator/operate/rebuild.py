@@ -124,7 +124,7 @@ def _execute(spark: SparkSession, begun: Rebuild, how: RebuildOptions) -> Rebuil
     with _compare_table(spark, begun) as table_comparison, _compare_history(spark, begun) as history_comparison:
         losses_text = "" if how.accept_gap else losses.describe(spark, begun, (table_comparison, history_comparison))
         if losses_text and not how.dry:
-            mend = "The table is as it was. With --accept-gap it becomes what bronze has."
+            mend = "The table is unchanged. With --accept-gap it is rebuilt from what bronze has."
             raise WouldLose(losses_text, where=begun.table.name, mend=mend)
         letters = 0 if how.column is not None else swap.add_dead_letters(spark, begun, dry=how.dry)
         result = replace(
@@ -180,7 +180,7 @@ def _compare_history(spark: SparkSession, begun: Rebuild) -> Iterator[TableCompa
         and not rebuild_diff.changed_intervals(present, rebuilt, keys).isEmpty()
     ):
         raise TableStopped(
-            f"with the column {begun.column} some states of the history hold for another time",
+            f"with the column {begun.column}, some states of the history have other validity periods",
             where=table.name,
             mend="Rebuild the whole table.",
         )
@@ -211,9 +211,9 @@ def _patch_column(column: str, table: Table, present: DataFrame, rebuilt: DataFr
     versions = rebuild_diff.column_versions(columns, *stored_names([column], columns))
     if not set(versions) & set(rebuilt.columns) or set(versions) & set(table.keys):
         raise ConfigError(
-            f"there is no column {column} that could be rebuilt alone",
+            f"column {column} cannot be rebuilt alone",
             where=table.name,
-            mend="Name one that bronze tells of and that is not of the key, as the source spells it.",
+            mend="Name a column that bronze has and that is not part of the key, as the source spells it.",
         )
     mismatches = set(
         compare.type_mismatches(
@@ -222,7 +222,7 @@ def _patch_column(column: str, table: Table, present: DataFrame, rebuilt: DataFr
     )
     if mismatches & set(present.columns) and not rebuild_diff.unmatched(present, rebuilt, table.keys).isEmpty():
         raise TableStopped(
-            f"the column {column} becomes another type, and some rows stand elsewhere in the source's order",
+            f"the type of column {column} changes, and so does the position of some rows in the source's order",
             where=table.name,
             mend="Rebuild the whole table.",
         )

@@ -55,7 +55,7 @@ def resolve_selection(
     ambiguous = sorted(set(wanted) & known.keys() & tables.keys())
     if ambiguous:
         mend = f"Name the table {tables[ambiguous[0]]}, or gold.{ambiguous[0]} for the model."
-        raise ConfigError(f"{ambiguous[0]} is a model and a table", mend=mend)
+        raise ConfigError(f"{ambiguous[0]} is both a model and a table", mend=mend)
     known |= {f"gold.{name}": model for name, model in known.items() if f"gold.{name}" not in tables.values()}
     names = [model.name for model in models]
     found = [find_table(spark, sources, name, names) for name in dict.fromkeys(wanted) if name not in known]

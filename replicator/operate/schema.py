@@ -139,10 +139,10 @@ def _resolve(spark: SparkSession, sources: Sequence[Refinement], table: str) -> 
     found = [(at, name) for at in candidates if _has_table(spark, at, name)] or _by_last_part(spark, candidates, name)
     if not found:
         known = [each.table for each in pause.list_tables(spark, sources)]
-        raise ConfigError(f"no source has brought a table {table!r} yet{suggest_table(table, known)}")
+        raise ConfigError(f"no source has delivered a table {table!r} yet{suggest_table(table, known)}")
     if len(found) > 1:
         matches = ", ".join(f"{at.source.name}/{each}" for at, each in found)
-        raise ConfigError(f"{table!r} may be any of several tables", mend=f"Name one: {matches}.")
+        raise ConfigError(f"{table!r} matches several tables", mend=f"Choose one: {matches}.")
     return found[0]
 
 

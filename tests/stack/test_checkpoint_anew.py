@@ -249,7 +249,7 @@ def test_the_command_shows_where_what_starts_and_status_tells_of_gaps(shop: Kept
     said("run", "bronze", "silver", *ours)
     [gap] = [each for each in json.loads(said("status", "--json", *ours)) if each["layer"] == "gap"]
     assert (gap["table"], gap["rows"]) == (f"{shop.topic('b')}/0", 2)
-    assert gap["position"].startswith("offsets 3 to 4 were passed over at 20")
+    assert gap["position"].startswith("offsets 3 to 4 were skipped at 20")
     assert "offsets 3 to 4" in said("status", *ours)
     whole = FullSnapshot(1, {(shop.topic("b"), 0): 6}, {(shop.topic("b"), 0): 7})
     snapshots.add(JsonControl(shop.spark), shop.lake.snapshots(shop.name), {"shop.b": whole})

@@ -274,7 +274,7 @@ def test_values_of_every_kind_are_equal_in_every_layer(world: World) -> None:
         "target warehouse": ("equal", [], 3),
     }
     assert told["source postgresql"]["not_compared"] == [
-        "gone: interval is written in several ways",
+        "gone: interval has several representations",
         "fresh: silver has no such column",
     ]
     assert told["source mariadb"]["not_compared"] == ["place: silver has no such column"]

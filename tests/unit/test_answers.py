@@ -108,7 +108,7 @@ def test_parquet_keeps_the_types(
     table = pa.table({"a": pa.array([Decimal(index) for index in range(5)], pa.decimal128(10, 2))})
     result_writer.write(answer(table), RowFormat.parquet, most, file)
     assert parquet.read_table(file) == table.slice(0, count)
-    assert ("there are more" in capsys.readouterr().err) == (count < 5)
+    assert ("only the first" in capsys.readouterr().err) == (count < 5)
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
@@ -193,7 +193,7 @@ def _one_row() -> pa.RecordBatchReader:
 @pytest.mark.parametrize("form", [RowFormat.json, RowFormat.parquet])
 def test_columns_of_one_name_are_refused_where_names_count(tmp_path: Path, form: RowFormat) -> None:
     """One of them would be lost to whoever reads it."""
-    with pytest.raises(ConfigError, match="two columns are called 'a'"):
+    with pytest.raises(ConfigError, match="two columns are named 'a'"):
         result_writer.write(
             answer(pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"])), form, None, tmp_path / "t"
         )

@@ -28,16 +28,16 @@ def test_a_table_is_declared_append_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "source", "said"),
     [
-        (", keys: [a]", "", "append_only and keys do not go together"),
-        (", stored_as_scd_type: 2", "", "append_only and stored_as_scd_type: 2 do not go together"),
+        (", keys: [a]", "", "append_only and keys cannot be combined"),
+        (", stored_as_scd_type: 2", "", "append_only and stored_as_scd_type: 2 cannot be combined"),
         (", shards: 'shop.log_.*', shard_column: s, truncate: ignore", "", "append_only and shards"),
         (", compacted_topic: true", "", "append_only and compacted_topic"),
         (", outbox: current", "", "append_only and outbox"),
         ("", "name: shop\ncompacted_topic: true\n", "append_only and compacted_topic"),
         ("", "name: shop\noutbox: router\n", "append_only and outbox"),
-        (", columns: {_change: int}", "", "has a column _change of its own"),
-        (", transform: {hash: [_change]}", "", "_change tells the rows of an append-only table apart"),
-        (", transform: {rename: {a: _change}}", "", "_change tells the rows of an append-only table apart"),
+        (", columns: {_change: int}", "", "_change is reserved in an append-only table"),
+        (", transform: {hash: [_change]}", "", "_change is the key of an append-only table"),
+        (", transform: {rename: {a: _change}}", "", "_change is the key of an append-only table"),
     ],
 )
 def test_what_it_cannot_be_as_well_is_refused(tmp_path: Path, table: str, source: str, said: str) -> None:

@@ -104,7 +104,7 @@ def test_an_unknown_stage_is_exit_code_2() -> None:
     """Usage is told before anything starts."""
     done = run("run", "sliver", "--env", "demo")
     assert done.returncode == 2
-    assert "there is no stage 'sliver'" in one_sentence(done)
+    assert "unknown stage 'sliver'" in one_sentence(done)
 
 
 def test_malformed_json_and_a_missing_key_are_dead_letters_and_the_rest_goes_on(
@@ -157,7 +157,7 @@ def test_a_jvm_that_is_gone_is_told_in_one_sentence() -> None:
         "    print(_translate(error))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert re.fullmatch(r"the JVM of Spark has ended \[.*spark\.log\] Where .* give it more: .*\n", done.stdout), done
+    assert re.fullmatch(r"Spark's JVM has exited \[.*spark\.log\] Where .* give it more: .*\n", done.stdout), done
 
 
 def test_a_jvm_without_a_temporary_folder_is_told_as_one(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_jvm_without_a_temporary_folder_is_told_as_one(tmp_path: Path) -> None
         *("run", "--recorded", str(events), "--lake", str(tmp_path / "lake")), SPARK_LOCAL_DIRS=f"{tmp_path}/file/x"
     )
     assert done.returncode == 1, done.stderr
-    assert re.search(r"the JVM of Spark has ended \[.*\] It cannot write its temporary folder", one_sentence(done))
+    assert re.search(r"Spark's JVM has exited \[.*\] It cannot write its temporary folder", one_sentence(done))
 
 
 @pytest.mark.parametrize(

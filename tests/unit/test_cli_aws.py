@@ -183,13 +183,13 @@ def test_what_is_missing_is_named(
         said("aws", *arguments, *with_package, *AT)
 
 
-@pytest.mark.parametrize(("name", "says"), [("", "there is no package in the folder"), ("none", "none is no package")])
+@pytest.mark.parametrize(("name", "says"), [("", "contains no package"), ("none", "none is not a package")])
 def test_a_folder_without_a_package_is_refused_before_anybody_is_asked(
     name: str, says: str, stacks: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """No credentials are needed to see that; nor is a folder that is not there looked for on S3."""
     stacks.setenv("EMR_APPLICATION", "00f5abc")
-    with pytest.raises(ConfigError, match=f"{says}.* Name the id of an uploaded one"):
+    with pytest.raises(ConfigError, match=f"{says}.* Give the id of an uploaded one"):
         said("aws", "submit", "gold", "--dry-run", "--package", str(tmp_path / name), *AT, code=2)
 
 

@@ -21,7 +21,7 @@ def test_models_without_checks_are_none_to_look_at(tmp_path: Path) -> None:
     (tmp_path / "local.yaml").write_text("", encoding="utf-8")
     done = ended("checks", "--conf", str(tmp_path))
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "No model declares checks: there is nothing to look at.\n"
+    assert done.stderr == "No model declares checks: nothing to check.\n"
     told = ended("checks", "--conf", str(tmp_path), "--json")
     assert (told.returncode, json.loads(told.stdout)) == (0, [])
 
@@ -30,4 +30,4 @@ def test_a_model_that_there_is_not_ends_with_2() -> None:
     """With the nearest spelling."""
     done = ended("checks", "fact_sale", "--conf", str(ROOT / "conf" / "star"))
     assert done.returncode == 2
-    assert "there is no model 'fact_sale'; did you mean 'fact_sales'?" in done.stderr
+    assert "model 'fact_sale' does not exist; did you mean 'fact_sales'?" in done.stderr

@@ -47,5 +47,5 @@ def test_models_are_told_in_their_order_with_what_they_wait_for(spark: SparkSess
     stops, waits = json.loads(said("plan", *where, "--json"))
     assert (stops["action"], stops["reason"], waits["action"]) == ("stops", "error", "waits")
     assert "the engine failed: " in stops["why"]
-    with pytest.raises(ConfigError, match="there is no model 'agein'; did you mean 'again'"):
+    with pytest.raises(ConfigError, match="model 'agein' does not exist; did you mean 'again'"):
         said("plan", "agein", *where)

@@ -16,11 +16,11 @@ from tests.cli import said
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("orders", "--checkpoint", "shop"), "a checkpoint is made anew by itself"),
-        (("--all", "--checkpoint", "shop"), "a checkpoint is made anew by itself"),
+        (("orders", "--checkpoint", "shop"), "--checkpoint cannot be combined with tables or their options"),
+        (("--all", "--checkpoint", "shop"), "--checkpoint cannot be combined with tables or their options"),
         (("orders", "--from", "t:0:1"), "--from and --yes are for --checkpoint"),
         (("--checkpoint", "shop", "--from", "t:0"), "'t:0' is not TOPIC:PARTITION:OFFSET"),
-        (("--checkpoint", "ship"), "there is no source 'ship'"),
+        (("--checkpoint", "ship"), "no source 'ship'"),
         (("--checkpoint", "till"), "the records of till do not come from Kafka"),
     ],
 )

@@ -54,9 +54,9 @@ def test_what_is_no_file_here_may_be_long(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["gold", "--lake", "lake", "--conf", "conf"], "neither a source .*: with --lake no configuration is read"),
-        (["--recorded", "e.jsonl", "--lake", "lake", "--continuous"], "recorded files have an end"),
+        (["--recorded", "e.jsonl", "--lake", "lake", "--continuous"], "recorded files are finite"),
         (["silver", "--recorded", "e.jsonl", "--lake", "lake"], "silver is a stage, not a file"),
-        (["--recorded", "", "--lake", "lake"], "a file without a name"),
+        (["--recorded", "", "--lake", "lake"], "an empty file name"),
     ],
     ids=["nothing to do", "no end", "a stage", "no name"],
 )
@@ -96,7 +96,7 @@ def test_a_recording_tells_its_time_and_what_is_declared_of_no_table(spark: Spar
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     lines = json.loads(done.stdout)
     assert [(line["rows_in"], line["seconds"] > 0) for line in lines if line["stage"] == "bronze"] == [(4, True)]
-    assert [line for line in done.stderr.splitlines() if "no record is of" in line] == [
-        f"{declare} speaks of shop.order_line, and no record is of it; did you mean 'shop.order_lines'?",
-        f"{declare} speaks of shop.peple, and no record is of it; did you mean 'shop.people'?",
+    assert [line for line in done.stderr.splitlines() if "no record belongs to" in line] == [
+        f"{declare} declares shop.order_line, but no record belongs to it; did you mean 'shop.order_lines'?",
+        f"{declare} declares shop.peple, but no record belongs to it; did you mean 'shop.people'?",
     ]

@@ -117,9 +117,9 @@ def test_a_certificate_is_trusted_by_the_file_that_the_environment_names(
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        ("url: 'http://joe:secret@connect:8083'", "give user and password beside it"),
-        ("url: 'http://connect:8083', user: joe", "belong together"),
-        ("url: 'http://connect:8083', password: secret", "belong together"),
+        ("url: 'http://joe:secret@connect:8083'", "give user and password as keys of their own"),
+        ("url: 'http://connect:8083', user: joe", "must be given together"),
+        ("url: 'http://connect:8083', password: secret", "must be given together"),
     ],
 )
 def test_half_a_login_or_one_in_the_address_is_refused(tmp_path: Path, told: str, sentence: str) -> None:

@@ -88,7 +88,7 @@ def test_a_decimal_of_mode_string_is_no_base64(tmp_path: Path) -> None:
     [
         ("decimal_handling_mode: strings", "decimal_handling_mode"),
         (f"{CONNECTOR}, config: {{time.precision.mode: micros}}}}", "time.precision.mode is 'micros'"),
-        (f"{CONNECTOR}}}\ndecimal_handling_mode: string", "of the source is string, of its connector precise"),
+        (f"{CONNECTOR}}}\ndecimal_handling_mode: string", "of the source is string, but precise of its connector"),
     ],
 )
 def test_modes_that_none_has_and_that_contradict_are_refused(tmp_path: Path, modes: str, part: str) -> None:

@@ -155,13 +155,13 @@ def test_a_key_that_the_rows_do_not_have_is_refused(lake: Lake) -> None:
     asked = ("diff", "orders", "--from", "0", "--lake", lake.root, "--key")
     for key, what in {
         "order kee": "s/db.orders has no column 'order kee'; did you mean 'order key'?",
-        "order key": "the key of s/db.orders is id, which its rows note",
-        "id,total": "the key of s/db.orders is id, which its rows note",
+        "order key": "the key of s/db.orders is id, which its rows record",
+        "id,total": "the key of s/db.orders is id, which its rows record",
     }.items():
         with pytest.raises(ConfigError) as caught:
             said(*asked, key, code=2)
         assert what in str(caught.value)
-        assert "Leave --key out" in str(caught.value)
+        assert "Omit --key" in str(caught.value)
     assert said(*asked, "id", "--json") == said(*asked[:-1], "--json")
 
 
@@ -188,9 +188,11 @@ def test_versions_under_another_key_are_not_compared(spark: SparkSession, tmp_pa
         writer.save(table.location)
         assert DeltaFormat().version(spark, table) == version
     asked = ("orders", "--lake", str(tmp_path), "--from")
-    with pytest.raises(ConfigError, match=r"the key of s/db.orders is order key, and version 0 has the key id"):
+    with pytest.raises(ConfigError, match=r"the key of s/db.orders is order key, but version 0 has the key id"):
         lines(*asked, "0")
-    with pytest.raises(ConfigError, match=r"is id, and version 1 has the key order key .* Compare versions of one key"):
+    with pytest.raises(
+        ConfigError, match=r"is id, but version 1 has the key order key .* Compare versions with the same key"
+    ):
         lines(*asked, "1", "--to", "0")
 
 

@@ -108,7 +108,7 @@ def test_a_log_that_was_cleaned_says_nothing_of_the_lag(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        (SourceSpec("s", "", objects="s3a://b/p"), "lie in objects"),
+        (SourceSpec("s", "", objects="s3a://b/p"), "are stored in objects"),
         (
             SourceSpec("s", "s.*", bootstrap_servers="h:1", options={"sasl.jaas.config": "x"}),
             "only Java's Kafka client",
@@ -130,7 +130,7 @@ def test_a_kafka_that_is_silent_is_no_reason_for_spark(tmp_path: Path, caplog: p
 
 
 @pytest.mark.parametrize(
-    ("error", "position"), [(Unreachable, "out of reach"), (LoginRefused, "lets nobody in")], ids=["silent", "shut"]
+    ("error", "position"), [(Unreachable, "unreachable"), (LoginRefused, "access denied")], ids=["silent", "shut"]
 )
 def test_a_target_that_is_silent_or_shut_is_asked_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: type[ReplicatorError], position: str
@@ -160,7 +160,7 @@ def test_a_target_that_is_not_behind_its_gold_table_has_no_lag(
 ) -> None:
     """A gold table that was made anew, or copied back, has other versions than the ledger tells of: nobody can say. Nor
     how far it is behind an input that was. Where the ledger does not count, all is to be sent, published before or not.
-    One that refuses to tell hides nothing of gold.
+    One that state cannot be read hides nothing of gold.
     """
 
     class Recorded:
@@ -186,8 +186,8 @@ def test_a_target_that_is_not_behind_its_gold_table_has_no_lag(
         "star.behind": ("gold version 0", 1),
         "star.ahead": ("gold version 5", None),
         "star.anew": ("version 5 of another gold table", None),
-        "star.grown": ("to be sent whole", None),
-        "star.mute": ("refuses to tell", None),
+        "star.grown": ("to be sent in full", None),
+        "star.mute": ("state cannot be read", None),
     }
     assert "target_refused table=star.mute reason=TARGET_REFUSED: permission denied" in caplog.text
 
@@ -273,14 +273,14 @@ def test_waiting_transactions_and_hudi_are_left_to_spark(tmp_path: Path) -> None
         put(at.lake.cut("s"), {"bronze": bronze, "offsets": offsets})
         assert at.waiting("s") is None
     put(at.lake.cut("s"), {"bronze": identity, "offsets": behind})
-    with pytest.raises(ReplicatorError, match="wait until they are whole"):
+    with pytest.raises(ReplicatorError, match="wait until they are complete"):
         list_statuses(at)
     hudi = Path(at.lake.silver("s", "d.v").location) / ".hoodie"
     hudi.mkdir(parents=True)
     (hudi / "hoodie.properties").touch()
     Path(at.lake.cut("s")).unlink()
     assert len(list_statuses(at)) == 2
-    with pytest.raises(ReplicatorError, match="a table in Hudi"):
+    with pytest.raises(ReplicatorError, match="there is a Hudi table"):
         list_statuses(replace(at, formats=("delta", "hudi")))
 
 
@@ -331,6 +331,6 @@ def test_the_command_line_starts_no_jvm(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert [each["rows"] for each in json.loads(done.stdout)] == [3, 2]
     told, slow = done.stderr.splitlines()
-    assert told.startswith("s/d.t: 1 row lacks a value that no record has told")
+    assert told.startswith("s/d.t: 1 row lacks a value that no record has supplied")
     assert told.endswith(f"`replicator rebuild s/d.t --lake {tmp_path}` looks for it in all of bronze.")
     assert slow == "[]"

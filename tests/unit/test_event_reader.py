@@ -341,7 +341,7 @@ def test_a_file_that_holds_something_else_is_refused(tmp_path: Path) -> None:
         path.write_bytes(line(0, None).encode() + b"\n" + bad + b"\n")
         with pytest.raises(BadRecording, match=r"events\.jsonl:2"):
             list(kcat_files.read_records(path))
-    with pytest.raises(ConfigError, match="not followed"):
+    with pytest.raises(ConfigError, match="cannot be followed"):
         said("tail", str(path), "--follow")
     with pytest.raises(ConfigError, match="yesterday"):
         said("tail", str(path), "--from", "yesterday")

@@ -69,10 +69,10 @@ def test_each_record_of_a_key_gets_the_verdict_that_the_merge_gave_it(exact: Spa
     assert why[3] == f"older than {name}/2, which came before it"
     assert why[4] == f"deletes the row, until {name}/6"
     assert why[5].startswith("tombstone: ")
-    assert why[6] == f"sets the row, until {name}/9; its w still stands"
+    assert why[6] == f"sets the row, until {name}/9; its w is still current"
     assert why[7].startswith("type_mismatch (v): ")
     assert why[8].startswith("malformed_json: ")
-    assert why[9] == "sets the row; it stands so; does not tell w"
+    assert why[9] == "sets the row; this is the current state; does not supply w"
     assert [entry.position for entry in life.entries if entry.offset in (3, 5)] == ["file 1, pos 20, offset 3", None]
     assert (life.deleted, life.position, life.warnings) == (False, "file 1, pos 70, offset 9", ())
     assert [(cell.column, cell.value, cell.position) for cell in life.row] == [
@@ -156,7 +156,7 @@ def test_a_table_is_found_by_any_of_its_names_or_refused_with_those_that_there_a
         find_table(exact, [at], "order")
     with pytest.raises(ConfigError, match="the key has one column: id"):
         explain(exact, at, "shop.orders", "1,2")
-    with pytest.raises(ConfigError, match="'one' is none"):
+    with pytest.raises(ConfigError, match="which 'one' is not"):
         explain(exact, at, "shop.orders", "one")
 
 
@@ -168,5 +168,5 @@ def test_a_key_is_found_however_it_is_typed(exact: SparkSession, at: Refinement)
     take(exact, keyed, record(ORDERS, 0, key, envelope("c", {**key, "v": 1}, pos=10)))
     life = explain(exact, keyed, "shop.orders", "1.5,2026-01-01")
     assert ([entry.verdict for entry in life.entries], life.deleted) == (["applied"], False)
-    with pytest.raises(ConfigError, match="dates like 2026-01-31, and '20454' is none"):
+    with pytest.raises(ConfigError, match="dates like 2026-01-31, which '20454' is not"):
         explain(exact, keyed, "shop.orders", "1.50,20454")

@@ -54,8 +54,8 @@ def test_a_feed_has_what_its_file_says(feeds: Load) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("topic: cdm.x\ntable: dimm\n", "no model 'dimm'; did you mean 'dim'"),
-        ("topic: cdm.x\ntable: t/db.orders\n", "no source 't'"),
+        ("topic: cdm.x\ntable: dimm\n", "model 'dimm' does not exist; did you mean 'dim'"),
+        ("topic: cdm.x\ntable: t/db.orders\n", "source 't' does not exist"),
         ("topic: cdm.x\ntable: s/db.order\n", "does not include 'db.order'"),
         ("topic: cdm.x\ntable: s/orders\n", "named <source>/<database or schema>.<table>"),
         ("topic: s.db.orders\ntable: dim\n", "the source 's' reads this topic"),
@@ -65,7 +65,7 @@ def test_a_feed_has_what_its_file_says(feeds: Load) -> None:
         ("topic: cdm.x\ntable: dim\ntombstone: true\n", "did you mean 'tombstones'"),
         ("topic: cdm.x\ntable: dim\nversion: 0\n", "version"),
         ("topic: cdm.x\ntable: dim\noptions: {group.id: x}\n", "group.id"),
-        ("topic: cdm.x\ntable: dim\nwhere: since > current_date()\n", "has current_date(), which is not the same"),
+        ("topic: cdm.x\ntable: dim\nwhere: since > current_date()\n", "has current_date(), which is not deterministic"),
         ("topic: cdm.x\ntable: dim\nwhere: id IN (SELECT 1)\n", "where has a sub-query"),
         ("topic: cdm.x\ntable: dim\nselect: {n: count(id)}\n", "select of 'n' has count(), which is an aggregate"),
     ],
@@ -80,9 +80,9 @@ def test_what_cannot_be_right_is_refused(feeds: Load, text: str, told: str) -> N
 
 def test_two_feeds_have_two_topics_and_a_kafka(feeds: Load) -> None:
     """Else consumers could not tell their versions apart, or nobody knew where to write."""
-    with pytest.raises(ConfigError, match="the feed 'a' writes this topic already"):
+    with pytest.raises(ConfigError, match="the feed 'a' already writes this topic"):
         feeds(a=GOOD, b=GOOD)
-    with pytest.raises(ConfigError, match="there is no Kafka to write to"):
+    with pytest.raises(ConfigError, match="no Kafka is configured to write to"):
         feeds(kafka="", a=GOOD)
 
 

@@ -345,7 +345,7 @@ def test_a_column_is_not_rebuilt_alone_where_states_would_end_elsewhere(exact: A
     world.declare(columns=(Column("id", "int"), Column("v", "float"), Column("t", "string")))
     world.take(change(0, "c", 1, 1.00000001, at=10), change(1, "u", 1, 1.00000002, at=20))
     world.declare(columns=(Column("id", "int"), Column("v", "double"), Column("t", "string")))
-    with pytest.raises(TableStopped, match="states of the history hold for another time"):
+    with pytest.raises(TableStopped, match="states of the history have other validity periods"):
         rebuild(exact, world.at, "shop.orders", RebuildOptions(column="v"))
     rebuild(exact, world.at, "shop.orders", RebuildOptions())
     assert [(row[0], row[1]) for row in world.history()[1]] == [(10, 20), (20, None)]

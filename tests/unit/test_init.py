@@ -83,11 +83,11 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     """One file that is there, and none is written; nor where there can be no folder, or the source has no such name."""
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/base.yaml").write_text("mine")
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         said("init", str(tmp_path), "--source", "shop", code=2)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["base.yaml"]
     with pytest.raises(ConfigError, match="cannot be written: Not a directory"):
         said("init", str(tmp_path / "conf/base.yaml/new"), "--source", "shop", code=2)
-    with pytest.raises(ConfigError, match="is no topic"):
+    with pytest.raises(ConfigError, match="is not a valid topic"):
         said("init", str(tmp_path / "new"), "--source", "shop/eu", code=2)
     assert not (tmp_path / "new").exists()

@@ -135,7 +135,7 @@ def test_sigterm_does_what_ctrl_c_does_and_says_so(tmp_path: Path, before: str) 
         held = lock.read_leases(lake, ("bronze", "silver"), lock.LeaseOptions())
         program.terminate()
         assert program.stderr is not None
-        assert program.stderr.read().splitlines()[1:] == ["ended by SIGTERM"]
+        assert program.stderr.read().splitlines()[1:] == ["terminated by SIGTERM"]
     assert program.returncode == 143
     assert [each.free for each in held] == [False, False]
     assert [each.free for each in lock.read_leases(lake, ("bronze", "silver"), lock.LeaseOptions())] == [True, True]
@@ -155,7 +155,7 @@ def test_a_run_that_goes_on_says_that_it_stops_and_the_same_once_more_ends_it_at
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (-number, "True\nTrue\n")
-    assert done.stderr == "stopping: what is under way is finished first; the same once more ends it at once\n"
+    assert done.stderr == "stopping: work in progress is finished first; repeat to stop at once\n"
 
 
 @pytest.mark.spark

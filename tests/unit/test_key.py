@@ -93,5 +93,5 @@ def test_a_value_is_spelled_as_spark_spells_it(exact: SparkSession, kind: str, v
 )
 def test_a_value_of_another_type_is_refused(exact: SparkSession, kind: str, value: str, said: str) -> None:
     """It would be told that there is no such row, or the life of another one."""
-    with pytest.raises(ConfigError, match=f"the key column x holds {said}.*, and '{value}' is none"):
+    with pytest.raises(ConfigError, match=f"the key column x holds {said}.*, which '{value}' is not"):
         key.cast_values(exact, {"x": value}, {"x": kind})

@@ -44,7 +44,7 @@ def placed(table: str) -> Placed:
 
 
 def alone(table: str) -> list[list[Record]]:
-    """A tombstone whose delete was removed, behind what bronze has, and behind records of its own batch."""
+    """A tombstone whose delete was removed, after what bronze has, and behind records of its own batch."""
     one = placed(table)
     second = [tombstone(5, 1, table), one(6, 3, 30, 500, 2, "c"), tombstone(9, 3, table)]
     return [[one(0, 1, 10, 100, 0, "c"), one(1, 2, 20, 300, 1, "c")], second]

@@ -168,7 +168,7 @@ def test_rows_that_nothing_mentions_since_go(exact: SparkSession, tmp_path: Path
     }
     world.declare()
     assert (world.take(), world.version()) == ([], after)
-    assert explain(exact, world.at, NAME, "5").warnings[0].startswith("the row was removed: a snapshot")
+    assert explain(exact, world.at, NAME, "5").warnings[0].startswith("the row was removed: a repeated snapshot")
     again = change(4, "c", 2, 22, pos=80), change(7, "r", 4, 44, partition=1, pos=40, snapshot="true")
     assert [each.applied for each in world.take(*again)] == [2]
     assert world.live() == {1: 11, 2: 22, 3: 33, 4: 44, 6: 1}
@@ -362,7 +362,7 @@ def test_a_table_of_which_nobody_can_tell_what_is_missing_is_refused(
     at = replace(world.at, source=replace(world.at.source, objects=objects))
     with pytest.raises(ConfigError, match=reason):
         snapshot_removal.begin(exact, at, RecordedSource(()), [NAME])
-    with pytest.raises(ConfigError, match=r"there is no table 's/shop.ordres'; did you mean"):
+    with pytest.raises(ConfigError, match=r"table 's/shop.ordres' does not exist; did you mean"):
         snapshot_removal.begin(exact, at, RecordedSource(()), ["shop.ordres"])
 
 

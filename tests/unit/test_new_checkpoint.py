@@ -86,7 +86,7 @@ def test_a_checkpoint_is_made_of_a_bronze_that_a_stream_wrote(exact: SparkSessio
     with pytest.raises(TableMissing, match="there is no bronze of s"):
         new_checkpoint.build_plan(exact, of, {})
     of.at.format.append(bronze(exact, [record("t", 4, None, "{}")]), of.at.table, None)
-    with pytest.raises(BronzeReplaced, match="no stream from Kafka has written"):
+    with pytest.raises(BronzeReplaced, match="none was written by a stream from Kafka"):
         new_checkpoint.build_plan(exact, of, {})
 
 

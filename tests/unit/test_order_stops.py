@@ -148,7 +148,7 @@ def test_a_source_that_went_back_stops_its_table_and_a_new_epoch_goes_on(lake: S
     assert isinstance(lake.error(change(4, 4, 40, 9000, 120)), SourceRewound)
     lake.restart()
     assert isinstance(lake.error(), SourceRewound)
-    assert lake.bump() == {(ORDERS, 0): (2, "the source went back here"), (ITEMS, 0): (2, "bronze ends here")}
+    assert lake.bump() == {(ORDERS, 0): (2, "the source was rewound here"), (ITEMS, 0): (2, "bronze ends here")}
     assert lake.overtaken == []
     lake.take()
     assert lake.rows() == {1: (11, "0001"), 2: (20, "0000"), 3: (30, "0001"), 4: (40, "0001")}
@@ -251,7 +251,7 @@ def test_a_rewind_inside_one_batch_is_found(lake: Silver) -> None:
     """A first run over a long history stops too, although the source has passed its old place since."""
     records = [change(0, 1, 10, 1000, 0), change(1, 2, 20, 500, 100), change(2, 1, 11, 5000, 200)]
     assert isinstance(lake.error(*records), SourceRewound)
-    assert lake.bump()[ORDERS, 0] == (1, "the source went back here")
+    assert lake.bump()[ORDERS, 0] == (1, "the source was rewound here")
     assert lake.error() is None
     assert lake.rows() == {1: (11, "0001"), 2: (20, "0001")}
 
@@ -307,7 +307,7 @@ def test_a_partition_that_was_far_behind_goes_into_the_new_epoch_with_the_others
     late = change(2, 4, 40, 200, 2, partition=1), change(3, 3, 30, 800, 102, partition=1)
     assert isinstance(lake.error(change(1, 1, 11, 600, 100), emptied, *late), SourceRewound)
     lake.restart()
-    found = {0: (1, "the source went back here"), 1: (3, "another partition had gone back")}
+    found = {0: (1, "the source was rewound here"), 1: (3, "another partition was rewound")}
     assert lake.bump() == {(ORDERS, partition): start for partition, start in found.items()}
     lake.take()
     assert lake.overtaken == []

@@ -163,7 +163,9 @@ def test_a_table_that_was_quiet_while_bronze_was_tidied_up_is_purged(exact: Spar
     world.format.maintain(exact, world.at.lake.bronze("s"), 0)
     forgetful = Forgetful()
     forgetful._tables = world.format._tables
-    with pytest.raises(TableStopped, match=r"does not tell any more what the table has read.*`replicator run silver`"):
+    with pytest.raises(
+        TableStopped, match=r"no longer has its version .* up to which the table has read.*`replicator run silver`"
+    ):
         purge.purge(exact, replace(world.at, bronze=forgetful), "shop.orders", NOW)
     assert world.purge() == (2, 2)
 

@@ -47,8 +47,8 @@ def test_what_some_editors_begin_a_file_with_is_no_part_of_it(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("content", "name", "told"),
     [
-        ("-- dialect: athina\nSELECT 1", "t", r"no dialect 'athina'; did you mean 'athena'\? \[.*t.sql:1\]"),
-        ("SELECT 1", "tt", r"no saved query 'tt'; did you mean 't'"),
+        ("-- dialect: athina\nSELECT 1", "t", r"unknown dialect 'athina'; did you mean 'athena'\? \[.*t.sql:1\]"),
+        ("SELECT 1", "tt", r"saved query 'tt' does not exist; did you mean 't'"),
         (b"SELECT '\xff'", "t", "not UTF-8"),
     ],
 )

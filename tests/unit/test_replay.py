@@ -35,7 +35,7 @@ def test_each_record_says_which_other_one_decided_over_it() -> None:
         "x/0/1": Verdict("applied", "sets the row, until x/0/2"),
         "x/0/2": Verdict("applied", "sets the row, until x/0/4"),
         "x/0/3": Verdict("superseded", "older than x/0/2, which came before it"),
-        "x/0/4": Verdict("applied", "deletes the row; it stands so"),
+        "x/0/4": Verdict("applied", "deletes the row; this is the current state"),
     }
 
 
@@ -45,7 +45,7 @@ def test_a_late_value_fills_what_the_newer_record_did_not_tell() -> None:
     assert told(partial, Event("old", "10")) == {"new": "applied", "old": "fills"}
     assert told(partial, Event("gone", "20", deleted=True), Event("old", "10"))["old"] == "superseded"
     earlier = run([Event("old", "10"), partial], COLUMNS).verdicts["old"]
-    assert earlier == Verdict("applied", "sets the row, until new; its b still stands")
+    assert earlier == Verdict("applied", "sets the row, until new; its b is still current")
 
 
 def test_a_truncate_empties_what_is_older_and_refuses_what_comes_late() -> None:

@@ -105,7 +105,7 @@ def test_the_page_has_the_figures_of_the_original_rows(lake: Path, tmp_path: Pat
     assert customers["SIMOB"] == ["16,817.10", "1.3\xa0%", "7", "15", "25.20", "1,121.14"]
     ranked = [row[0] for row in cells(page, "largest-customers")]
     assert ranked == ["QUICK", "ERNSH", "SAVEA", "RATTC", "HUNGO", "HANAR", "KOENE", "FOLKO", "MEREP", "WHITC"]
-    assert "Few orders, dear items: SIMOB, HANAR, PICCO, HUNGO, MEREP." in page
+    assert "Few orders, high-priced items: SIMOB, HANAR, PICCO, HUNGO, MEREP." in page
     assert 'id="star-left-out"' in page
     rows = {tuple(row[:2]): row[2:5] for row in cells(page, "tables")}
     assert rows["bronze", "demo"][0] == "830"

@@ -69,7 +69,7 @@ HEALTH = Health(
         TableStatus("bronze", "shop", 5, "version 1", 7, 31.0, newest_ms=1_700_000_000_000),
         TableStatus("silver", "shop/sales.orders", 4, "0", None, None, 1, 1_700_000_000_000, unknown=2),
         TableStatus("silver", HOSTILE, 3, "0", 2, 60.0, 0, 1_700_000_061_000),
-        TableStatus("publish", "star.orders", None, "out of reach"),
+        TableStatus("publish", "star.orders", None, "unreachable"),
     ),
     timeline([Batch("shop", NOW, 5)]),
     (Count("shop", None, "malformed_json", 3, NOW, NOW),),
@@ -157,7 +157,7 @@ def test_every_chart_has_a_name_for_those_who_do_not_see_it_and_a_table(full: Pa
     places = [a for _, a in full.elements if a.get("role") == "img"]
     assert [a["id"] for a in places] == [each["name"] for each in _by_place(full)]
     assert all(len(str(a["aria-label"])) > 30 for a in places)
-    assert "out of reach" in full.texts
+    assert "unreachable" in full.texts
     tables = {str(a.get("id")) for tag, a in full.elements if tag == "table"}
     assert {"largest-customers", "product-lines-table", "countries-table", "months-table", "batches-table"} <= tables
 

@@ -207,7 +207,7 @@ def test_a_spark_home_of_another_spark_gives_way(tmp_path: Path, monkeypatch: py
     assert spark_home.choose(str(tmp_path / "absent"), line) == spark_home.bundled()
     assert spark_home.choose(str(same), line) == same
     monkeypatch.setenv("SPARK_HOME", str(other))
-    assert probes.spark().endswith(f"; SPARK_HOME is passed over: no Spark {line.name} is in {other}")
+    assert probes.spark().endswith(f"; SPARK_HOME is ignored: {other} does not contain Spark {line.name}")
     monkeypatch.setenv("SPARK_HOME", str(same))
     assert "SPARK_HOME" not in probes.spark()
 
@@ -233,11 +233,11 @@ def test_what_the_doctor_cannot_look_at_is_a_finding_with_the_code_of_a_run(tmp_
         probes.objects(long, None)
     with pytest.raises(ConfigError, match="The folder cannot be read: No such file"):
         probes.objects(str(tmp_path / "absent"), None)
-    assert probes.objects(str(tmp_path), None) == f"{tmp_path} is there"
+    assert probes.objects(str(tmp_path), None) == f"{tmp_path} exists"
     for brokers in ("broker", "127.0.0.1:9,broker", "broker:x"):
         with pytest.raises(ConfigError, match="is not host:port"):
             probes.kafka(brokers, {})
-    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:99999: it is not host:port"):
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:99999: not a host:port address"):
         probes.kafka("127.0.0.1:99999", {})
 
 

@@ -97,10 +97,10 @@ def test_an_unknown_key_of_a_target_is_refused_too(conf: Callable[..., settings.
 @pytest.mark.parametrize(
     ("dev", "said"),
     [
-        ("kafka: {bootstrap_servers: [a:9092, b:9092]}\n", "kafka.bootstrap_servers: must be one text, not a list"),
-        ("kafka: {bootstrap_servers: }\n", "kafka.bootstrap_servers: must be a text, and nothing stands there"),
-        ("kafka: {bootstrap_servers: 9092}\n", "something else: put it in quotes"),
-        ("kafka: {bootstrap_servers: {a: 9092}}\n", "must be a text, not a mapping of keys to values"),
+        ("kafka: {bootstrap_servers: [a:9092, b:9092]}\n", "kafka.bootstrap_servers: must be one string, not a list"),
+        ("kafka: {bootstrap_servers: }\n", "kafka.bootstrap_servers: must be a string, but there is no value"),
+        ("kafka: {bootstrap_servers: 9092}\n", "another type: put it in quotes"),
+        ("kafka: {bootstrap_servers: {a: 9092}}\n", "must be a string, not a mapping of keys to values"),
     ],
 )
 def test_what_is_no_text_is_told_by_what_it_is(conf: Callable[..., settings.Settings], dev: str, said: str) -> None:
@@ -112,8 +112,8 @@ def test_a_type_that_is_no_text_is_told_by_what_stands_there(conf: Callable[...,
     """A column may be a mapping, so its own value stands in the way of its type."""
     source = "name: s\ntables: {a.b: {columns: {x: 5, y: }}}\n"
     said = refusal(conf, **{"sources/s.yaml": source})
-    assert "columns.x.type: must be a text, which YAML takes for something else: put it in quotes" in said
-    assert "columns.y.type: must be a text, and nothing stands there" in said
+    assert "columns.x.type: must be a string, which YAML reads as another type: put it in quotes" in said
+    assert "columns.y.type: must be a string, but there is no value" in said
 
 
 def test_a_table_in_a_format_that_the_session_has_not_is_refused_before_anything_starts(
@@ -136,7 +136,7 @@ def test_a_table_is_kept_in_one_format_or_in_two(conf: Callable[..., settings.Se
     assert (declared.format, declared.twins, declared.formats) == ("hudi", ("delta",), ("hudi", "delta"))
     assert "a.b is kept in hudi" in refusal(conf, "", **twin)
     twice = {"sources/s.yaml": "name: s\ntables: {a.b: {format: [delta, delta]}}\n"}
-    assert "format has 'delta' twice" in refusal(conf, "", **twice)
+    assert "format contains 'delta' twice" in refusal(conf, "", **twice)
 
 
 def test_a_source_may_say_where_its_own_database_is(conf: Callable[..., settings.Settings]) -> None:
@@ -148,7 +148,7 @@ def test_a_source_may_say_where_its_own_database_is(conf: Callable[..., settings
     assert shown["sources.s.database.password"] == "***"
     assert "canary" not in str(shown) + str(login)
     nameless = {"sources/s.yaml": "name: s\ndatabase: {kind: postgresql, host: h, user: u}\n"}
-    assert "dbname says which database" in refusal(conf, "", **nameless)
+    assert "give dbname: which database" in refusal(conf, "", **nameless)
     strange = {"sources/s.yaml": "name: s\ndatabase: {kind: db2, hots: h, user: u}\n"}
     said = refusal(conf, "", **strange)
     assert "database.kind" in said
@@ -190,17 +190,17 @@ def test_a_model_of_a_source_whose_file_is_wrong_is_not_told_that_there_is_none(
     said = refusal(conf, **files, **{"sources/s.yaml": "name: s\ntabels: {}\n"})
     assert "did you mean 'tables'?" in said
     assert "there is no source" not in said
-    assert "there is no source 's'" in refusal(conf, **files, **{"sources/s.yaml": "name: other\n"})
+    assert "source 's' does not exist" in refusal(conf, **files, **{"sources/s.yaml": "name: other\n"})
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}\n"])
 def test_a_file_that_says_nothing_is_refused(conf: Callable[..., settings.Settings], text: str) -> None:
     """Its source, model or feed would be missing without a word; what is laid over others may be empty."""
     said = refusal(conf, **{"sources/s.yaml": text})
-    assert said.endswith("/sources/s.yaml: the file says nothing: fill it, or remove it")
+    assert said.endswith("/sources/s.yaml: the file is empty: fill it, or remove it")
     model = {"models/m.yaml": text, "models/m.sql": "SELECT 1 AS a", "canonical/f.yaml": text}
     said = refusal(conf, **{"sources/s.yaml": "name: s\n"}, **model)
-    assert [f"{name}.yaml: the file says nothing" in said for name in ("m", "f", "dev", "base")] == [1, 1, 0, 0]
+    assert [f"{name}.yaml: the file is empty" in said for name in ("m", "f", "dev", "base")] == [1, 1, 0, 0]
 
 
 def test_a_missing_variable_names_file_line_and_key(conf: Callable[..., settings.Settings]) -> None:
@@ -238,7 +238,7 @@ def test_a_default_may_hold_braces_and_other_variables(
 
 def test_a_default_without_its_brace_and_a_variable_in_one_are_told(conf: Callable[..., settings.Settings]) -> None:
     """What cannot be meant is no value; a variable in a default is needed where the default is."""
-    assert "dev.yaml:2: spark.a: the braces of ${A:- are not in pairs" in refusal(conf, "spark:\n  a: '${A:-{x}'")
+    assert "dev.yaml:2: spark.a: the braces of ${A:- are unbalanced" in refusal(conf, "spark:\n  a: '${A:-{x}'")
     assert "spark.a needs the environment variable B" in refusal(conf, "spark: {a: '${A:-${B}}'}")
     assert conf("spark: {a: '${A:-${B}}'}", environment={"A": "x"}).spark == {"a": "x"}
 
@@ -313,7 +313,7 @@ def test_an_address_that_names_no_place_is_no_folder_of_that_name(
 ) -> None:
     """A slash too few, or a variable for the bucket that is empty, makes no folder ``s3a:`` where one happens to be."""
     if made is None:
-        assert "dev.yaml:1: lake.root: a lake is a local directory, s3a://bucket" in refusal(
+        assert "dev.yaml:1: lake.root: a lake must be a local directory, s3a://bucket" in refusal(
             conf, f"lake: {{root: '{root}'}}"
         )
     else:
@@ -337,24 +337,24 @@ def test_settings_cannot_be_changed(conf: Callable[..., settings.Settings]) -> N
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("a: [1,\nb: 2\n", "is not YAML"),
+        ("a: [1,\nb: 2\n", "invalid YAML"),
         ("- a\n- b\n", "must hold a mapping"),
-        ("lake: {root: a}\nlake: {root: b}\n", "dev.yaml:2: the key 'lake' is here twice"),
-        ("lake: {root: 'gs://x'}\n", "dev.yaml:1: lake.root: a lake is"),
+        ("lake: {root: a}\nlake: {root: b}\n", "dev.yaml:2: the key 'lake' is declared twice"),
+        ("lake: {root: 'gs://x'}\n", "dev.yaml:1: lake.root: a lake must be"),
         ("lake: s3a://x\n", "dev.yaml:1: lake: must be a mapping of keys to values"),
         ("formats: delta\n", "dev.yaml:1: formats: must be a list"),
-        ("targets: {t: {user: 3}}\n", "targets.t.user: must be a text"),
+        ("targets: {t: {user: 3}}\n", "targets.t.user: must be a string"),
         ("targets: {t: {port: x}}\n", "targets.t.port: must be a whole number"),
         ("targets: {t: {port: on}}\n", "targets.t.port: must be a whole number"),
         ("dead_letter: {max_share: off}\n", "dead_letter.max_share: must be a number"),
         ("aws: {jobs: {silver: {driver_cores: on}}}\n", "aws.jobs.silver.driver_cores: must be a whole number"),
-        ("a: !!python/object/apply:os.system [ls]\n", "is not YAML"),
-        ("a: &a [*a]\n", "is not YAML"),
+        ("a: !!python/object/apply:os.system [ls]\n", "invalid YAML"),
+        ("a: &a [*a]\n", "invalid YAML"),
         ("a: b\x00c\n", "cannot be read"),
-        ("connect: {url: 'localhost:8083'}\n", "dev.yaml:1: connect.url: an address is http://host:port"),
-        ("connect: {url: localhost}\n", "connect.url: an address is"),
-        ("connect: {url: 'http://'}\n", "connect.url: an address is"),
-        ("connect: {url: 'http://local host:8083'}\n", "connect.url: an address is"),
+        ("connect: {url: 'localhost:8083'}\n", "dev.yaml:1: connect.url: an address must be http://host:port"),
+        ("connect: {url: localhost}\n", "connect.url: an address must be"),
+        ("connect: {url: 'http://'}\n", "connect.url: an address must be"),
+        ("connect: {url: 'http://local host:8083'}\n", "connect.url: an address must be"),
         ("connect: {url: 'http://localhost:99999'}\n", "connect.url: port out of range"),
         ("connect: {url: 'http://localhost:${PORT:-x}'}\n", "connect.url: port could not be cast"),
         ("kafka: {options: {group.id: mine}}\n", "'group.id' is not allowed"),
@@ -384,7 +384,7 @@ aws:
     jobs = conf(dev).aws.jobs
     told = {stage: (job.minutes, job.executors) for stage, job in jobs.items()}
     assert told == {"bronze": (5, 3), "silver": (9, 3), "gold": (9, 3), "publish": (9, 1)}
-    assert "dev.yaml:9: the key 'executors' is here twice" in refusal(
+    assert "dev.yaml:9: the key 'executors' is declared twice" in refusal(
         conf,
         dev.replace("{<<: *two, executors: 1}", "{<<: *two}").replace("*two\n", "{executors: 1,\n     executors: 2}\n"),
     )
@@ -413,7 +413,7 @@ def test_a_file_that_nobody_would_read_is_told_and_one_that_an_editor_left_is_no
     assert [each.name for each in conf().sources] == [".shop"]
     for name in ("shop.YAML", "shop.Yml"):
         (folder / name).write_text("name: shop\n", encoding="utf-8")
-        assert f"{name}: this file is not read: call it shop.yaml" in refusal(conf)
+        assert f"{name}: this file is not read: rename it to shop.yaml" in refusal(conf)
         (folder / name).unlink()
 
 
@@ -441,7 +441,7 @@ def test_what_nobody_may_look_at_is_a_mistake_of_the_configuration(
         with pytest.raises(ConfigError, match=r"the configuration cannot be read: File name too long \[.*xxx"):
             settings.load(folder, env, {})
     (tmp_path / "conf/prod.yml").write_text("", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"prod\.yml: this file is not read: call it prod\.yaml"):
+    with pytest.raises(ConfigError, match=r"prod\.yml: this file is not read: rename it to prod\.yaml"):
         settings.load(tmp_path / "conf", "prod", {})
 
 
@@ -492,8 +492,8 @@ def test_topics_default_to_the_prefix_and_include_narrows_them() -> None:
         ({"sources/a.yaml": "name: S\n", "sources/b.yaml": "name: s\n"}, "already"),
         ({"sources/a.yaml": "name: s\n", "sources/b.yaml": "name: s.x\n"}, "include those of 's.x'"),
         ({"sources/a.yaml": "tables: {}\n"}, "'name' is missing"),
-        ({"sources/a.yml": "name: s\n"}, "a.yml: this file is not read: call it a.yaml"),
-        ({"base.yml": ""}, "base.yml: this file is not read: call it base.yaml"),
+        ({"sources/a.yml": "name: s\n"}, "a.yml: this file is not read: rename it to a.yaml"),
+        ({"base.yml": ""}, "base.yml: this file is not read: rename it to base.yaml"),
         ({"sources/a.yaml": "name: s\ncompacted_topic: maybe\n"}, "compacted_topic: must be true or false"),
         ({"sources/a.yaml": "name: s\ntopics: x\ninclude: [d.t]\n"}, "not both"),
         ({"sources/a.yaml": "name: s\ntables: {orders: {}}\n"}, "<database or schema>.<table>"),
@@ -581,7 +581,7 @@ def test_topics_that_not_both_clients_of_kafka_understand_are_refused(
 ) -> None:
     """Spark asks by Java's expressions, `status`, `tail` and masks by Python's: a run would end in the midst."""
     told = refusal(conf, **{"sources/s.yaml": f"name: s\ntopics: '{pattern}'\n"})
-    assert "s.yaml:2: topics: this is no regular expression that Java and Python both know" in told
+    assert "s.yaml:2: topics: not a regular expression that both Java and Python accept" in told
 
 
 def test_all_tables_but_some_are_read(conf: Callable[..., settings.Settings]) -> None:
@@ -623,7 +623,7 @@ def test_a_table_is_named_without_the_database_that_its_topic_may_have(
 def test_two_sources_whose_names_begin_alike_read_no_topic_together(conf: Callable[..., settings.Settings]) -> None:
     """What one includes may be the other's, where the second part of a topic may be a database."""
     files = {"sources/s.yaml": "name: s\ninclude: [db.orders]\n", "sources/e.yaml": "name: s.eu\n"}
-    assert "'s' include those of 's.eu': say its `kind`" in refusal(conf, **files)
+    assert "'s' include those of 's.eu': set its `kind`" in refusal(conf, **files)
     database = "database: {kind: mariadb, host: h, user: u}\n"
     assert len(conf(**files | {"sources/s.yaml": files["sources/s.yaml"] + database}).sources) == 2
     assert len(conf(**files | {"sources/e.yaml": "name: s.eu\ninclude: [db.lines]\n"}).sources) == 2
@@ -636,5 +636,5 @@ def test_shards_are_declared_with_the_column_that_tells_them_apart(conf: Callabl
     [source] = conf(**{"sources/s.yaml": file + "shard_column: shard, truncate: fail}\n"}).sources
     [table] = source.tables
     assert (table.shards, table.transform and table.transform.shard) == ("shop_[0-9]+[.]orders", "shard")
-    assert "belong together" in refusal(conf, **{"sources/s.yaml": file + "truncate: fail}\n"})
+    assert "must be given together" in refusal(conf, **{"sources/s.yaml": file + "truncate: fail}\n"})
     assert "would empty them all" in refusal(conf, **{"sources/s.yaml": file + "shard_column: shard}\n"})

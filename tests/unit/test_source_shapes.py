@@ -96,21 +96,24 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
     [
         ("deletes: drop", "accept_lost_deletes: true"),
         ("tables: {a.b: {deletes: drop}}", "accept_lost_deletes: true"),
-        ("tables: {a.b: {outbox: {mode: log, topic: x}}}", "belong to mode router"),
+        ("tables: {a.b: {outbox: {mode: log, topic: x}}}", "apply only to mode router"),
         ("tables: {a.b: {outbox: {mode: router, topics: x}}}", "unknown key"),
         ("tables: {a.b: {outbox: rooter}}", "'router', 'log' or 'current'"),
         ("tables: {a.b: {outbox: {mode: router, empty_payload: delete}}}", "needs keys: [aggregate_id]"),
         ("tables: {a.b: {outbox: router, keys: [x]}}", "the key id or aggregate_id"),
-        ("tables: {a.b: {outbox: router, columns: {x: int}}}", "only the payload is declared"),
-        ("outbox: {mode: router, topic: x}", "a mode alone"),
+        ("tables: {a.b: {outbox: router, columns: {x: int}}}", "only the payload can be declared"),
+        ("outbox: {mode: router, topic: x}", "only a mode"),
         ("tables: {a.b: {outbox: {mode: router, topic: carts}}}", "'carts' is not read"),
         ("compacted_topic: true\nsequence_by: source.ts_ms", "compacted_topic needs positions"),
         ("tables: {a.b: {compacted_topic: true, sequence_by: source.ts_ms}}", "compacted_topic of a.b needs positions"),
         ("include: [a.b]\nconsistency: transaction", "s.transaction: give topics"),
-        ("tables: {a.b: {compacted_topic: true}}\nconsistency: transaction", "what compaction removed is never whole"),
+        (
+            "tables: {a.b: {compacted_topic: true}}\nconsistency: transaction",
+            "those that compaction removed never arrive",
+        ),
         (
             "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, keys: [s], truncate: fail}}\nconsistency: transaction",
-            "shards in one table have other names",
+            "shards have table names of their own",
         ),
         ("consistency: strict", "'eventual' or 'transaction'"),
         ("avro_bytes: utf8", "'base64' or 'latin1'"),
@@ -136,6 +139,6 @@ def test_a_placeholder_in_hex_is_bytes(tmp_path: Path, placeholder: str) -> None
     """E1: what is none ended a run with Python's own words, and `hex:` alone made every empty text one that was not
     sent.
     """
-    with pytest.raises(ConfigError, match="placeholder: behind hex: stand pairs of hex digits"):
+    with pytest.raises(ConfigError, match="placeholder: hex: must be followed by pairs of hex digits"):
         source(tmp_path, f"name: s\nplaceholder: '{placeholder}'\n")
     assert source(tmp_path, "name: s\nplaceholder: 'hex:4E2f41'\n").placeholder == "hex:4E2f41"

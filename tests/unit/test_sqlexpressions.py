@@ -75,8 +75,8 @@ OBSTACLES = [
     ("id IN (SELECT 1)", "a sub-query"),
     ("EXISTS (\n select * FROM values (1))", "a sub-query"),
     ("id = (WITH t AS (SELECT 1 AS a) SELECT a FROM t)", "a sub-query"),
-    ("rand() > 0.5 AND mark = 1", "rand(), which is not the same each time"),
-    ("at < now()", "now(), which is not the same each time"),
+    ("rand() > 0.5 AND mark = 1", "rand(), which is not deterministic"),
+    ("at < now()", "now(), which is not deterministic"),
 ]
 
 

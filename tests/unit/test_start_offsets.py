@@ -46,16 +46,18 @@ def test_a_partition_goes_on_behind_what_was_read(
 
 def test_back_is_refused_since_bronze_has_the_records() -> None:
     """Bronze has each record once: what comes again is made of it, without Kafka (F-K9)."""
-    with pytest.raises(ConfigError, match=r"records up to 4 were read: from 2 on.*twice.*`replicator rebuild TABLE`"):
+    with pytest.raises(
+        ConfigError, match=r"records up to 4 were read: starting at 2.*twice.*`replicator rebuild TABLE`"
+    ):
         resolve_starts({A: 5}, {}, {A: (0, 9)}, {A: 2})
 
 
 @pytest.mark.parametrize(
     ("read", "offered", "told", "said"),
     [
-        ({A: 5}, (0, 9), {A: 10}, "nothing can begin at 10: Kafka's log ends before 9"),
-        ({}, (3, 9), {A: 1}, "nothing can begin at 1: the first offset that Kafka has is 3"),
-        ({A: 5}, (7, 7), {A: 6}, "nothing can begin at 6: the first offset that Kafka has is 7"),
+        ({A: 5}, (0, 9), {A: 10}, "cannot start at 10: Kafka's log ends before 9"),
+        ({}, (3, 9), {A: 1}, "cannot start at 1: the first offset that Kafka has is 3"),
+        ({A: 5}, (7, 7), {A: 6}, "cannot start at 6: the first offset that Kafka has is 7"),
         ({A: 5}, (0, 9), {B: 1}, "no partition 1 of topic t"),
     ],
 )
@@ -69,5 +71,5 @@ def test_nothing_begins_where_kafka_has_nothing(
 
 def test_a_log_that_ends_before_what_was_read_is_not_gone_on_with() -> None:
     """Its next records would get offsets that bronze has (F-K3)."""
-    with pytest.raises(OffsetsLost, match="5 was to be read next, and Kafka's log ends before 3"):
+    with pytest.raises(OffsetsLost, match="5 was to be read next, but Kafka's log ends before 3"):
         resolve_starts({A: 5}, {}, {A: (0, 3)}, {})

@@ -51,7 +51,7 @@ def test_a_closed_stdout_is_refused_before_anything_is_done(tmp_path: Path) -> N
     program = [sys.executable, "-m", "replicator", *MANY, "csv", "--lake", str(tmp_path)]
     command = ["sh", "-c", 'exec "$@" >&-', "sh", *program]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=LITTLE, cwd=ROOT, check=False)
-    told = "error: stdout is closed. Say `> /dev/null` where nobody wants what is printed.\n"
+    told = "error: stdout is closed. Redirect the output with `> /dev/null` if it is not needed.\n"
     assert (done.returncode, done.stderr) == (2, told)
 
 
@@ -60,5 +60,5 @@ def test_letters_that_stdout_has_no_bytes_for_are_refused(tmp_path: Path, writte
     """Exit code 2 with the letter and the way out: in its place another one would be other data."""
     asked = ("sql", "SELECT 'é' AS word", "--engine", "duckdb", "--format", written, "--lake", str(tmp_path))
     done = ended(*asked, PYTHONIOENCODING="ascii")
-    told = r"error: stdout is ascii, which has no '\xe9'. Set PYTHONIOENCODING=utf-8, or LANG to a locale of UTF-8."
+    told = r"error: stdout is ascii, which cannot encode '\xe9'. Set PYTHONIOENCODING=utf-8, or LANG to a UTF-8 locale."
     assert (done.returncode, done.stderr) == (2, told + "\n")

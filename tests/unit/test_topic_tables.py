@@ -162,6 +162,6 @@ def test_the_commits_of_a_table_are_told_one_by_one(spark: SparkSession, tmp_pat
     for start in ((), ("--from", "beginning")):
         told = CliRunner().invoke(app, ["tail", "people", "--conf", str(conf), *start], catch_exceptions=False)
         assert [line[0] for line in told.stdout.splitlines()] == ["0", "0", "3"]
-        assert "What versions 1 to 2 of people changed cannot be told" in told.stderr
+        assert "The changes of versions 1 to 2 of people cannot be shown" in told.stderr
     with pytest.raises(VersionMissing):
         said("tail", "people", "--conf", str(conf), "--from", "1")

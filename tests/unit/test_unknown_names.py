@@ -35,11 +35,17 @@ def root(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "nearest"),
     [
-        (("epoch", "show", "shp"), "no source 'shp'; did you mean 'shop'"),
-        (("dead-letters", "list", "--source", "shp"), "no source 'shp'; did you mean 'shop'"),
-        (("dead-letters", "list", "--table", "order"), "no table 'order'; did you mean 'orders'"),
-        (("dead-letters", "list", "--table", "sale.items"), "no table 'sale.items'; did you mean 'sales.items'"),
-        (("dead-letters", "list", "--reason", "key_mising"), "no reason 'key_mising'; did you mean 'key_missing'"),
+        (("epoch", "show", "shp"), "source 'shp' does not exist; did you mean 'shop'"),
+        (("dead-letters", "list", "--source", "shp"), "source 'shp' does not exist; did you mean 'shop'"),
+        (("dead-letters", "list", "--table", "order"), "table 'order' does not exist; did you mean 'orders'"),
+        (
+            ("dead-letters", "list", "--table", "sale.items"),
+            "table 'sale.items' does not exist; did you mean 'sales.items'",
+        ),
+        (
+            ("dead-letters", "list", "--reason", "key_mising"),
+            "reason 'key_mising' does not exist; did you mean 'key_missing'",
+        ),
     ],
     ids=["epoch", "source", "table", "full table", "reason"],
 )
@@ -53,10 +59,10 @@ def test_letters_of_a_table_are_asked_for_by_its_whole_name(root: str) -> None:
     """As ``status`` and a run's lines print it: of several sources whose tables have one name that is the only way."""
     assert json.loads(said("dead-letters", "list", "--table", "shop/sales.items", "--json", "--lake", root)) == []
     for arguments, refused in (
-        (("--table", "shp/sales.items"), "no source 'shp'; did you mean 'shop'"),
-        (("--table", "shop/sales.itms"), "no table 'sales.itms'; did you mean 'sales.items'"),
-        (("--table", "shop/sales.items", "--source", "crm"), "is no table of the source crm"),
-        (("--table", "sales.a/b"), "no table 'sales.a/b'"),
+        (("--table", "shp/sales.items"), "source 'shp' does not exist; did you mean 'shop'"),
+        (("--table", "shop/sales.itms"), "table 'sales.itms' does not exist; did you mean 'sales.items'"),
+        (("--table", "shop/sales.items", "--source", "crm"), "is not a table of the source crm"),
+        (("--table", "sales.a/b"), "table 'sales.a/b' does not exist"),
     ):
         with pytest.raises(ConfigError, match=refused):
             said("dead-letters", "list", *arguments, "--lake", root)
@@ -85,14 +91,14 @@ def test_a_table_is_meant_by_its_last_part_too(word: str, meant: str) -> None:
     [
         (("epoch", "bump", "shp", "--reason", "restored"), "no source 'shp'; did you mean 'shop'"),
         (("dead-letters", "list", "--rows", "--reason", "key_mising"), "did you mean 'key_missing'"),
-        (("dead-letters", "retry", "--table", "order"), "no table 'order'; did you mean 'orders'"),
-        (("dead-letters", "drop", "--table", "order", "--yes"), "no table 'order'; did you mean 'orders'"),
-        (("verify", "order", "--show"), "no table 'order'; did you mean 'shop/sales.orders'"),
-        (("rebuild", "itmes"), "no table 'itmes'; did you mean 'shop/sales.items'"),
-        (("explain", "sale.order", "id=1"), "no table 'sale.order'; did you mean 'shop/sales.orders'"),
-        (("tables", "pause", "ordrs"), "no table 'ordrs'; did you mean 'shop/sales.orders'"),
-        (("maintain", "ordrs"), "no table 'ordrs'; did you mean 'shop/sales.orders'"),
-        (("diff", "ordrs", "--from", "0"), "no table 'ordrs'; did you mean 'orders'"),
+        (("dead-letters", "retry", "--table", "order"), "table 'order' does not exist; did you mean 'orders'"),
+        (("dead-letters", "drop", "--table", "order", "--yes"), "table 'order' does not exist; did you mean 'orders'"),
+        (("verify", "order", "--show"), "table 'order' does not exist; did you mean 'shop/sales.orders'"),
+        (("rebuild", "itmes"), "table 'itmes' does not exist; did you mean 'shop/sales.items'"),
+        (("explain", "sale.order", "id=1"), "table 'sale.order' does not exist; did you mean 'shop/sales.orders'"),
+        (("tables", "pause", "ordrs"), "table 'ordrs' does not exist; did you mean 'shop/sales.orders'"),
+        (("maintain", "ordrs"), "table 'ordrs' does not exist; did you mean 'shop/sales.orders'"),
+        (("diff", "ordrs", "--from", "0"), "table 'ordrs' does not exist; did you mean 'orders'"),
         (("catalog", "ddl", "ordrs"), "no table 'ordrs'; did you mean 'shop/sales.orders'"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",

@@ -42,7 +42,7 @@ def validate(
         console.print_json([{"connector": name, **asdict(each)} for name, remarks in found.items() for each in remarks])
     else:
         for name in [name for name, remarks in found.items() if not remarks]:
-            console.narrate(f"{name}: nothing is wrong")
+            console.narrate(f"{name}: no problems found")
         rows = [
             (name, "refused" if each.refused else "warning", each.key, each.what, each.mend)
             for name, remarks in found.items()
@@ -108,7 +108,7 @@ def _steps(settings: Settings, sources: Sequence[str] | None, *, prune: bool) ->
     from replicator.connect.reconcile import plan
 
     if prune and sources:
-        raise ConfigError("--prune looks at all sources", mend="Leave their names out.")
+        raise ConfigError("--prune applies to all sources", mend="Omit the names of sources.")
     wanted = _wanted_configurations(settings, sources)
     found = plan(lookup.cluster(settings), wanted, prune=prune)
     return [step for step in found if step.connector in wanted] if sources else found
@@ -148,9 +148,9 @@ def _print_steps(todo: Sequence[Step], *, as_json: bool) -> None:
         console.print_table(_CHANGES, rows)
     for step in todo:
         if step.action == "unchanged":
-            console.narrate(f"{step.connector} is as its file says")
+            console.narrate(f"{step.connector} matches its file")
         elif step.action == "foreign":
-            console.narrate(f"{step.connector} is in no file, and left alone")
+            console.narrate(f"{step.connector} is not described by a file, and is left unchanged")
 
 
 def _outcome(outcome: Outcome) -> Mapping[str, object]:

@@ -123,7 +123,9 @@ def delete(connectors: lookup.Connectors, env: options.Env = options.DEFAULT_ENV
     for name in (name for name, code in codes.items() if not code):
         if slot := known[name].config.get("slot.name"):
             fix = f"SELECT pg_drop_replication_slot('{slot}');"
-            console.narrate(f"{name}: its slot {slot} retains log at the source until it is read again, or: {fix}")
+            console.narrate(
+                f"{name}: its slot {slot} retains log at the source until it is read again, or dropped: {fix}"
+            )
     lookup.exit_with({*codes.values()} - {0})
 
 
@@ -160,7 +162,7 @@ def _failed_later(connect: Connect, names: Sequence[str]) -> bool:
         mend = f"Mend the cause, then `replicator connect restart {name}`."
         console.narrate(f"{name}: failed a moment later: {status.trace}. {mend}", style="red")
     if left := [name for name in names if name not in failed]:
-        message = f"`replicator connect status {' '.join(left)}` tells whether it stays so: a task may fail later."
+        message = f"`replicator connect status {' '.join(left)}` shows whether it stays so: a task may fail later."
         console.narrate(message)
     return bool(failed)
 

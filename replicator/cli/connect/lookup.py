@@ -52,7 +52,7 @@ def sources_by_connector(settings: Settings, names: Sequence[str] | None) -> dic
     named = [settings.source(name) for name in names or ()]
     silent = next((source.name for source in named if source.connector is None), None)
     if silent is not None:
-        raise ConfigError(f"the source {silent} describes no connector", mend="Give its file a block `connector`.")
+        raise ConfigError(f"the source {silent} describes no connector", mend="Add a `connector` block to its file.")
     found: dict[str, SourceSpec] = {}
     for source in named or settings.sources:
         if source.connector is not None:
@@ -61,7 +61,7 @@ def sources_by_connector(settings: Settings, names: Sequence[str] | None) -> dic
                 what = f"the sources {twin.name} and {source.name} both describe the connector {source.connector.name}"
                 raise ConfigError(what, mend="Give one of them another `name` in `connector`.")
     if not found:
-        narrate("No source describes a connector: give its file a block `connector`.", style="yellow")
+        narrate("No source describes a connector: add a `connector` block to its file.", style="yellow")
     return found
 
 

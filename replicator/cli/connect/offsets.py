@@ -33,7 +33,7 @@ def show(
         rows = [(json.dumps(each.partition), json.dumps(each.offset)) for each in found]
         console.print_table(("partition", "offset"), rows)
     else:
-        console.narrate(f"{connector} has no offsets: it begins with a snapshot.")
+        console.narrate(f"{connector} has no offsets: it starts with a snapshot.")
 
 
 @app.command()
@@ -45,4 +45,6 @@ def reset(connector: _Name, env: options.Env = options.DEFAULT_ENV, conf: option
     connect = lookup.cluster(options.settings(env, conf))
     lookup.find_connectors(connect, [connector])
     connect.reset_offsets(connector)
-    console.narrate(f"{connector} has no offsets any more: `replicator connect resume {connector}` starts it afresh.")
+    console.narrate(
+        f"{connector} no longer has offsets: `replicator connect resume {connector}` starts it from the beginning."
+    )

@@ -47,8 +47,8 @@ def _findings(source: SourceSpec) -> list[Finding]:
     from replicator.databases.readiness import finding, preflight
 
     if source.database is None or source.connector is None:
-        what = f"nothing says how the database of {source.name} is asked"
-        raise ConfigError(what, mend="Give the source's file a block `database`: kind, host, user, password.")
+        what = f"no connection to the database of {source.name} is configured"
+        raise ConfigError(what, mend="Add a `database` block to the source's file: kind, host, user, password.")
     return finding.apply_declarations(preflight.check(source.database, source.connector), source.tables)
 
 

@@ -66,7 +66,7 @@ def snapshot(
     connect = lookup.cluster(settings)
     request = signals.SnapshotRequest(tuple(tables or ()), where, blocking, stop, remove_missing)
     if remove_missing and not wait:
-        raise ConfigError("--remove-missing needs to see the end of the snapshot", mend="Leave --no-wait out.")
+        raise ConfigError("--remove-missing has to wait for the end of the snapshot", mend="Omit --no-wait.")
     order = _order(lookup.sources_by_connector(settings, [source]), connect, request)
     _require_tables(order, request.tables)
     if not (blocking or stop):
@@ -77,7 +77,7 @@ def snapshot(
     jvm = _jvm(context, settings) if answers or signals.topic(order.config) else None
     if not answers:
         _send(order, jvm)
-        console.narrate(f"{order.name} was told.")
+        console.narrate(f"The signal was sent to {order.name}.")
         return
     found = _watch(order, connect, answers, jvm, request.tables)
     _print(found, as_json=as_json)
@@ -104,7 +104,7 @@ def _require_running(name: str, status: Status | None) -> None:
     if status is not None and status.failed:
         raise ConnectorFailed(f"connector {name} failed: {status.trace}", mend="Mend the cause, then restart it.")
     if status is not None and status.held:
-        mend = f"Let it go on: `replicator connect resume {name}`."
+        mend = f"Resume it: `replicator connect resume {name}`."
         raise ConfigError(f"the connector {name} is {status.connector} and reads no signals", mend=mend)
 
 
@@ -121,8 +121,8 @@ def _require_tables(order: _Order, tables: tuple[str, ...]) -> None:
     unknown = table_existence.find_unverified(tables, order.config, seen, "" if login is None else login.user)
     if unknown:
         console.narrate(
-            f"warning: nothing tells whether there is {', '.join(unknown)}: {why}. A connector passes over a name that "
-            "it does not know",
+            f"warning: it is unknown whether {', '.join(unknown)} exists: {why}. A connector ignores a name that it "
+            "does not know",
             style="yellow",
         )
 
@@ -178,7 +178,7 @@ def _prepare_removal(
     def finish() -> None:
         with operator_lock(refinement.lake, assemble.lease_options(settings)) as fence:
             snapshot_removal.finish(spark, refinement, reader, begun, int(time.time() * 1000), fence)
-        console.narrate("The next run removes from silver what the source does not have any more.")
+        console.narrate("The next run removes from silver the rows that the source no longer has.")
 
     return finish
 
@@ -201,8 +201,10 @@ def _send(order: _Order, jvm: Any) -> None:
         client = (source.bootstrap_servers, source.options)
         signal_topic.send(jvm, *client, topic, order.config["topic.prefix"], order.signal)
     elif login is None:
-        mend = "Give the source's file a block `database` that may INSERT there, or its connector a topic: `signals`."
-        raise ConfigError(f"nothing says how a row gets into {signals.table(order.config)}", mend=mend)
+        mend = (
+            "Add to the source's file a `database` block that may INSERT there, or to its connector a topic: `signals`."
+        )
+        raise ConfigError(f"no way to insert a row into {signals.table(order.config)} is configured", mend=mend)
     else:
         signal_table.send(login, signals.quote(login.kind, signals.table(order.config)), order.signal.row())
 

@@ -121,7 +121,7 @@ class ArrowSurvey:
         if spec is None or spec.is_nowhere:
             return None
         if spec.objects:
-            raise ReplicatorError(f"the records of {source} lie in objects", where=spec.objects, mend=SPARK_HINT)
+            raise ReplicatorError(f"the records of {source} are stored in objects", where=spec.objects, mend=SPARK_HINT)
         ends = extras.load("replicator.sources.librdkafka")
         found: Mapping[TopicPartition, int] = ends.end_offsets(spec.bootstrap_servers, spec.topics, spec.options)
         have = self.reached(self.lake.bronze(source))
@@ -132,7 +132,7 @@ class ArrowSurvey:
         row = self.facts.get(self.lake.cut(source)) if source in self.sources else None
         if row is None or not row["offsets"] or row["bronze"] != self.identity(self.lake.bronze(source)):
             return None
-        raise ReplicatorError(f"transactions of {source} wait until they are whole", mend=SPARK_HINT)
+        raise ReplicatorError(f"transactions of {source} wait until they are complete", mend=SPARK_HINT)
 
     def added(self, source: str, after: Mapping[str, int], upto: int, waits: Waiting | None) -> int | None:
         """Return the number of added records from the log's commits."""
@@ -178,7 +178,7 @@ class ArrowSurvey:
             self.kinds[location] = self._listing.kind(location)
         kind = self.kinds[location]
         if kind == "hudi" and kind in self.formats:
-            raise ReplicatorError("a table in Hudi is there", where=location, mend=SPARK_HINT)
+            raise ReplicatorError("there is a Hudi table", where=location, mend=SPARK_HINT)
         return kind if kind in self.formats else None
 
     def _opened(self, table: Table) -> DeltaTable | None:

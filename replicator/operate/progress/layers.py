@@ -119,7 +119,7 @@ def _gaps(survey: Survey, source: str) -> list[TableStatus]:
 
 def _gap(gap: Gap) -> TableStatus:
     seconds = _age(int(datetime.fromisoformat(gap.since).timestamp() * 1000))
-    description = f"offsets {gap.first} to {gap.last} were passed over at {gap.since} by {gap.by}"
+    description = f"offsets {gap.first} to {gap.last} were skipped at {gap.since} by {gap.by}"
     return TableStatus(
         "gap", f"{gap.topic}/{gap.partition}", gap.last - gap.first + 1, description, lag_seconds=seconds
     )
@@ -131,7 +131,7 @@ def _dead_letters(survey: Survey, source: str) -> list[TableStatus]:
     found = None if survey.version(table) is None else survey.records(table, "first_seen")
     if found is None or not found.rows:
         return []
-    return [TableStatus("dead_letters", source, found.rows, "`dead-letters list` tells why", newest_ms=found.newest_ms)]
+    return [TableStatus("dead_letters", source, found.rows, "`dead-letters list` shows why", newest_ms=found.newest_ms)]
 
 
 def _newest_bronze(survey: Survey, source: str) -> tuple[str, int | None]:

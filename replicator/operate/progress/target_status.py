@@ -61,14 +61,14 @@ class TargetStatuses:
         try:
             ledger = self._ledgers[target.connection].progress(model)
         except Unreachable:
-            return TableStatus("publish", where, None, "out of reach")
+            return TableStatus("publish", where, None, "unreachable")
         except LoginRefused:
-            return TableStatus("publish", where, None, "lets nobody in")
+            return TableStatus("publish", where, None, "access denied")
         except TargetRefused as error:
             LOG.warning("target_refused table=%s reason=%s", where, error)
-            return TableStatus("publish", where, None, "refuses to tell")
+            return TableStatus("publish", where, None, "state cannot be read")
         if ledger is None:
-            return TableStatus("publish", where, None, "to be sent whole")
+            return TableStatus("publish", where, None, "to be sent in full")
         if ledger.input != identity:
             return TableStatus("publish", where, None, f"version {ledger.version} of another gold table")
         versions_behind = None if version is None or version < ledger.version else version - ledger.version

@@ -29,7 +29,7 @@ def describe(spark: SparkSession, begun: Rebuild, comparisons: Sequence[TableCom
     gaps = [*_gaps(spark, begun), *_tables_ahead(spark, begun, comparisons)] if any(loss_texts) else []
     if not gaps:
         return ""
-    return f"{' and '.join(filter(None, loss_texts))}, and bronze may have lost what told of it: {'; '.join(gaps)}"
+    return f"{' and '.join(filter(None, loss_texts))}, and bronze may have lost their records: {'; '.join(gaps)}"
 
 
 def _describe_loss(comparison: TableComparison) -> str:
@@ -54,7 +54,7 @@ def _describe_loss(comparison: TableComparison) -> str:
     descriptions += (
         [f"the columns {', '.join(map(names.decode, lost_columns))} of {comparison.table.name}"] if lost_columns else []
     )
-    return f"{' and '.join(descriptions)} would go or know less" if descriptions else ""
+    return f"{' and '.join(descriptions)} would be removed or lose values" if descriptions else ""
 
 
 def _gaps(spark: SparkSession, begun: Rebuild) -> list[str]:
@@ -68,7 +68,7 @@ def _gaps(spark: SparkSession, begun: Rebuild) -> list[str]:
     absent = routes.topics(begun.name) - {row["topic"] for row in parts}
     lacks = _lacks_lines if at.source.objects else _begins_late
     incomplete = [f"partition {row['partition']} of {row['topic']} {word}" for row in parts if (word := lacks(row))]
-    return [f"it has nothing of {topic}" for topic in sorted(absent)] + incomplete[:_SHOWN]
+    return [f"it has no records of {topic}" for topic in sorted(absent)] + incomplete[:_SHOWN]
 
 
 def _begins_late(part: Row) -> str:

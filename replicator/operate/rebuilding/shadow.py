@@ -170,10 +170,10 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
         raise account.error
     if not is_made(spark, rebuild):
         raise TableMissing(
-            "bronze has no record that makes a row of the table",
+            "bronze has no record that produces a row of the table",
             where=rebuild.table.name,
-            mend="A table whose rows go into another one by `shards` stays as it is: remove its folder once nobody "
-            "reads it.",
+            mend="A table whose rows are merged into another one by `shards` stays as it is: remove its folder once it "
+            "is no longer read.",
         )
     failpoints.hit("rebuild.made")
 
@@ -227,7 +227,7 @@ def _visible_version(at: Refinement, bronze: str, newest: int) -> int:
         return newest
     if cut.behind is None:
         raise TableStopped(
-            "which transactions may be shown is known behind a run only", where=at.source.name, mend="Run silver first."
+            "which transactions may be shown is known only after a run", where=at.source.name, mend="Run silver first."
         )
     return cut.version
 
@@ -239,7 +239,7 @@ def _refuse_other_format(spark: SparkSession, at: Refinement, name: str) -> None
     stored = at.silver.kept(spark, table).format
     if stored != declared:
         raise TableStopped(
-            f"the table lies in the format {stored}, and {declared} is declared",
+            f"the table is stored in the format {stored}, but {declared} is declared",
             where=table.name,
-            mend="Set it back, or remove the table's folder in silver: the next run builds it in the other format.",
+            mend="Restore the old format, or remove the table's folder in silver: the next run rebuilds it.",
         )

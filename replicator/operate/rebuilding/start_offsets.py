@@ -12,9 +12,9 @@ from replicator.offsets import TopicPartition
 from replicator.stages.ingest.gaps import Gap
 
 BEHIND, EARLIEST, DROPPED, REQUESTED = (
-    "behind what bronze has",
-    "nothing was read of it: the earliest",
-    "Kafka has dropped what comes before",
+    "after what bronze has",
+    "nothing was read from it: the earliest",
+    "Kafka has deleted the records before it",
     "as told",
 )
 
@@ -66,7 +66,7 @@ def _start(
     where, wanted = f"{place[0]}, partition {place[1]}", first if read is None else read
     if wanted > end:
         raise OffsetsLost(
-            f"{wanted} was to be read next, and Kafka's log ends before {end}: its offsets will be of other records",
+            f"{wanted} was to be read next, but Kafka's log ends before {end}: other records will get its offsets",
             where=where,
             mend=OffsetsLost.ENDED,
         )
@@ -83,12 +83,12 @@ def _validate(where: str, read: int | None, first: int, end: int, requested: int
     """Raise ConfigError if the requested start is not in Kafka's log, or is before the next offset to read."""
     if read is not None and requested < read:
         raise ConfigError(
-            f"records up to {read - 1} were read: from {requested} on, bronze would have some twice",
+            f"records up to {read - 1} were read: starting at {requested}, bronze would have some twice",
             where=where,
-            mend="Silver is made again from bronze, without Kafka, by `replicator rebuild TABLE`.",
+            mend="To rebuild silver from bronze, without Kafka, run `replicator rebuild TABLE`.",
         )
     if not first <= requested <= end:
         log_bound = (
             f"Kafka's log ends before {end}" if first <= requested else f"the first offset that Kafka has is {first}"
         )
-        raise ConfigError(f"nothing can begin at {requested}: {log_bound}", where=where)
+        raise ConfigError(f"cannot start at {requested}: {log_bound}", where=where)

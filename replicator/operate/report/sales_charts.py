@@ -36,7 +36,7 @@ def build(sales: Sales, palette: Palette) -> list[Chart]:
         build_chart(
             "quantity-and-revenue",
             "Scatter chart with a dot per customer: average quantity per line across, average revenue per line "
-            f"upwards, as large as the customer has orders. Few orders, dear items: {promising}.",
+            f"upwards, as large as the customer has orders. Few orders, high-priced items: {promising}.",
             _scatter(sales, palette),
         ),
     ]
@@ -92,7 +92,7 @@ def _scatter(sales: Sales, palette: Palette) -> go.Figure:
         [
             _dots("other customers", rest, palette.rest, palette, scale),
             _dots(f"the {LARGEST} largest", largest, palette.first, palette, scale, ["middle right"] * len(largest)),
-            _dots("few orders, dear items", promising, palette.second, palette, scale, _sides(promising)),
+            _dots("few orders, high-priced items", promising, palette.second, palette, scale, _sides(promising)),
         ],
         layout(palette),
     )

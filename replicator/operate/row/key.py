@@ -149,7 +149,7 @@ def _exact_value(name: str, value: str, kind: str, found: str | None) -> str:
         type_words = next(
             (words for start, words in _TYPE_WORDS.items() if kind.startswith(start)), f"values of {kind}"
         )
-        raise ConfigError(f"the key column {name} holds {type_words}, and {value!r} is none")
+        raise ConfigError(f"the key column {name} holds {type_words}, which {value!r} is not")
     return found
 
 

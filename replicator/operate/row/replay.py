@@ -71,7 +71,7 @@ def run(events: Sequence[Event], columns: Sequence[str]) -> ReplayResult:
 def _apply_truncate(row: _Row, event: Event) -> Verdict:
     row.truncate = max(row.truncate, (event.seq, event.name))
     if row.state is None or row.state.deleted or row.state.seq >= event.seq:
-        return Verdict(APPLIED, "empties the table; the row was not there" if row.state is None or row.state.deleted
+        return Verdict(APPLIED, "empties the table; the row did not exist" if row.state is None or row.state.deleted
                        else f"empties the table, but {row.holder} is newer")  # fmt: skip
     _set_state(
         row, event.name, row_state.merge_states(row.state, row_state.from_change(event.seq, row.columns, deleted=True))
@@ -92,7 +92,7 @@ def _apply(row: _Row, event: Event) -> Verdict:
     row.state = after
     gained = [column for column in row.columns if after.places[column] != before.places[column]]
     if gained and not event.deleted:
-        return Verdict(FILLS, f"older than {row.holder}, but tells {_join(gained)}, which was not known")
+        return Verdict(FILLS, f"older than {row.holder}, but supplies {_join(gained)}, which was unknown")
     return Verdict(SUPERSEDED, f"older than {row.holder}, which came before it")
 
 
@@ -109,11 +109,11 @@ def _final_verdict(row: _Row, event: Event) -> Verdict:
     what = "deletes the row" if event.deleted else "sets the row"
     what += f" by `{event.by}`" if event.by else ""
     successor = row.replaced.get(event.name)
-    why = f"{what}; it stands so" if successor is None else f"{what}, until {successor}"
+    why = f"{what}; this is the current state" if successor is None else f"{what}, until {successor}"
     surviving = [column for column in row.columns if successor is not None and row.state.places[column] == event.seq]
     lacking = sorted(event.unsent)
-    why += f"; its {_join(surviving)} still stands" if surviving else ""
-    why += f"; does not tell {_join(lacking)}" if lacking else ""
+    why += f"; its {_join(surviving)} is still current" if surviving else ""
+    why += f"; does not supply {_join(lacking)}" if lacking else ""
     return replace(verdict, why=why)
 
 

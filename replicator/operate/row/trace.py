@@ -92,8 +92,8 @@ def find_table(
     if not found:
         _refuse_unbuilt(spark, sources, name)
     if len(found) != 1:
-        unknown = f"there is no table {name!r}{did_you_mean_table(name, [*tables_by_name, *models])}"
-        what = unknown if not found else f"{name!r} may be any of several tables"
+        unknown = f"table {name!r} does not exist{did_you_mean_table(name, [*tables_by_name, *models])}"
+        what = unknown if not found else f"{name!r} matches several tables"
         listed = ", ".join(sorted(found or tables_by_name)) or "no tables in this lake yet"
         raise ConfigError(what, mend=f"There are: {listed}.")
     return tables_by_name[found[0]]
@@ -107,9 +107,9 @@ def _refuse_unbuilt(spark: SparkSession, sources: Iterable[Refinement], name: st
         tables = {f"{at.source.name}/{table}": table for table_names in routes.tables.values() for table in table_names}
         for full in names.match_tables(name, tables):
             raise TableMissing(
-                f"silver does not have the table {full}, of which bronze has records",
+                f"silver does not have the table {full}, although bronze has records of it",
                 where=at.lake.silver(at.source.name, tables[full]).location,
-                mend="`replicator run silver` builds it, or names what keeps it from that.",
+                mend="`replicator run silver` builds it, or reports what prevents that.",
             )
 
 

@@ -250,7 +250,7 @@ def _compared_columns(
         elif source_column is None:
             unknown.append(f"{name}: the source has no such column")
         elif codec is None:
-            unknown.append(f"{name}: {source_column.type} is written in several ways")
+            unknown.append(f"{name}: {source_column.type} has several representations")
         else:
             compared.append(ComparedColumn(source_column.name, field.name, field.dataType, codec))
     unknown += [f"{name}: silver has no such column" for name in source_columns]

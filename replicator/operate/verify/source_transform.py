@@ -64,7 +64,9 @@ def apply_transform(
         transformed.select(*map(names.quote_spark, compared)),
         bound.keys_there,
         {column: meaning_of[column] or "" for column in compared},
-        tuple(f"{names.decode(column)}: it is made of one that is written in several ways" for column in unknown),
+        tuple(
+            f"{names.decode(column)}: it is derived from a column with several representations" for column in unknown
+        ),
     )
 
 

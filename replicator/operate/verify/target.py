@@ -33,7 +33,7 @@ class _TargetTable:
 def comparison(at: Warehouse, model: Model, target: Target, sinks: Mapping[str, Sink]) -> Comparison:
     """Return the comparison of one model with its target. Raises ConfigError for a target that is not configured."""
     if target.connection not in sinks:
-        raise ConfigError(f"there is no target {target.connection!r}", where=model.name)
+        raise ConfigError(f"target {target.connection!r} does not exist", where=model.name)
     place = _TargetTable(at, model, target, sinks[target.connection])
 
     def size(spark: SparkSession) -> int:
@@ -72,10 +72,12 @@ def _published_version(spark: SparkSession, place: _TargetTable, recorded: Progr
     if identity is None or newest is None:
         raise TableMissing(f"gold table {place.model.name} does not exist yet", where=table.location, mend="Run gold.")
     if recorded is None:
-        raise TableMissing("it was never published", where=place.model.name, mend="`replicator run publish` does it.")
+        raise TableMissing(
+            "the model was never published", where=place.model.name, mend="Run `replicator run publish`."
+        )
     if recorded.input != identity:
         raise TableStopped(
-            "what is published is of another gold table, which lay here before",
+            "the published table belongs to another gold table, previously at this place",
             where=place.model.name,
             mend="`replicator run publish` sends the whole model.",
         )
