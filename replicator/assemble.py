@@ -227,7 +227,7 @@ def lake_source(spark: SparkSession, settings: Settings, source: str, fence: Fen
     """
     known = {each.source.name: each for each in refinements(spark, settings, SourceSpec("", ""), fence)}
     if source not in known:
-        raise ConfigError(f"there is no source {source!r}{suggest(source, known)}")
+        raise ConfigError(f"source {source!r} does not exist{suggest(source, known)}")
     refinement = known[source]
     return LakeSource(source, refinement.lake, refinement.bronze, refinement.control, refinement.silver)
 
@@ -238,7 +238,7 @@ def streaming_source(settings: Settings, source: str) -> SourceSpec:
     """
     found = settings.source(source)
     if found.objects or found.is_nowhere:
-        raise ConfigError(f"the records of {source} do not come from Kafka: it has no checkpoint")
+        raise ConfigError(f"source {source} does not read from Kafka: it has no checkpoint")
     return found
 
 

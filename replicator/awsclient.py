@@ -34,7 +34,7 @@ def refusal(name: str, mend: str, error: type[ReplicatorError] = ConfigError) ->
     """Return a function that makes errors of that class for refusals: "<name> refuses", AWS's code and message, and how
     to fix it.
     """
-    return lambda code, message, where: error(f"{name} refuses: {code}: {message}", where=where, mend=mend)
+    return lambda code, message, where: error(f"{name} refused the request: {code}: {message}", where=where, mend=mend)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Service:
             try:
                 return boto3.client(name, region_name=region, endpoint_url=endpoint, config=Config(**config))
             except ValueError as error:
-                raise ConfigError(f"{self.name} cannot be asked: {error}", where=endpoint) from error
+                raise ConfigError(f"the request to {self.name} failed: {error}", where=endpoint) from error
 
     @contextmanager
     def translated(self, where: str) -> Iterator[None]:
@@ -73,24 +73,24 @@ class Service:
         except aws.ClientError as error:
             raise self._error_of_code(error, where) from error
         except aws.NoRegionError as error:
-            raise ConfigError(f"It is not said in which region {self.name} is.", mend=f"Set {self.region}.") from error
+            raise ConfigError(f"No AWS region is configured for {self.name}.", mend=f"Set {self.region}.") from error
         except credentials as error:
             s3.check_credentials_agent(error, where)
-            mend = "Give them as to any AWS tool: variables, a profile, or a role."
-            raise ConfigError("There are no AWS credentials.", mend=mend) from error
+            mend = "Provide them as for any AWS tool: environment variables, a profile or a role."
+            raise ConfigError("No AWS credentials were found.", mend=mend) from error
         except aws.ParamValidationError as error:
             raise self.refused(type(error).__name__, str(error), where) from error
         except (aws.HTTPClientError, aws.ConnectionError, aws.IncompleteReadError) as error:
             what = f"{self.name} does not answer: {error}"
             raise Unreachable(what, where=where, mend="Check the network and its endpoint, then run again.") from error
         except aws.BotoCoreError as error:
-            raise ConfigError(f"{self.name} cannot be asked: {error}", where=where) from error
+            raise ConfigError(f"the request to {self.name} failed: {error}", where=where) from error
 
     def _error_of_code(self, error: Any, where: str) -> ReplicatorError:
         details = error.response.get("Error", {})
         code, message = str(details.get("Code", "?")), str(details.get("Message", ""))
         if code in _ACCESS_DENIED:
-            return ConfigError(f"{self.name} does not let us in: {code}: {message}", where=where, mend=self.rights)
+            return ConfigError(f"{self.name} denied access: {code}: {message}", where=where, mend=self.rights)
         status = s3.status(error)
         if code in _RETRYABLE or status == _THROTTLED or (status >= _SERVER_ERROR and status != _NOT_IMPLEMENTED):
             return Unreachable(f"{self.name} is busy: {code}: {message}", where=where, mend="Try again.")

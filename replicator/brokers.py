@@ -17,7 +17,9 @@ from replicator.spelling import suggest
 TIMEOUT_MS = 15_000
 _TIMEOUTS = {"default.api.timeout.ms": str(TIMEOUT_MS), "request.timeout.ms": str(TIMEOUT_MS)}
 MEND = "Check that the broker runs and `bootstrap_servers` is right, then run again."
-_OPTIONS = "Mend the `options` of Kafka (`security.protocol`, `sasl.*`, `ssl.*`), or what its user may, then run again."
+_OPTIONS = (
+    "Mend the `options` of Kafka (`security.protocol`, `sasl.*`, `ssl.*`) or the rights of its user, then run again."
+)
 _REFUSED = re.compile(
     r"org[.]apache[.]kafka[.]common[.]errors[.]\w*(?:Authentication|Authorization|SaslMechanism|SaslState)Exception"
 )
@@ -62,7 +64,7 @@ def startup_error(error: Exception, bootstrap_servers: str) -> LoginRefused:
     why = causes.describe_root_cause(error)
     if _UNRESOLVABLE in why:
         check_reachable(bootstrap_servers)
-    what = f"Kafka's client does not start with its options: {why}"
+    what = f"the Kafka client does not start with these options: {why}"
     return LoginRefused(what, where=bootstrap_servers, mend=_OPTIONS)
 
 
@@ -77,9 +79,9 @@ def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | Logi
         return unreachable_error(bootstrap_servers)
     words = ": ".join(dict.fromkeys(str(each.getMessage()) for each in (java, causes.root_cause(java))))
     if is_busy(words):
-        mend = "Run again; a larger broker takes more logins a second."
+        mend = "Run again; a larger broker accepts more logins per second."
         return Unreachable(f"Kafka is busy: {words}", where=bootstrap_servers, mend=mend)
-    return LoginRefused(f"Kafka refuses its client: {words}", where=bootstrap_servers, mend=_OPTIONS)
+    return LoginRefused(f"Kafka refused the client: {words}", where=bootstrap_servers, mend=_OPTIONS)
 
 
 def is_refusal(text: str) -> bool:
@@ -107,7 +109,7 @@ def topic_id(described: Any) -> str | None:
 
 def missing_topic(topic: str, known: Any, bootstrap_servers: str) -> Unreachable:
     """The error for a topic that is not among the ``known`` ones of a cluster."""
-    mend = "Create it, or start what writes it, then run again."
+    mend = "Create it or start its producer, then run again."
     return Unreachable(
-        f"there is no topic {topic!r}{suggest(topic, map(str, known))}", where=bootstrap_servers, mend=mend
+        f"topic {topic!r} does not exist{suggest(topic, map(str, known))}", where=bootstrap_servers, mend=mend
     )

@@ -228,4 +228,4 @@ def _write(spark: SparkSession, path: str, content: str) -> None:
     finally:
         stream.close()
     if not files.rename(temporary, place):
-        raise ReplicatorError("a file of the stream's checkpoint was there already", where=path, mend="Run again.")
+        raise ReplicatorError("a file of the stream's checkpoint already exists", where=path, mend="Run again.")

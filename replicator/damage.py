@@ -16,7 +16,7 @@ _COMMIT = re.compile(r"[0-9]{20}[.]json")
 _COMMITS_CHECKED = 100
 """The number of newest commits that are checked: older ones have been read before and rarely break."""
 
-TORN_COMMIT = "a commit of the table's log is cut off"
+TORN_COMMIT = "a commit of the table's log is truncated"
 """The beginning of the message about a torn commit; the file's name follows."""
 
 _MISSING_FILE = re.compile(
@@ -32,9 +32,17 @@ _PLACE = re.compile(
     rf"(?P<folder>(?:[a-z0-9]+:)?/[^\n'\"]*/(?P<layer>{'|'.join(DEPTHS)})(?P<names>(?:/[^/\n=]+){{1,3}}?))"
     r"/(?:_delta_log/|_change_data/|[^/\n]+=[^/\n]*/)*[^/\s]+[.](?:parquet|json|bin)\b"
 )
-_REBUILT_FROM = {"gold": "of its inputs", "silver": "from bronze", "history": "from bronze", "twins": "of its table"}
-_ACCESS_HINT = "Let the driver's user read and write the lake and Spark's files (`ulimit -n` at once), then run again."
-_GUIDE = "docs/operate.md tells what to do (When a table lost files)."
+_REBUILT_FROM = {
+    "gold": "from its inputs",
+    "silver": "from bronze",
+    "history": "from bronze",
+    "twins": "from its table",
+}
+_ACCESS_HINT = (
+    "Give the driver's user read and write access to the lake and Spark's files, and enough open files (`ulimit -n`); "
+    "then run again."
+)
+_GUIDE = "docs/operate.md describes the repair (When a table lost files)."
 
 
 def repair_hint(text: str) -> str | None:
@@ -47,7 +55,7 @@ def repair_hint(text: str) -> str | None:
     if place is not None and _MISSING_FILE.search(text) is not None:
         return _restore_hint(place["layer"], place["folder"].removeprefix("file:"))
     if _OF_DELTA in text and (is_torn(text) or _MISSING_FILE.search(text)):
-        return f"A file of a table's log is gone or damaged: `replicator status` names the table, and {_GUIDE}"
+        return f"A file of a table's log is missing or damaged: `replicator status` names the table, and {_GUIDE}"
     return None
 
 
@@ -77,8 +85,8 @@ def _is_table(place: re.Match[str]) -> bool:
 
 def _restore_hint(layer: str, folder: str) -> str:
     if layer == "bronze":
-        return f"Put that file back from a copy of the lake; without one {_GUIDE}"
+        return f"Restore that file from a copy of the lake; without one {_GUIDE}"
     return (
-        f"Put that file back from a copy of the lake, or stop all drivers and remove the folder {folder}: "
-        f"the next run makes the table anew {_REBUILT_FROM[layer]}."
+        f"Restore that file from a copy of the lake, or stop all drivers and remove the folder {folder}: "
+        f"the next run rebuilds the table {_REBUILT_FROM[layer]}."
     )

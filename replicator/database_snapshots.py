@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 def missing_table(table: str, where: str) -> TableMissing:
     """Return the error for a table that silver has and the database does not."""
-    mend = "Dropped or renamed there, or not shown to this login? `exclude` in the source's file leaves it out."
+    mend = (
+        "Was it dropped or renamed, or is it not visible to this login? `exclude` in the source's file leaves it out."
+    )
     return TableMissing(f"the database has no table {table}", where=where, mend=mend)
 
 

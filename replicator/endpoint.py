@@ -32,7 +32,7 @@ def check_responds(url: str, what: str, mend: str) -> None:
         try:
             _read_first_byte(connection, host, is_encrypted=is_encrypted)
         except TimeoutError as error:
-            silent = f"{what} takes connections and says nothing for {_SECONDS:.0f} s"
+            silent = f"{what} accepts connections but sends nothing for {_SECONDS:.0f} s"
             raise Unreachable(silent, where=url, mend=mend) from error
         except OSError:  # it closed the connection at once; its client reports why
             return
@@ -45,7 +45,7 @@ def _connect(url: str, what: str, mend: str) -> Iterator[tuple[socket.socket, st
         parts = urlsplit(url if "://" in url else f"https://{url}")
         place = (parts.hostname or "", parts.port or _PORTS[parts.scheme])
     except (ValueError, KeyError) as error:
-        raise ConfigError(f"this is no address of {what}: {error}", where=url, mend=mend) from error
+        raise ConfigError(f"not a valid address for {what}: {error}", where=url, mend=mend) from error
     try:
         connection = socket.create_connection(place, timeout=_SECONDS)
     except (OSError, ValueError) as error:
@@ -70,7 +70,9 @@ def parse_addresses(addresses: str, what: str, mend: str) -> list[str]:
     found = [address.strip() for address in addresses.split(",") if address.strip()]
     for address in found or [addresses]:
         if not _WITH_PORT.fullmatch(address):
-            raise ConfigError(f"this is no address of {what}: {address!r} is not host:port", where=addresses, mend=mend)
+            raise ConfigError(
+                f"not a valid address for {what}: {address!r} is not host:port", where=addresses, mend=mend
+            )
     return found
 
 

@@ -34,8 +34,8 @@ def failpoint(environment: Mapping[str, str] | None = None) -> str | None:
     armed = available.get("REPLICATOR_FAILPOINT") or None
     if armed is not None and available.get("REPLICATOR_FAILPOINTS_ALLOWED") != "yes":
         raise ConfigError(
-            "REPLICATOR_FAILPOINT is set, which makes a run die on purpose, and nobody has allowed it",
-            mend="Unset it. For a test of crashes set REPLICATOR_FAILPOINTS_ALLOWED=yes as well.",
+            "REPLICATOR_FAILPOINT is set, which crashes a run on purpose, but failpoints are not allowed",
+            mend="Unset it. For crash tests, set REPLICATOR_FAILPOINTS_ALLOWED=yes as well.",
         )
     return armed
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from importlib.abc import Traversable
 
-_MIRROR_HINT = "Check the network, or name a repository that has it in DEFAULT_ARTIFACT_REPOSITORY."
+_MIRROR_HINT = "Check the network, or set DEFAULT_ARTIFACT_REPOSITORY to a repository that has it."
 _LOCKS = importlib.resources.files("replicator") / "locks"
 
 
@@ -70,7 +70,7 @@ def locate(lock: Mapping[str, str], cache: Path) -> list[Path]:
     store = JarStore(cache)
     absent, differing = store.find_missing(lock)
     if differing or absent:
-        what, which = ("differ from their lock", differing) if differing else ("are not in the cache", absent)
+        what, which = ("do not match their lock", differing) if differing else ("are not in the cache", absent)
         message = f"JARs {what}: {names.shorten_list(which, 3)}."
         raise JarsMissing(message, where=str(store.folder), mend=_fetch_hint([*differing, *absent]))
     return store.paths(lock)
@@ -124,7 +124,7 @@ def _fetch_missing(
         if answer is not None:
             coordinate = answer["coordinate"]
             if "path" not in answer:
-                raise JarsMissing(f"No repository within reach has {coordinate}.", mend=_MIRROR_HINT)
+                raise JarsMissing(f"No reachable repository has {coordinate}.", mend=_MIRROR_HINT)
             store.accept(coordinate, wanted[coordinate], Path(answer["path"]))
             fetched += 1
         report(FetchProgress(fetched, len(wanted), store.size(wanted) + _staged_bytes(staging)))
@@ -159,7 +159,7 @@ def _resolve(wanted: Mapping[str, str], staging: Path, java: Path) -> Iterator[d
                     continue
                 if not line:
                     log.seek(0)
-                    raise JavaUnsuitable(f"The resolver's JVM ended early: {_last_line(log.read())}", where=str(java))
+                    raise JavaUnsuitable(f"The resolver's JVM exited early: {_last_line(log.read())}", where=str(java))
                 yield json.loads(line)
                 left -= 1
         finally:
@@ -177,7 +177,7 @@ def _forward_lines(ivy: subprocess.Popen[str], lines: SimpleQueue[str]) -> None:
 
 def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "no output"
 
 
 def _staged_bytes(staging: Path) -> int:

@@ -47,7 +47,7 @@ CLASSES: Mapping[Kind, Mapping[str, str]] = {
 def check(kind: Kind, name: str) -> None:
     """Raise ConfigError, with the nearest spelling, for a name that is not in the list; imports nothing."""
     if name not in CLASSES[kind]:
-        raise ConfigError(f"there is no {kind} {name!r}{suggest(name, CLASSES[kind])}")
+        raise ConfigError(f"{kind} {name!r} does not exist{suggest(name, CLASSES[kind])}")
 
 
 def load(kind: Kind, name: str) -> Any:

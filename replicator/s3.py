@@ -21,9 +21,12 @@ ATTEMPTS = 4
 """
 
 _THROTTLED, _SERVER_ERROR = 429, 500
-_CREDENTIALS_HINT = "Give s3.access_key and s3.secret_key, or as to any AWS tool: variables, a profile, a role."
+_CREDENTIALS_HINT = (
+    "Set s3.access_key and s3.secret_key, or provide credentials as for any AWS tool: environment variables, "
+    "a profile or a role."
+)
 _AWS_CONFIG_HINT = (
-    "Correct, or unset, AWS_PROFILE, AWS_CONFIG_FILE and others of AWS's, or what their files say, or s3.region."
+    "Correct or unset AWS_PROFILE, AWS_CONFIG_FILE and other AWS variables, or correct their files or s3.region."
 )
 _NO_BUCKET = re.compile(r"\bNoSuchBucket\b|\bNO_SUCH_BUCKET\b")
 """The error of a missing bucket as S3 and pyarrow spell it."""
@@ -57,7 +60,7 @@ def client(s3: S3Keys | None) -> Any:
         where = given.get("endpoint_url", "AWS")
         check_credentials_agent(error, where)
         raise ConfigError(
-            f"No client of the object store can be made: {error}", where=where, mend=_AWS_CONFIG_HINT
+            f"cannot create a client for the object store: {error}", where=where, mend=_AWS_CONFIG_HINT
         ) from error
 
 
@@ -93,14 +96,14 @@ def translate_errors(where: str, what: str, mend: str) -> Iterator[None]:
         if status(error) == _THROTTLED or (status(error) >= _SERVER_ERROR and code != "NotImplemented"):
             message = f"The object store does not answer: {code}."
             raise Unreachable(message, where=where, mend="Try again later.") from error
-        raise ConfigError(f"The object store refuses to {what}: {code}.", where=where, mend=mend) from error
+        raise ConfigError(f"The object store refused to {what}: {code}.", where=where, mend=mend) from error
     except (aws.NoCredentialsError, aws.PartialCredentialsError) as error:
         raise ConfigError(
-            "There are no credentials for the object store.", where=where, mend=_CREDENTIALS_HINT
+            "No credentials for the object store were found.", where=where, mend=_CREDENTIALS_HINT
         ) from error
     except (aws.CredentialRetrievalError, aws.TokenRetrievalError, aws.SSOError) as error:
         check_credentials_agent(error, where)
-        raise ConfigError(f"AWS's own settings are of no use: {error}", where=where, mend=_CREDENTIALS_HINT) from error
+        raise ConfigError(f"invalid AWS settings: {error}", where=where, mend=_CREDENTIALS_HINT) from error
     except (aws.BotoCoreError, ValueError) as error:
         message = f"The object store does not answer: {type(error).__name__}."
         raise Unreachable(message, where=where, mend="Check that it runs and s3.endpoint is right.") from error
@@ -113,7 +116,7 @@ def check_credentials_agent(error: Exception, where: str) -> None:
     from botocore.exceptions import MetadataRetrievalError  # noqa: PLC0415 - as above
 
     if isinstance(error.__context__, MetadataRetrievalError):
-        raise Unreachable(f"Nobody gives credentials: {error}", where=where, mend="Try again later.") from error
+        raise Unreachable(f"No credentials are available: {error}", where=where, mend="Try again later.") from error
 
 
 def access_error(why: str, where: str | None = None) -> StoreRefused:
@@ -122,14 +125,14 @@ def access_error(why: str, where: str | None = None) -> StoreRefused:
     """
     if _NO_BUCKET.search(why):
         named = split_location(where)[0] if where is not None and where.startswith("s3a://") else None
-        missing = f"there is no bucket {named}" if named else f"a bucket is not there: {why}"
-        mend = "Make it, or name the right one (`lake.root`, a source's `objects`) or store (`s3.endpoint`)."
+        missing = f"bucket {named} does not exist" if named else f"a bucket does not exist: {why}"
+        mend = "Create it, or set the right one (`lake.root`, a source's `objects`) or store (`s3.endpoint`)."
         return StoreRefused(missing, where=where, mend=mend)
     mend = (
-        "Check `s3.access_key` and `s3.secret_key`, or the driver's role: whether they hold, and for what; "
-        "and whether the bucket is there."
+        "Check that `s3.access_key` and `s3.secret_key`, or the driver's role, are valid and grant the required "
+        "rights, and that the bucket exists."
     )
-    return StoreRefused(f"the object store refuses the driver: {why}", where=where, mend=mend)
+    return StoreRefused(f"the object store denied access to the driver: {why}", where=where, mend=mend)
 
 
 def read_error(why: str, where: str, *, is_refused: bool) -> ReplicatorError:

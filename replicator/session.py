@@ -101,10 +101,10 @@ def _build(builder: SparkSession.Builder) -> SparkSession:
         if causes.is_infrastructure(error) or cause.startswith(_IO_ERROR):
             raise
         if _NO_CLUSTER.search(cause):
-            what, mend = "the cluster of `spark.master` took no driver", "Check it and its address, then run again."
+            what, mend = "the cluster of `spark.master` accepted no driver", "Check it and its address, then run again."
             raise Unreachable(f"{what}: {cause}", mend=mend) from error
         mend = "Mend it below `spark` in base.yaml or the environment's file, or among the options of spark-submit."
-        raise ConfigError(f"Spark does not start with its settings: {cause}.", mend=mend) from error
+        raise ConfigError(f"Spark does not start with these settings: {cause}.", mend=mend) from error
     return spark
 
 
@@ -168,12 +168,12 @@ def _start_hint() -> str | None:
     """
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if 0 <= most < _OPEN_FILES:  # below zero: unlimited
-        return f"{most} files may be open at once here, and Spark opens hundreds: `ulimit -n {_OPEN_FILES}` or more."
+        return f"{most} open files are allowed here, and Spark needs hundreds: `ulimit -n {_OPEN_FILES}` or more."
     name = socket.gethostname()
     try:
         socket.getaddrinfo(name, None)
     except OSError:
-        return f"It may have asked for the address of this host, {name}, which nobody knows: add it to /etc/hosts."
+        return f"The name of this host, {name}, may not resolve to an address: add it to /etc/hosts."
     return None
 
 
@@ -191,7 +191,7 @@ def _refuse_missing_jars(name: str, jvm: Any, runtime: str) -> None:
             if runtime == "emr"
             else f'spark-submit --jars "$(replicator jars --format {name})"'
         )
-        raise JarsMissing(f"Spark runs without the JARs of {name}.", mend=f"Start it with: {how} ...") from error
+        raise JarsMissing(f"Spark is running without the JARs of {name}.", mend=f"Start it with: {how} ...") from error
 
 
 def _redirect_stdout(jvm: Any) -> None:
@@ -223,7 +223,7 @@ def refuse_unencodable_path(root: str, charset: str) -> None:
     except LookupError:
         return  # for a charset unknown to Python, this cannot be checked
     except UnicodeEncodeError as error:
-        what, mend = f"the JVM's locale ({charset}) cannot spell the lake's path", "Start it with LC_ALL=C.UTF-8."
+        what, mend = f"the JVM's locale ({charset}) cannot encode the lake's path", "Start it with LC_ALL=C.UTF-8."
         raise ConfigError(what, where=root, mend=mend) from error
 
 
@@ -235,7 +235,7 @@ def refuse_missing_extension(formats: Iterable[str], configured: str | None) -> 
     missing = next((name for name in formats if sparkconf.EXTENSIONS[name] not in have), None)
     if missing is not None:
         raise ConfigError(
-            f"Spark runs already, without the session extension of {missing}",
+            f"Spark is already running without the session extension of {missing}",
             mend=f"Stop that session, or start it with spark.sql.extensions={sparkconf.EXTENSIONS[missing]}.",
         )
 

@@ -54,7 +54,7 @@ class Settings(Keys):
         """Return the source of that name. Raises ConfigError, listing the existing ones or suggesting the nearest."""
         found = next((s for s in self.sources if s.name == name), None)
         if found is None:
-            raise ConfigError(f"there is no source {name!r}{suggest(name, [s.name for s in self.sources])}")
+            raise ConfigError(f"source {name!r} does not exist{suggest(name, [s.name for s in self.sources])}")
         return found
 
     def target(self, name: str) -> TargetKeys:
@@ -62,7 +62,7 @@ class Settings(Keys):
         nearest.
         """
         if name not in self.targets:
-            raise ConfigError(f"there is no target {name!r}{suggest(name, self.targets)}")
+            raise ConfigError(f"target {name!r} does not exist{suggest(name, self.targets)}")
         return self.targets[name]
 
     def model(self, name: str) -> Model:
@@ -71,14 +71,14 @@ class Settings(Keys):
         """
         found = next((each for each in self.models if each.name == name), None)
         if found is None:
-            raise ConfigError(f"there is no model {name!r}{suggest(name, [each.name for each in self.models])}")
+            raise ConfigError(f"model {name!r} does not exist{suggest(name, [each.name for each in self.models])}")
         return found
 
     def feed(self, name: str) -> Feed:
         """Return the feed of that name. Raises ConfigError, listing the existing ones or suggesting the nearest."""
         found = next((each for each in self.feeds if each.name == name), None)
         if found is None:
-            raise ConfigError(f"there is no feed {name!r}{suggest(name, [each.name for each in self.feeds])}")
+            raise ConfigError(f"feed {name!r} does not exist{suggest(name, [each.name for each in self.feeds])}")
         return found
 
     def catalog_in(self, database: str | None) -> CatalogKeys:
@@ -88,7 +88,7 @@ class Settings(Keys):
         if database is None:
             return self.catalog
         if not re.fullmatch(DATABASE, database):
-            raise ConfigError(f"{database!r} is no database: lower-case letters, digits and _ make its name")
+            raise ConfigError(f"{database!r} is not a valid database name: use lower-case letters, digits and _")
         return self.catalog.model_copy(update={"database": database})
 
     def with_formats_of(self, declared: SourceSpec) -> Settings:
@@ -198,8 +198,8 @@ def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
             return Path(own).expanduser()
         return Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "replicator"
     except RuntimeError as error:
-        mend = "Name a folder in REPLICATOR_CACHE."
-        raise ConfigError("nobody says where downloads and logs are kept: there is no home", mend=mend) from error
+        mend = "Set REPLICATOR_CACHE to a folder."
+        raise ConfigError("no folder for downloads and logs is known: there is no home directory", mend=mend) from error
 
 
 def _settings(keys: Keys, env: str, cache: Path, **nouns: Any) -> Settings:
@@ -210,16 +210,16 @@ def _read_layers(folder: Path, env: str, problems: Problems) -> Document:
     base, above = folder / "base.yaml", folder / f"{env}.yaml"
     if not _exists(folder, Path.is_dir):
         raise ConfigError(
-            f"there is no configuration folder {folder}",
-            mend="Give --conf DIR or set REPLICATOR_CONF, or run where a folder conf/ is; `replicator init` makes one.",
+            f"configuration folder {folder} does not exist",
+            mend="Give --conf DIR or set REPLICATOR_CONF, or run where conf/ is; `replicator init` creates one.",
         )
     own = yaml_files(folder, problems)
     if not _exists(above, Path.is_file):
         problems.raise_if_any()  # the file may exist as .yml
         known = [file.stem for file in own if file.stem != "base" and ".example" not in file.suffixes]
         raise ConfigError(
-            f"there is no environment {env!r}: {above} does not exist{suggest(env, known)}",
-            mend="Give --env NAME, or make that file: it lies over base.yaml, and may be empty.",
+            f"environment {env!r} does not exist: no file {above}{suggest(env, known)}",
+            mend="Give --env NAME, or create that file: it overrides base.yaml and may be empty.",
         )
     below = read(base, problems) if base.is_file() else Document()
     return read(above, problems).over(below)
@@ -240,7 +240,7 @@ def _refuse_formats(keys: Keys | None, found: Iterable[tuple[SourceSpec, str]], 
         for table in source.tables:
             for name in (name for name in table.formats if name not in keys.formats):
                 where = "in base.yaml or the environment's file"
-                problems.add(f"{table.table} is kept in {name}: say `formats: [delta, {name}]` {where}", file)
+                problems.add(f"{table.table} is kept in {name}: set `formats: [delta, {name}]` {where}", file)
 
 
 def _refuse_spark_line(keys: Keys | None, problems: Problems) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean 'x'?`` if a known word is close, else the list of known words."""
     choices = sorted(known)
-    return did_you_mean(word, choices) or (f"; known are {', '.join(choices)}" if choices else "")
+    return did_you_mean(word, choices) or (f"; known: {', '.join(choices)}" if choices else "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

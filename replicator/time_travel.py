@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from replicator.errors import ConfigError, VersionMissing
 from replicator.spec import CommittedVersion, Table
 
-RETENTION_HINT = "`maintenance.keep` says for how long versions stay."
+RETENTION_HINT = "`maintenance.keep` sets how long versions are kept."
 """Why a version of a Delta table is no longer retained."""
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -89,8 +89,8 @@ def select(table: Table, known: Sequence[CommittedVersion], when: int | datetime
     else:
         found = [moment for moment in known if moment.at <= when]
         if not found and known[0].version == 0:
-            mend = f"It begins with {describe(known[0])}."
-            raise VersionMissing(f"{table.name} was not there at {format_time(when)}", where=table.location, mend=mend)
+            mend = f"Its first version is {describe(known[0])}."
+            raise VersionMissing(f"{table.name} did not exist at {format_time(when)}", where=table.location, mend=mend)
     if not found:
         raise expired_error(table, when, known[0], why)
     return found[-1]
@@ -99,8 +99,8 @@ def select(table: Table, known: Sequence[CommittedVersion], when: int | datetime
 def expired_error(table: Table, when: int | datetime, oldest: CommittedVersion, why: str) -> VersionMissing:
     """Return the error for a version, or a time, whose rows are no longer retained."""
     what = f"version {when} of {table.name}" if isinstance(when, int) else f"{table.name} of {format_time(when)}"
-    mend = f"The oldest that is left is {describe(oldest)}. {why}"
-    return VersionMissing(f"{what} is not kept any more", where=table.location, mend=mend, oldest=oldest.version)
+    mend = f"The oldest one kept is {describe(oldest)}. {why}"
+    return VersionMissing(f"{what} is no longer kept", where=table.location, mend=mend, oldest=oldest.version)
 
 
 def describe(moment: CommittedVersion) -> str:

@@ -79,6 +79,6 @@ def _run(step: Mapping[str, Any]) -> Run:
 _EMR = Service(
     "EMR",
     "aws.region",
-    "Check credentials, and rights on the cluster and its runtime roles.",
+    "Check credentials and permissions on the cluster and its runtime roles.",
     refusal("EMR", "Check `aws.cluster` and `aws.roles`."),
 )

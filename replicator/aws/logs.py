@@ -27,7 +27,7 @@ def read_text(log: Log, place: S3Folder) -> str:
     """
     found = place.get(log.name)
     if found is None:
-        what = "there is no log yet: EMR writes it some minutes later, and never where the run did not start"
+        what = "no log yet: EMR writes it some minutes later, and never if the run did not start"
         raise ReplicatorError(what, where=f"{place.location}/{log.name}")
     text = found.decode(errors="replace")
     target = log.behind(text) if log.behind is not None else None

@@ -32,7 +32,7 @@ class Manifest:
         """The package's own wheel. Raises ConfigError if there is none."""
         found = [name for name in self.files if name.endswith(".whl")]
         if len(found) != 1:
-            raise ConfigError(f"a package has one wheel, and this one {len(found)}", where=MANIFEST)
+            raise ConfigError(f"a package must have one wheel, and this one has {len(found)}", where=MANIFEST)
         return found[0]
 
     @property
@@ -51,10 +51,10 @@ class Manifest:
             found = json.loads(text)
             packed = cls(str(found["env"]), {str(name): str(sha256) for name, sha256 in found["files"].items()})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConfigError("this is no manifest of a package", where=where, mend=_MEND) from error
+            raise ConfigError("not a package manifest", where=where, mend=_MEND) from error
         if packed.id != found.get("id"):
-            raise ConfigError("the manifest was changed by hand: its id is another", where=where, mend=_MEND)
+            raise ConfigError("the manifest was edited by hand: its id does not match", where=where, mend=_MEND)
         return packed
 
 
-_MEND = "Make it anew with `replicator aws package`."
+_MEND = "Rebuild it with `replicator aws package`."

@@ -64,8 +64,8 @@ def connector_config(config: Mapping[str, str]) -> dict[str, str]:
     bare = sorted(references.plain_secrets(config))
     if bare:
         raise ConfigError(
-            f"the connector's configuration holds what must be a reference: {', '.join(bare)}",
-            mend="Write ${secretsmanager:NAME:KEY}: whoever may describe the connector reads its configuration.",
+            f"these values in the connector's configuration must be references: {', '.join(bare)}",
+            mend="Write ${secretsmanager:NAME:KEY}: anyone who may describe the connector can read its configuration.",
         )
     history = {}
     if _HISTORY in config:
@@ -81,7 +81,7 @@ def require_iam(bootstrap_servers: str) -> None:
     other = [each for each in named if not each.endswith(f":{PORT}")]
     if other or not named:
         raise ConfigError(
-            f"brokers let clients of IAM in at port {PORT}, and here is {', '.join(other) or 'none'}",
+            f"brokers accept IAM clients on port {PORT}, not {', '.join(other) or 'none'}",
             where="kafka.bootstrap_servers",
-            mend="`aws kafka get-bootstrap-brokers` tells them as BootstrapBrokerStringSaslIam.",
+            mend="`aws kafka get-bootstrap-brokers` lists them as BootstrapBrokerStringSaslIam.",
         )

@@ -50,13 +50,13 @@ def refuse_duplicate_jars(class_path: str) -> None:
     ours = [file for file in others if _RELEASED_JAR.fullmatch(file) and "amzn" not in file]
     if ours:
         raise ConfigError(
-            f"with `runtime: emr` the runtime's own Delta and Hudi are used, and here come others: {', '.join(ours)}",
+            f"`runtime: emr` uses the runtime's own Delta and Hudi, but other JARs were given: {', '.join(ours)}",
             where="spark.jars",
-            mend="Leave them out; `replicator aws submit` names what is needed.",
+            mend="Omit them; `replicator aws submit` adds what is needed.",
         )
 
 
 def _jar_paths(name: str) -> tuple[str, ...]:
     if name not in _PATHS:
-        raise ConfigError(f"EMR has no JARs of the format {name!r}", where="formats")
+        raise ConfigError(f"EMR has no JARs for the format {name!r}", where="formats")
     return _PATHS[name]

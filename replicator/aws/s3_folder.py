@@ -83,14 +83,15 @@ def select_package(place: S3Folder, wanted: str | None) -> tuple[Manifest, str]:
     found = wanted or (place.get(_CURRENT) or b"").decode().strip()
     text = place.get(f"{found}/{MANIFEST}") if found else None
     if text is None:
-        mend = "Make and upload one: `replicator aws package --upload`."
-        raise ConfigError(f"there is no package {found}".rstrip(), where=place.location, mend=mend)
+        mend = "Build and upload one: `replicator aws package --upload`."
+        what = f"package {found} does not exist" if found else "there is no package"
+        raise ConfigError(what, where=place.location, mend=mend)
     return Manifest.told(text.decode(), f"{place.location}/{found}/{MANIFEST}"), f"{place.location}/{found}"
 
 
 _S3 = Service(
     "S3",
     "aws.region",
-    "Check credentials and rights on the bucket and its key.",
-    refusal("S3", "Check the bucket and its rights."),
+    "Check credentials and permissions on the bucket and its key.",
+    refusal("S3", "Check the bucket and its permissions."),
 )

@@ -20,8 +20,8 @@ def connector_config(
     named: a sink reads topics, not patterns.
     """
     if not tables:
-        mend = "Name them below `tables` in its file of conf/sources."
-        raise ConfigError(f"the source {source} names no table, and a sink reads topics by their names", mend=mend)
+        mend = "List them under `tables` in its file in conf/sources."
+        raise ConfigError(f"source {source} lists no tables, and a sink reads topics by name", mend=mend)
     topics = {f"{source}.{table}": columns for table, columns in tables.items()}
     return {
         "connector.class": "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",

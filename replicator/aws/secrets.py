@@ -23,7 +23,7 @@ def parse(text: str) -> dict[str, str]:
     """Return variable -> ``secret:key``. Raises ConfigError."""
     pairs = [each.partition("=") for each in text.split(";") if each]
     if any(not name or ":" not in place for name, _, place in pairs):
-        raise ConfigError("what is there is no list of NAME=SECRET:KEY, separated by ;", where=VARIABLE)
+        raise ConfigError("not a list of NAME=SECRET:KEY, separated by ;", where=VARIABLE)
     return {name: place for name, _, place in pairs}
 
 
@@ -45,7 +45,7 @@ def _get_secret(client: Any, name: str) -> dict[str, Any]:
     except ValueError:
         keys = None
     if not isinstance(keys, dict):
-        raise ConfigError("the secret is no JSON object of keys and values", where=name)
+        raise ConfigError("the secret is not a JSON object of keys and values", where=name)
     return keys
 
 

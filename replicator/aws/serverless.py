@@ -62,6 +62,6 @@ def _run(job_run: Mapping[str, Any]) -> Run:
 _EMR = Service(
     "EMR Serverless",
     "aws.region",
-    "Check credentials, and rights on the application and iam:PassRole.",
+    "Check credentials and permissions on the application and iam:PassRole.",
     refusal("EMR Serverless", "Check `aws.application`, `aws.roles` and the sizes in `aws.jobs`."),
 )

@@ -132,7 +132,7 @@ def _query_error(state: str, status: Mapping[str, Any], execution: str) -> Repli
     if details.get("Retryable") or details.get("ErrorCategory") == _SYSTEM:
         return Unreachable(f"Athena failed: {reason}", where=where, mend="Try again.")
     if details.get("ErrorCategory") == _USER:
-        return ConfigError(f"Athena refuses the query: {reason}", where=where)
+        return ConfigError(f"Athena refused the query: {reason}", where=where)
     return ReplicatorError(f"the query failed: {reason}", where=where)
 
 
@@ -145,8 +145,8 @@ def _service_error(code: str, reason: str, where: str) -> ReplicatorError:
     """The error of a code that is specific to Athena."""
     if code in _REFUSED:
         mend = "Check `athena.workgroup`, `athena.database` and `athena.output`."
-        return ConfigError(f"Athena refuses the query: {reason}", where=where, mend=mend)
-    return Unreachable(f"Athena fails ({code}): {reason}", where=where, mend="Try again.")
+        return ConfigError(f"Athena refused the query: {reason}", where=where, mend=mend)
+    return Unreachable(f"Athena failed ({code}): {reason}", where=where, mend="Try again.")
 
 
-_ATHENA = Service("Athena", "athena.region", "Check credentials and rights.", _service_error)
+_ATHENA = Service("Athena", "athena.region", "Check credentials and permissions.", _service_error)

@@ -72,13 +72,13 @@ def select_tables(every: Sequence[CatalogTable], source: str | None, tables: Seq
     known = {place.source for place in every if place.source}
     if source is not None and source not in known:
         listed = ", ".join(sorted(known)) or "none in this lake yet"
-        raise ConfigError(f"there is no source {source!r}", mend=f"There are: {listed}.")
+        raise ConfigError(f"source {source!r} does not exist", mend=f"Available: {listed}.")
     for name in tables:
         if not any(place.is_called(name) for place in every):
             full_names = sorted(f"{place.source}/{place.name}".lstrip("/") for place in every)
             listed = ", ".join(full_names) or "none in this lake yet"
             raise ConfigError(
-                f"there is no table {name!r}{did_you_mean_table(name, full_names)}", mend=f"There are: {listed}."
+                f"table {name!r} does not exist{did_you_mean_table(name, full_names)}", mend=f"Available: {listed}."
             )
     return [
         place for place in every if source in (None, place.source) and (not tables or any(map(place.is_called, tables)))
@@ -93,7 +93,7 @@ def collisions(every: Iterable[CatalogTable]) -> dict[str, CatalogRefused]:
             owners.setdefault(name, []).append(place.title)
     return {
         title: CatalogRefused(
-            f"{' and '.join(titles)} would both be called {name}, in lower case",
+            f"{' and '.join(titles)} would both be named {name} in lower case",
             where=title,
             mend="Keep one of them in another lake, or rename it at the source.",
         )

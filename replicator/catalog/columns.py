@@ -74,7 +74,7 @@ def columns(fields: Iterable[T.StructField], comments: Mapping[str, str], where:
     except ConfigError as error:
         raise CatalogRefused(error.what, where=where) from error
     except _UnsupportedType as error:
-        raise CatalogRefused(str(error), where=where, mend="Leave it out of the model, or cast it there.") from error
+        raise CatalogRefused(str(error), where=where, mend="Remove it from the model, or cast it there.") from error
 
 
 def hive_type(kind: T.DataType) -> str:
@@ -126,7 +126,7 @@ def _column(field: T.StructField, comment: str | None) -> Column:
 
 def _field(field: T.StructField) -> str:
     if not _PLAIN_FIELD.fullmatch(field.name):
-        raise _UnsupportedType(f"Athena does not read a field called {field.name!r}")
+        raise _UnsupportedType(f"Athena cannot read a field named {field.name!r}")
     return field.name.lower()
 
 

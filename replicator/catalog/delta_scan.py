@@ -64,7 +64,7 @@ def resolve_version(store: Store, files: FileSystem, table: Table, when: int | d
         and open_table(store, table.location).metadata().configuration.get(_IN_COMMIT_TIMESTAMPS) == "true"
     ):
         raise ConfigError(
-            f"{table.name} keeps the times of its commits inside of them", where=table.location, mend="Give a version."
+            f"{table.name} stores commit times inside its commits", where=table.location, mend="Give a version."
         )
     log = files.get_file_info(fs.FileSelector(f"{path}/_delta_log"))
     known = time_travel.list_delta_versions(
@@ -75,11 +75,11 @@ def resolve_version(store: Store, files: FileSystem, table: Table, when: int | d
         return found
     paths = [f"{path}/{relative}" for relative, _ in _actions(open_table(store, table.location, found.version))]
     if any(each.type is fs.FileType.NotFound for each in files.get_file_info(paths)):
-        what = f"{time_travel.describe(found)} of {table.name} has files no more"
+        what = f"{time_travel.describe(found)} of {table.name} no longer has all of its files"
         raise VersionMissing(
             what,
             where=table.location,
-            mend=f"{time_travel.RETENTION_HINT} With `--engine spark` you are told which is left.",
+            mend=f"{time_travel.RETENTION_HINT} `--engine spark` reports the oldest one kept.",
         )
     return found
 
@@ -91,7 +91,7 @@ def open_table(store: Store, location: str, version: int | None = None) -> Any:
     deltalake = extras.load("deltalake")
     escape = _ESCAPE.search(store.path(location))
     if escape is not None:
-        what = f"the table's path has {escape.group()}, which is read as another character"
+        what = f"the table's path contains {escape.group()}, which is read as a different character"
         raise ReplicatorError(what, where=location, mend=SPARK_HINT)
     try:
         return deltalake.DeltaTable(store.url(location), version, storage_options=store.options())

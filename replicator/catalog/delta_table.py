@@ -84,7 +84,7 @@ class DeltaTable:
         if lines(self.version) == []:
             return f"the last commit of the table is empty: {_commit_file(self.version)}"
         is_restored = restores.find_pending_restore(map(lines, range(self.version, -1, -1))) is not None
-        return "the table was taken back to an older version" if is_restored else None
+        return "the table was restored to an older version" if is_restored else None
 
     @property
     def identity(self) -> str:

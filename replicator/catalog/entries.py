@@ -53,10 +53,10 @@ _BITS: Mapping[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.Integ
 _SYSTEM_COLUMN_COMMENTS = {
     "_seq": "Place of the row's newest change in the source's order; bigger is newer",
     "_deleted": "Whether the source has deleted the row",
-    "_column_seq": "Columns whose value is older or newer than the row, with its place; NULL nearly always",
+    "_column_seq": "Columns whose value is older or newer than the row, with its place; almost always NULL",
     "_source_ts_ms": "When the source made the row's newest change, in milliseconds since 1970",
     "__START_AT": "_seq of the change that began the interval",
-    "__END_AT": "_seq of the change that ended the interval; NULL: it still holds",
+    "__END_AT": "_seq of the change that ended the interval; NULL if current",
     "__START_TIME": "When the interval began, by the source's clock",
     "__END_TIME": "When the interval ended, by the source's clock",
 }
@@ -135,7 +135,8 @@ def unreadable_reason(table: LakeTable) -> str | None:
         return "it reads S3 only"
     known = _READ_BY_ATHENA.get(table.kept.format, 0)
     if table.kept.protocol > known:
-        return f"it knows {table.kept.format.capitalize()} up to protocol {known}, and this is {table.kept.protocol}"
+        supported = f"{table.kept.format.capitalize()} up to protocol {known}"
+        return f"it supports {supported}, and this table has {table.kept.protocol}"
     return None
 
 
@@ -178,7 +179,7 @@ def _table(table: LakeTable, name: str, kind: Kind) -> Entry:
 
 
 def _description(table: LakeTable) -> str:
-    return f"All rows of {table.title}, also those that are deleted at the source (_deleted)."
+    return f"All rows of {table.title}, including those deleted at the source (_deleted)."
 
 
 def _view(table: LakeTable, shown: Entry, database: str) -> Entry:

@@ -114,7 +114,7 @@ class GlueCatalog:
         """A batch may succeed partly: Glue reports each failed item."""
         codes = {each.get("ErrorDetail", {}).get("ErrorCode", "?") for each in answer.get("Errors", [])} - {harmless}
         if codes:
-            raise CatalogRefused(f"Glue refuses partitions: {', '.join(sorted(codes))}", where=self._where(name))
+            raise CatalogRefused(f"Glue refused partitions: {', '.join(sorted(codes))}", where=self._where(name))
 
 
 def _chunks(every: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
@@ -125,6 +125,6 @@ def _chunks(every: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 _GLUE = Service(
     "Glue",
     "catalog.region",
-    "Give these credentials the permissions of docs/catalog.md.",
+    "Grant these credentials the permissions listed in docs/catalog.md.",
     refusal("Glue", "Mend it there, then run again.", CatalogRefused),
 )

@@ -105,7 +105,7 @@ class DuckdbEngine:
                 raise ConfigError(_error_line(error)) from error
             self._past.explain(first_line(error))
             known_names = ", ".join(sorted(known)) or "no tables in this lake yet"
-            raise ConfigError(first_line(error), mend=f"There are: {known_names}.") from error
+            raise ConfigError(first_line(error), mend=f"Available: {known_names}.") from error
         except self._duckdb.Error as error:
             if _READ_FAILED in str(error):
                 raise ReplicatorError(f"a table cannot be read: {first_line(error)}", mend=SPARK_HINT) from error
@@ -114,7 +114,9 @@ class DuckdbEngine:
     def _moment(self, table: Table, when: int | datetime) -> CommittedVersion:
         if self._listing.kind(table.location) == "hudi":
             raise VersionMissing(
-                f"{table.name} is in Hudi: its older versions are not read here", where=table.location, mend=SPARK_HINT
+                f"{table.name} is in Hudi: its older versions cannot be read here",
+                where=table.location,
+                mend=SPARK_HINT,
             )
         with translate_read_errors(table):
             return delta_scan.resolve_version(self._store, self._files, table, when)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from replicator.protocols.engine import Dialect
 
 _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:(?:ANALYZE|VERBOSE|EXTENDED|FORMATTED)\s+|\([^)]*\)\s*)*", re.IGNORECASE)
-NOT_A_QUERY, QUERY_HINT = "Only queries are answered here.", "Write one SELECT; the lake is never changed by sql."
+NOT_A_QUERY, QUERY_HINT = "Only queries are allowed here.", "Write one SELECT; `sql` never changes the lake."
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _parse(text: str, dialect: Dialect) -> list[exp.Expr | None]:
         return list(sqlglot.parse(_mark_parameters(text) if dialect == "duckdb" else text, read=dialect))
     except sqlglot.errors.SqlglotError as error:
         first = str(error).splitlines()[0].rstrip(".")
-        raise ConfigError(f"This is not SQL of {dialect}: {first}.") from error
+        raise ConfigError(f"not valid {dialect} SQL: {first}.") from error
 
 
 def _mark_parameters(text: str) -> str:
@@ -139,7 +139,7 @@ def _resolve_views(query: exp.Expr, databases: Mapping[tuple[str, str], Sequence
         *_, last = table.parts
         if len(views) > 1:
             name = ".".join(part.name for part in table.parts)
-            raise ConfigError(f"{name} is ambiguous", mend=f"Write one of: {', '.join(views)}.")
+            raise ConfigError(f"{name} is ambiguous", mend=f"Use one of: {', '.join(views)}.")
         if not table.alias and not isinstance(table.parent, exp.Describe):
             table.set("alias", exp.TableAlias(this=last.copy()))
         table.set("this", exp.to_identifier(views[0], quoted=True))

@@ -13,7 +13,7 @@ from replicator.errors import ConfigError, ReplicatorError, first_line
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-SPARK_HINT = "Ask with `--engine spark`."
+SPARK_HINT = "Use `--engine spark`."
 """The hint for everything that only a JVM can read."""
 
 _REFUSAL = re.compile(

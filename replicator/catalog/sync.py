@@ -138,17 +138,19 @@ def _refuse_foreign(entry: Entry, present: Mapping[str, Any], lake: str) -> None
     parameters = present.get("Parameters", {})
     if parameters.get(LAKE) == lake:
         return
-    mend = "Drop it there, or give catalog.database another name."
+    mend = "Drop it there, or set catalog.database to another name."
     if LAKE in parameters:
-        raise CatalogRefused(f"{entry.name} shows another lake, {parameters[LAKE]}", where=entry.title, mend=mend)
+        raise CatalogRefused(f"{entry.name} belongs to another lake, {parameters[LAKE]}", where=entry.title, mend=mend)
     place = present.get("StorageDescriptor", {}).get("Location", "")
     if entry.kind is Kind.view:
         text = present.get("ViewOriginalText", "")
         is_same, what = presto_view.decode(text) == entry.sql, "a view with another query" if text else "a table"
     else:
-        is_same, what = _same_url(place, entry.location), f"a table at {place or 'no place'}"
+        is_same, what = _same_url(place, entry.location), f"a table at {place or 'no location'}"
     if not is_same:
-        raise CatalogRefused(f"{entry.name} is registered by somebody else, as {what}", where=entry.title, mend=mend)
+        raise CatalogRefused(
+            f"{entry.name} is already registered by another owner, as {what}", where=entry.title, mend=mend
+        )
 
 
 def _same_url(one: str, other: str) -> bool:

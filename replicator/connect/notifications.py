@@ -59,7 +59,7 @@ class Notification:
         """The result for a table, for display."""
         if self.failed:
             return f"{self.table} was not read: {self.status}"
-        return f"{self.table} is read, {self.rows or 0:,} rows"
+        return f"{self.table} was read, {self.rows or 0:,} rows"
 
 
 def parse_notification(value: bytes | None, of: Signal, prefix: str) -> Notification | None:
@@ -111,12 +111,12 @@ def follow(
             look()
         if not is_answered and now - began > patience:
             mend = (
-                "A connector reads signals only once its first snapshot is over, those of a table only where that is "
-                "captured, in PostgreSQL published as well. One of PostgreSQL that was started again begins a blocking "
-                "snapshot with the first change of a captured table: write to one, the signal was taken. A signal that "
-                "is a row waits for the log before it where the connector is behind."
+                "A connector reads signals only after its initial snapshot, and those in a table only if that table "
+                "is captured (in PostgreSQL also published). A restarted PostgreSQL connector begins a blocking "
+                "snapshot with the first change to a captured table: write to one, the signal was accepted. A signal "
+                "row is read only after the log before it, so a connector that lags reads it later."
             )
-            raise Unreachable(f"the connector does not answer the signal after {patience:.0f} s", mend=mend)
+            raise Unreachable(f"the connector did not respond to the signal within {patience:.0f} s", mend=mend)
 
 
 def outcomes(notifications: Iterable[Notification], tables: Iterable[str]) -> list[Notification]:
@@ -149,7 +149,7 @@ def outcomes(notifications: Iterable[Notification], tables: Iterable[str]) -> li
 def require_read(source: str, found: Iterable[Notification]) -> None:
     """Raise ConnectorFailed if a table was not read."""
     if failed := [each.said for each in found if each.failed]:
-        mend = f"The log of Kafka Connect says why; `replicator connect check {source}` looks at keys and rights."
+        mend = f"The log of Kafka Connect has the reason; `replicator connect check {source}` checks keys and rights."
         raise ConnectorFailed("; ".join(failed), mend=mend)
 
 

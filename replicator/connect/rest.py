@@ -77,7 +77,7 @@ class Connect:
         found = self.validate(name, config)
         refused = [f"{each.key}: {each.what}" for each in found if each.refused]
         if refused:
-            raise ConfigError(f"connector {name} is refused: " + "; ".join(refused), where=self._url)
+            raise ConfigError(f"connector {name} was refused: " + "; ".join(refused), where=self._url)
         # Connect validates it again
         self._call("PUT", f"/connectors/{_path(name)}/config", dict(config), seconds=_VALIDATION_SECONDS)
         return found
@@ -93,7 +93,7 @@ class Connect:
             raise ConfigError(
                 f"connector {name}: Kafka Connect has no plugin with connector.class {plugin!r}",
                 where=self._url,
-                mend=f"It has: {', '.join(installed)}.",
+                mend=f"Installed plugins: {', '.join(installed)}.",
             )
         body = {**config, "name": name}
         path = f"/connector-plugins/{_path(plugin)}/config/validate"
@@ -130,8 +130,8 @@ class Connect:
                 mend = "Mend the cause, then restart it."
                 raise ConnectorFailed(f"connector {name} failed: {status.trace}", where=self._url, mend=mend)
             if time.monotonic() > deadline:
-                mend = "The log of Kafka Connect says what it waits for."
-                raise Unreachable(f"connector {name} does not run after {seconds:.0f} s", where=self._url, mend=mend)
+                mend = "The log of Kafka Connect shows what it is waiting for."
+                raise Unreachable(f"connector {name} is not running after {seconds:.0f} s", where=self._url, mend=mend)
             time.sleep(_POLL_SECONDS)
 
     def pause(self, name: str) -> None:
@@ -160,7 +160,7 @@ class Connect:
         Raises ConfigError if there is no such connector, Unreachable if it does not stop in time.
         """
         self._call("PUT", f"/connectors/{_path(name)}/stop")
-        self._wait(lambda: self._is_at_rest(name), f"connector {name} does not stop", seconds)
+        self._wait(lambda: self._is_at_rest(name), f"connector {name} did not stop", seconds)
 
     def delete(self, name: str, seconds: float = 60.0) -> None:
         """Delete the connector and keep its offsets: one of the same name later resumes where it was. A missing one is
@@ -171,7 +171,7 @@ class Connect:
         after ``seconds``.
         """
         self._call("DELETE", f"/connectors/{_path(name)}", may_miss=True)
-        self._wait(lambda: self.status(name) is None, f"connector {name}, which is deleted, does not end", seconds)
+        self._wait(lambda: self.status(name) is None, f"connector {name} was deleted but did not end", seconds)
 
     def offsets(self, name: str) -> tuple[Offset, ...]:
         """Return the connector's positions; empty before its first record was sent.
@@ -188,7 +188,7 @@ class Connect:
         """
         status = self.status(name)
         if status is not None and status.connector != "STOPPED":
-            what = f"connector {name} is {status.connector}: only of a stopped one can offsets be reset"
+            what = f"connector {name} is {status.connector}: offsets can be reset only while it is stopped"
             raise ConfigError(what, where=self._url, mend=f"Stop it first: `replicator connect stop {name}`.")
         self._call("DELETE", f"/connectors/{_path(name)}/offsets")
 
@@ -215,14 +215,16 @@ class Connect:
         deadline = time.monotonic() + seconds
         while not happened():
             if time.monotonic() > deadline:
-                raise Unreachable(f"{otherwise} in {seconds:.0f} s", where=self._url)
+                raise Unreachable(f"{otherwise} within {seconds:.0f} s", where=self._url)
             time.sleep(_POLL_SECONDS)
 
     def _json(self, response: urllib3.BaseHTTPResponse) -> Any:
         try:
             return response.json()
         except ValueError as error:
-            raise ConfigError("what answers here is not Kafka Connect: no JSON", where=self._url) from error
+            raise ConfigError(
+                "the server at this address is not Kafka Connect: its response is not JSON", where=self._url
+            ) from error
 
     def _call(
         self,
@@ -251,20 +253,22 @@ class Connect:
         except urllib3.exceptions.HTTPError as error:
             [*_, cause] = error.args or (error,)
             if isinstance(cause, ssl.SSLCertVerificationError):
-                mend = "Name a file with the certificate that signed its own in SSL_CERT_FILE."
+                mend = "Set SSL_CERT_FILE to a file with the CA certificate that signed it."
                 what = f"the certificate of Kafka Connect is not trusted: {cause.verify_message}"
                 raise ConfigError(what, where=self._url, mend=mend) from error
             raise Unreachable(
-                "Kafka Connect does not answer", where=self._url, mend="Is it started, and is this its address?"
+                "Kafka Connect does not answer",
+                where=self._url,
+                mend="Check that it is running and that this is its address.",
             ) from error
 
     def _refusal(self, method: str, path: str, response: urllib3.BaseHTTPResponse) -> ConfigError | Unreachable:
         if response.status in (_NO_LOGIN, _NOT_ALLOWED):
-            what = f"Kafka Connect answers {response.status} to {method} {path}: it wants another login"
+            what = f"Kafka Connect returned {response.status} for {method} {path}: login refused"
             return ConfigError(what, where=self._url, mend="Set connect.user and connect.password.")
-        what = f"Kafka Connect answers {response.status} to {method} {path}: {_message(response)}"
+        what = f"Kafka Connect returned {response.status} for {method} {path}: {_message(response)}"
         if response.status == _CONFLICT or response.status >= 500:
-            return Unreachable(what, where=self._url, mend="Try again; its log says more.")
+            return Unreachable(what, where=self._url, mend="Try again; its log has details.")
         return ConfigError(what, where=self._url)
 
 

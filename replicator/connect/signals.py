@@ -24,8 +24,10 @@ EXECUTE, STOP = "execute-snapshot", "stop-snapshot"
 INCREMENTAL, BLOCKING = "INCREMENTAL", "BLOCKING"
 _THREE_PARTS = {"sqlserver": ("database.names",), "oracle": ("database.pdb.name", "database.dbname")}
 """Kinds whose tables Debezium calls ``<database>.<schema>.<table>``, and the keys that contain the database."""
-_SIGNALS = "Give its file `signal_data_collection` or `connector: {signals: TOPIC}`, then `replicator connect apply`."
-_NOTIFICATIONS = "Give its file `connector: {notifications: TOPIC}` and apply it"
+_SIGNALS = (
+    "Set `signal_data_collection` in its file, or `connector: {signals: TOPIC}`, then `replicator connect apply`."
+)
+_NOTIFICATIONS = "Set `connector: {notifications: TOPIC}` in its file and apply it"
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def table(config: Mapping[str, str]) -> str:
 def require_channel(name: str, config: Mapping[str, str]) -> None:
     """Raise ConfigError if a connector reads signals from neither."""
     if not topic(config) and not table(config):
-        raise ConfigError(f"the connector {name} reads no signals", mend=_SIGNALS)
+        raise ConfigError(f"connector {name} reads no signals", mend=_SIGNALS)
 
 
 def notifications(name: str, config: Mapping[str, str], *, whole: bool = False) -> str:
@@ -111,7 +113,7 @@ def notifications(name: str, config: Mapping[str, str], *, whole: bool = False) 
     found = config.get("notification.sink.topic.name", "")
     if not found or "sink" not in _channels(config, "notification.enabled.channels", ""):
         mend = f"{_NOTIFICATIONS}." if whole else f"{_NOTIFICATIONS}, or do not wait (--no-wait)."
-        raise ConfigError(f"the connector {name} does not say how far a snapshot is", mend=mend)
+        raise ConfigError(f"connector {name} does not report the progress of snapshots", mend=mend)
     return found
 
 
@@ -125,25 +127,25 @@ def quote(kind: str, name: str) -> str:
 
 def _refuse_conflicts(request: SnapshotRequest, config: Mapping[str, str]) -> None:
     if request.whole and (request.where or request.blocking or request.stop):
-        mend = "Leave --where, --blocking and --stop out: only an incremental snapshot says which end is its own."
+        mend = "Omit --where, --blocking and --stop: only an incremental snapshot identifies its own end."
         raise ConfigError("--remove-missing needs an incremental snapshot of all rows", mend=mend)
     if request.stop and (request.where or request.blocking):
-        raise ConfigError("--stop ends incremental snapshots", mend="Leave --where and --blocking out.")
+        raise ConfigError("--stop applies to incremental snapshots only", mend="Omit --where and --blocking.")
     if request.where and len(request.tables) != 1:
-        raise ConfigError("--where is about one table", mend="Ask for one table at a time.")
+        raise ConfigError("--where applies to one table", mend="Name one table at a time.")
     if not request.stop and not request.tables:
-        raise ConfigError("a snapshot needs the names of tables", mend="Write <database or schema>.<table>.")
+        raise ConfigError("a snapshot needs table names", mend="Write <database or schema>.<table>.")
     marks = config.get("signal.data.collection") or config.get("read.only") == "true"
     if not request.blocking and not request.stop and not marks:
         blocking = "" if request.whole else ", or take a blocking snapshot (--blocking)"
-        mend = f"Give its file `signal_data_collection` and apply it{blocking}."
+        mend = f"Set `signal_data_collection` in its file and apply it{blocking}."
         raise ConfigError("an incremental snapshot needs a signal table for its watermarks", mend=mend)
 
 
 def _refuse_malformed(table: str, kind: str) -> None:
     parts = table.split(".")
     if len(parts) not in ((2, 3) if kind in _THREE_PARTS else (2,)) or not all(parts):
-        raise ConfigError(f"{table!r} is no table", mend="Write <database or schema>.<table>.")
+        raise ConfigError(f"{table!r} is not a table name", mend="Write <database or schema>.<table>.")
 
 
 def list_captured(config: Mapping[str, str]) -> list[str]:
@@ -168,7 +170,7 @@ def _refuse_uncaptured(table: str, config: Mapping[str, str]) -> None:
     key = excluding_key(table, config)
     if key:
         hint = did_you_mean(".".join(table.split(".")[-2:]), list_captured(config))
-        mend = "Its file says which tables are captured; `replicator connect apply` makes it so."
+        mend = "Its file sets which tables are captured; `replicator connect apply` applies it."
         raise ConfigError(f"{table} is not captured: {key} is {config[key]}{hint}", mend=mend)
 
 
@@ -191,7 +193,7 @@ def _full_name(table: str, kind: str, config: Mapping[str, str]) -> str:
     database = next((config[key] for key in _THREE_PARTS[kind] if config.get(key)), "")
     if "," in database or not database:
         mend = "Write <database>.<schema>.<table>."
-        raise ConfigError(f"the database of {table} is not clear: the connector captures {database}", mend=mend)
+        raise ConfigError(f"the database of {table} is ambiguous: the connector captures {database}", mend=mend)
     return f"{database}.{table}"
 
 

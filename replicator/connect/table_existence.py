@@ -25,7 +25,7 @@ def find_unverified(
     signals = _name(config.get("signal.data.collection", ""))
     sees_all = config["connector.class"] == CLASSES["postgresql"] and seen is not None
     if unseen and (sees_all or any(_name(table) != signals for table in captured)):
-        mend = f"Write it as silver calls it; or let {user} see it, where it is there."
+        mend = f"Write its name as in silver; if it exists, grant {user} access to it."
         raise ConfigError(f"{user} sees no table {unseen[0]} at the source{suggest(unseen[0], captured)}", mend=mend)
     listed = {_name(table) for table in list_captured(config)}
     return [table for table in unseen if _name(table) not in listed]

@@ -62,8 +62,8 @@ def parse_findings(answer: Mapping[str, Any], config: Iterable[str]) -> Iterator
     for key in sorted(set(config) - known):
         now = _new_name(key)
         if now is not None or not _PASS_THROUGH_KEYS.match(key):
-            mend = _suggest(key, known) if now is None else f"Newer Debezium has {now} instead."
-            yield Finding(key, "the plugin has no such key: it has no effect", mend, refused=False)
+            mend = _suggest(key, known) if now is None else f"Newer versions of Debezium use {now} instead."
+            yield Finding(key, "unknown key for this plugin: it has no effect", mend, refused=False)
 
 
 def _new_name(key: str) -> str | None:
@@ -92,4 +92,4 @@ def _hint(value: Mapping[str, Any], definition: Mapping[str, Any]) -> str:
 
 def _suggest(key: str, known: Iterable[str]) -> str:
     near = closest_match(key, known, 0.75)
-    return "" if near is None else f"Is {near} meant?"
+    return "" if near is None else f"Did you mean {near}?"

@@ -29,7 +29,9 @@ def connect(login: Login) -> Any:
 def tls_arguments(login: Login) -> dict[str, Any]:
     """PyMySQL's arguments for an ``sslmode``, given as libpq's. Raises ConfigError for an unsupported one."""
     if login.sslmode not in _TLS:
-        raise ConfigError(f"sslmode {login.sslmode!r} is none of {login.kind}'s", mend=f"Use one of {', '.join(_TLS)}.")
+        raise ConfigError(
+            f"sslmode {login.sslmode!r} is not supported for {login.kind}", mend=f"Use one of {', '.join(_TLS)}."
+        )
     return _TLS[login.sslmode]
 
 
@@ -39,7 +41,7 @@ def import_client(name: str, package: str, kind: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         mend = f"Install it: pip install {package}."
-        raise ConfigError(f"{kind} is asked with {package}, which is not installed", mend=mend) from error
+        raise ConfigError(f"{kind} is read with {package}, which is not installed", mend=mend) from error
 
 
 def _postgresql(login: Login) -> Any:
@@ -85,7 +87,7 @@ def _connect(module: Any, login: Login, **settings: Any) -> Any:
 
 def missing_client_error(error: RuntimeError, where: str) -> ConfigError:
     """The error for a package that PyMySQL lacks to log in by MySQL 8's own method over an unencrypted connection."""
-    mend = "Install it: pip install cryptography, or have the session encrypted (`sslmode: require`)."
+    mend = "Install it: pip install cryptography, or encrypt the session (`sslmode: require`)."
     return ConfigError(f"PyMySQL cannot log in: {error}", where=where, mend=mend)
 
 
@@ -96,8 +98,8 @@ def connect_error(who: str, error: Exception, where: str, refused: frozenset[int
     reason = str(error.args[-1] if error.args else error).strip().rstrip(".")
     number = error.args[0] if error.args else None
     if number in refused:
-        mend = "Mend `user` and `password` in `database` of the source, or let it in at the server."
-        return LoginRefused(f"{who} lets nobody in: {reason} (error {number}).", where=where, mend=mend)
+        mend = "Mend `user` and `password` in `database` of the source, or allow the login on the server."
+        return LoginRefused(f"{who} refused the login: {reason} (error {number}).", where=where, mend=mend)
     return Unreachable(f"{who} does not answer: {reason}.", where=where, mend=_MEND)
 
 

@@ -27,8 +27,8 @@ _CONNECTION_ERRORS = frozenset(
     {1040, 1044, 1045, 1049, 1053, 1129, 1130, 1203, 1226, 2002, 2003, 2006, 2013, 2026, 2055}
 )
 """Error numbers that concern the connection: refused, broken, too many."""
-_LONGER = "Give the user that reads a longer {}, or compare a `--sample`."
-_GRANT = "Grant the user that reads SELECT of it."
+_LONGER = "Set a longer {} for the reading user, or compare a `--sample`."
+_GRANT = "Grant the reading user SELECT on it."
 _MENDS: Mapping[Any, str] = {
     1142: _GRANT,
     1143: _GRANT,
@@ -153,10 +153,10 @@ class MysqlSnapshot:
             yield
         except client.MySQLError as error:
             if (error.args and error.args[0] in _CONNECTION_ERRORS) or isinstance(error, client.err.InterfaceError):
-                raise Unreachable(f"{_reason(error)} while {what} was read.", where=self._where) from None
+                raise Unreachable(f"{_reason(error)} while reading {what}.", where=self._where) from None
             number = error.args[0] if error.args else "?"
             reason, mend = (f": {error.args[-1]}", _MENDS[number]) if number in _MENDS else ("", None)
-            message = f"the database refuses to read {what} (error {number}){reason}"
+            message = f"the database refused to read {what} (error {number}){reason}"
             raise TableStopped(message, where=self._where, mend=mend) from None
 
 

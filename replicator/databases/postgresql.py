@@ -266,19 +266,19 @@ def _with_name(pattern: str, name: sql.Identifier) -> sql.Composable:
 def _failure(error: psycopg2.Error, what: str, where: str) -> Unreachable | TableStopped:
     state = error.pgcode
     if state is None or state.startswith(_CONNECTION_ERRORS):
-        mend = "Run again; where it ends so each time, a `transaction_timeout` of the user that reads may be why."
-        return Unreachable(f"PostgreSQL broke off while {what} was read", where=where, mend=mend)
+        mend = "Run again; if it fails each time, a `transaction_timeout` of the reading user may be the cause."
+        return Unreachable(f"PostgreSQL interrupted the read of {what}", where=where, mend=mend)
     if state in _TRANSIENT_ERRORS:
-        mend = "Run again; where a standby does so often, a longer `max_standby_streaming_delay` helps."
-        return Unreachable(f"PostgreSQL broke off while {what} was read (SQLSTATE {state})", where=where, mend=mend)
+        mend = "Run again; if a standby does so often, a longer `max_standby_streaming_delay` helps."
+        return Unreachable(f"PostgreSQL interrupted the read of {what} (SQLSTATE {state})", where=where, mend=mend)
     known = error.diag.message_primary if state.startswith("42") or state in _LIMITS else None
     reason = f": {known}" if known else ""
-    message = f"PostgreSQL refuses to read {what} (SQLSTATE {state}){reason}"
+    message = f"PostgreSQL refused to read {what} (SQLSTATE {state}){reason}"
     return TableStopped(message, where=where, mend=_mend(state))
 
 
 def _mend(state: str) -> str | None:
     if state in _LIMITS:
         limit = _LIMITS[state]
-        return f"Give the user that reads a longer one (ALTER ROLE ... SET {limit} = '1h'), or compare a `--sample`."
-    return "Grant the user that reads SELECT of it." if state == errorcodes.INSUFFICIENT_PRIVILEGE else None
+        return f"Set a longer one for the reading user (ALTER ROLE ... SET {limit} = '1h'), or compare a `--sample`."
+    return "Grant the reading user SELECT on it." if state == errorcodes.INSUFFICIENT_PRIVILEGE else None

@@ -75,7 +75,7 @@ class FileRegister:
                     break
                 except BlockingIOError:
                     if time.monotonic() > give_up:
-                        mend = "A driver that was stopped holds it: let it go on, or end it."
+                        mend = "A suspended driver holds it: resume it or end it."
                         raise Unreachable("the lease is locked", where=self.where, mend=mend) from None
                     time.sleep(_PAUSE)
             yield
@@ -98,5 +98,5 @@ class FileRegister:
             yield
         except OSError as error:
             kind = ConfigError if error.errno in _REFUSALS else Unreachable
-            what = f"the lake does not take a lease: {error.strerror or error}"
-            raise kind(what, where=self.where, mend="Check the disk and who may write there.") from error
+            what = f"cannot write a lease to the lake: {error.strerror or error}"
+            raise kind(what, where=self.where, mend="Check the disk and its permissions.") from error

@@ -115,8 +115,8 @@ def _busy_error(found: LeaseRecord, register: Register) -> LakeBusy:
     return LakeBusy(
         f"{found.stage} of this lake is being written by {found.holder}, since {found.since}",
         where=register.where,
-        mend=f"Wait for it, or stop it: one driver writes a lake. `replicator lease break {found.stage}`, with --lake, "
-        "--env and --conf as here, shuts it out.",
+        mend=f"Wait for it, or stop it: one driver writes a lake. `replicator lease break {found.stage}`, with "
+        "--lake, --env and --conf as here, fences it off.",
     )
 
 
@@ -206,7 +206,7 @@ class Lease:
 
     def _lost(self, why: str) -> LeaseLost:
         return LeaseLost(
-            f"the lease of {self._held.stage} is lost: {why}. Nothing was written after that",
+            f"the lease of {self._held.stage} is lost: {why}. Nothing was written afterwards",
             where=self._register.where,
-            mend="Run again: what is not done yet is done then.",
+            mend="Run again: it completes the remaining work.",
         )

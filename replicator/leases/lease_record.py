@@ -41,5 +41,7 @@ def parse(text: str, where: str) -> LeaseRecord:
         record = json.loads(text)
         return LeaseRecord(**{**record, "holder": Holder(**record["holder"])})
     except (ValueError, TypeError, KeyError) as error:
-        what = "what lies in the place of a lease is none"
-        raise ConfigError(what, where=where, mend="Make sure that nobody writes the lake, then remove it.") from error
+        what = "not a valid lease"
+        raise ConfigError(
+            what, where=where, mend="Make sure that no driver writes the lake, then remove it."
+        ) from error

@@ -52,7 +52,7 @@ class S3Register:
             if (None if stored is None else stored.tag) != expected:
                 return None
         mend = "Try again later."
-        raise Unreachable("the object store cannot decide between writers", where=self.where, mend=mend)
+        raise Unreachable("the object store did not resolve a conflict between writers", where=self.where, mend=mend)
 
 
 def refuse_unconditional(client: Any, folder: str) -> None:
@@ -70,9 +70,9 @@ def refuse_unconditional(client: Any, folder: str) -> None:
             client.delete_object(Bucket=bucket, Key=key)
     if not is_conditional:
         raise ConfigError(
-            "the object store overwrites an object in spite of If-None-Match or If-Match: no lease can be kept there",
+            "the object store ignores If-None-Match or If-Match and overwrites objects: it cannot hold a lease",
             where=folder,
-            mend="Use a store that has conditional writes, or set lake.lease: off and start one driver only.",
+            mend="Use a store with conditional writes, or set lake.lease: off and start only one driver.",
         )
 
 

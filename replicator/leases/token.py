@@ -25,5 +25,7 @@ def _read(text: str, where: str) -> Token:
         record = json.loads(text)
         return Token(str(record["lake"]), int(record["number"]))
     except (ValueError, TypeError, KeyError) as error:
-        what = "what lies in the place of the lake's last token is none"
-        raise ConfigError(what, where=where, mend="Bring it back, or remove it: tokens start anew then.") from error
+        what = "not a valid lease token"
+        raise ConfigError(
+            what, where=where, mend="Restore it, or remove it: tokens then start from the beginning."
+        ) from error

@@ -18,10 +18,10 @@ def referenced_first(differences: Iterable[Difference]) -> tuple[Difference, ...
     by_name: dict[str, Difference] = {}
     for difference in sorted(differences, key=lambda each: each.model.name):
         if by_name.setdefault(difference.model.name, difference) is not difference:
-            raise ConfigError("a model is twice in one batch", where=difference.model.name)
+            raise ConfigError("a model occurs twice in one batch", where=difference.model.name)
     graph = {name: [r for r in d.model.references if r in by_name] for name, d in by_name.items()}
     try:
         return tuple(by_name[name] for name in TopologicalSorter(graph).static_order())
     except CycleError as error:
         circle = " -> ".join(error.args[1])
-        raise ConfigError(f"models reference each other in a circle: {circle}", mend="Drop one reference.") from None
+        raise ConfigError(f"models reference each other in a cycle: {circle}", mend="Drop one reference.") from None

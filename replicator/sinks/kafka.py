@@ -59,8 +59,8 @@ class KafkaOutlet:
         except FAILURES as error:
             if any(name in str(error) for name in _OUT_OF_REACH):
                 raise brokers.unreachable_error(self.bootstrap_servers) from error
-            what = f"topic {topic} did not take the events: {causes.summarize(error)}"
-            mend = "Check the topic's settings (max.message.bytes) and what this client may write."
+            what = f"topic {topic} did not accept the events: {causes.summarize(error)}"
+            mend = "Check the topic's settings (max.message.bytes) and this client's write permissions."
             raise TargetRefused(what, where=self.bootstrap_servers, mend=mend) from error
 
     @contextmanager

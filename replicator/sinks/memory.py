@@ -76,8 +76,12 @@ class MemorySink:
     def _is_new(self, difference: Difference) -> bool:
         recorded, wanted = self.progress(difference.model), difference.progress
         if not difference.applies_to(recorded):
-            what = f"the ledger has no such input for model {difference.model.name}: a part of its rows is not enough."
-            raise TargetMoved(what, where=difference.model.name, mend="Publish again: all that is missing.")
+            what = (
+                f"the ledger has no such input for model {difference.model.name}: a partial publication is not enough."
+            )
+            raise TargetMoved(
+                what, where=difference.model.name, mend="Publish again: it sends everything that is missing."
+            )
         return recorded is None or not recorded.covers(wanted)
 
     def _after(self, difference: Difference) -> Rows:

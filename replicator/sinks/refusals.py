@@ -22,12 +22,12 @@ def translate_compute_errors(model: str) -> Iterator[None]:
     try:
         yield
     except ALL_FAILURES as error:
-        what = f"the rows of model {model} were not handed over: {causes.summarize(error)}."
+        what = f"the rows of model {model} were not sent to the target: {causes.summarize(error)}."
         if causes.is_unreachable(error):
-            raise Unreachable(what, where=model, mend="Run again once it is well.") from error
+            raise Unreachable(what, where=model, mend="Run again once it has recovered.") from error
         if causes.is_access_denied(error):
             raise s3.access_error(causes.summarize(error), model) from error
-        usual = "Mend the model; where memory is short, give Spark more (`spark.driver.memory`)."
+        usual = "Correct the model; if memory is short, give Spark more (`spark.driver.memory`)."
         raise TargetRefused(what, where=model, mend=damage.repair_hint(str(error)) or usual) from error
 
 

@@ -135,7 +135,7 @@ class KafkaSource:
             read = ends.get((topic, partition), first)
             if first > read:
                 raise OffsetsLost(
-                    f"topic {topic} was not read for a time, and Kafka dropped records {read} to {first - 1} of it",
+                    f"topic {topic} was not read for some time, and Kafka dropped its records {read} to {first - 1}",
                     where=self.bootstrap_servers,
                     mend=OffsetsLost.MEND,
                 )
@@ -155,9 +155,9 @@ class KafkaSource:
         pattern = re.compile(self.topics)
         for topic in sorted(filter(pattern.fullmatch, left)):
             raise TopicDeleted(
-                f"topic {topic} was deleted: nobody knows whether all of it was read",
+                f"topic {topic} was deleted: whether all of it was read is unknown",
                 where=self.bootstrap_servers,
-                mend="To go on without it, `exclude` its table, or narrow `topics`; what silver has of it stays.",
+                mend="To continue without it, `exclude` its table or narrow `topics`; its rows in silver are kept.",
             )
 
     def _offsets(

@@ -36,7 +36,7 @@ def read_records(path: Path) -> Iterator[KafkaRecord]:
                 if line.strip():
                     yield _parse_record(line, path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        mend = "Is it whole, and of the kind that its name says (.gz)?"
+        mend = "Check that it is complete and that its extension (.gz) matches its content."
         raise BadRecording("a recorded file cannot be read", where=str(path), mend=mend) from error
     except OSError as error:
         message = f"a recorded file cannot be read: {error.strerror}"
@@ -70,7 +70,7 @@ def _format_hint(path: Path) -> str:
     if start in _GZIP:
         return f"It is compressed: name it {path.name}.gz, or `gunzip` it. {EXPECTED}"
     if start in _UTF_16:
-        return f"It is in UTF-16, as `>` of some shells writes: `iconv -f UTF-16 -t UTF-8`. {EXPECTED}"
+        return f"It is in UTF-16, as some shells write with `>`: `iconv -f UTF-16 -t UTF-8`. {EXPECTED}"
     return EXPECTED
 
 
@@ -83,7 +83,7 @@ def _parse_record(line: str, path: Path, number: int) -> KafkaRecord:
             str(record["topic"]), int(record["partition"]), int(record["offset"]), record.get("ts"), key, value
         )
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise BadRecording("a line is no Kafka record", where=f"{path}:{number}", mend=_format_hint(path)) from error
+        raise BadRecording("a line is not a Kafka record", where=f"{path}:{number}", mend=_format_hint(path)) from error
 
 
 def _text(value: Any, line: str, part: str) -> bytes | None:

@@ -27,7 +27,7 @@ def end_offsets(bootstrap_servers: str, topics: str, options: Mapping[str, str])
     """
     others = {name: value for name, value in options.items() if (name, value) != ("security.protocol", "PLAINTEXT")}
     if others.keys() - _SAME:
-        raise ConfigError(f"only Java's Kafka client knows {', '.join(sorted(others.keys() - _SAME))}")
+        raise ConfigError(f"options supported only by Java's Kafka client: {', '.join(sorted(others.keys() - _SAME))}")
     brokers.check_reachable(bootstrap_servers)
     client = AdminClient({**others, "bootstrap.servers": bootstrap_servers, "log_level": 0})
     try:

@@ -109,7 +109,7 @@ class ObjectsSource:
         return Unreachable(
             f"the objects cannot be listed: {reason}",
             where=self.root,
-            mend="Check that the store runs, and that `objects` and its keys are right; then run again.",
+            mend="Check that the store is running and that `objects` and its keys are correct; then run again.",
         )
 
 

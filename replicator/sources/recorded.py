@@ -118,12 +118,12 @@ class RecordedSource:
             raise BadRecording(
                 f"a recorded file cannot be read: {summary}",
                 where=", ".join(self.files),
-                mend="Is it whole, and of the kind that its name says (.gz)?",
+                mend="Check that it is complete and that its extension (.gz) matches its content.",
             ) from error
         first = min((each for each in files if each["broken"]), key=itemgetter("file"), default=None)
         if first is not None:
             where, mend = _locate_first_broken(first["file"])
-            raise BadRecording(f"{first['broken']} lines are no Kafka records", where=where, mend=mend)
+            raise BadRecording(f"{first['broken']} lines are not Kafka records", where=where, mend=mend)
         return any(each["is_json"] for each in files)
 
 

@@ -217,8 +217,8 @@ def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(spark
         with pytest.raises(FAILURES) as caught:
             DeltaFormat().progress(spark, table, "bronze")
         stopped = engine_errors.to_table_error(caught.value, table.name)
-        assert f"a commit of the table's log is cut off: {commit}" in stopped.what
-        assert f"remove the folder {table.location}: the next run makes the table anew" in str(stopped.mend)
+        assert f"a commit of the table's log is truncated: {commit}" in stopped.what
+        assert f"remove the folder {table.location}: the next run rebuilds the table" in str(stopped.mend)
 
 
 def test_a_first_commit_that_is_empty_is_told_with_its_file(spark: SparkSession, tmp_path: Path) -> None:
@@ -230,6 +230,6 @@ def test_a_first_commit_that_is_empty_is_told_with_its_file(spark: SparkSession,
     with pytest.raises(FAILURES) as caught:
         DeltaFormat().progress(spark, table, "bronze")
     assert (
-        f"a commit of the table's log is cut off: {commit}"
+        f"a commit of the table's log is truncated: {commit}"
         in engine_errors.to_table_error(caught.value, table.name).what
     )

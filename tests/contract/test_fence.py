@@ -174,7 +174,7 @@ def test_a_driver_that_slept_over_its_lease_commits_nothing(
     nothing = "{'star': Applied(inserted=0, updated=0, deleted=0, version=10)}\n"
     assert [line.split()[0] for line in (*said[:4], said[-1])] == ["LeaseLost"] * 3 + ["StaleWriter", "LeaseLost"]
     assert said[4:-1] == [nothing]
-    assert said[3].startswith("StaleWriter STALE_WRITER: a later writer of this lake than number 1 has published")
+    assert said[3].startswith("StaleWriter STALE_WRITER: a writer of this lake later than number 1 has published")
     for root in roots:
         kept = DeltaFormat().read(here, Lake(root).silver("s", "t.x")).collect()
         assert sorted(map(tuple, kept)) == [(0, "sleeper"), (1, "second")]

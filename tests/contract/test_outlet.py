@@ -96,7 +96,7 @@ def test_a_login_that_kafka_refuses_is_configuration(spark: SparkSession, reques
         lambda: KafkaSource(servers, ".*", options).topic_ids(spark),
         lambda: list(Topic("any", servers, options).records(gateway.of(spark), StartingOffset(), follow=False)),
     ):
-        with pytest.raises(LoginRefused, match=r"Kafka refuses its client: .*PLAIN") as caught:
+        with pytest.raises(LoginRefused, match=r"Kafka refused the client: .*PLAIN") as caught:
             ask()
         assert (caught.value.exit_code, caught.value.where) == (2, servers)
         assert "hidden" not in str(caught.value)
@@ -105,7 +105,7 @@ def test_a_login_that_kafka_refuses_is_configuration(spark: SparkSession, reques
             lambda odd=odd: KafkaSource(servers, ".*", odd).topic_ids(spark),
             lambda odd=odd: list(Topic("any", servers, odd).records(gateway.of(spark), StartingOffset(), follow=False)),
         ):
-            with pytest.raises(LoginRefused, match="Kafka's client does not start with its options: "):
+            with pytest.raises(LoginRefused, match="the Kafka client does not start with these options: "):
                 ask()
 
 

@@ -157,7 +157,11 @@ def test_a_target_that_only_reads_is_waited_for(spark: SparkSession, postgres: S
     with role_setting(admin, "default_transaction_read_only = on"):
         with pytest.raises(Unreachable, match=r"read only sql transaction.*`default_transaction_read_only`"):
             postgres.sink.publish([batch])
-        with pytest.raises(Unreachable, match=r"takes no writes of role .* RESET default_transaction_read_only"):
+        with pytest.raises(
+            Unreachable,
+            match=r"does not accept writes from role .* RESET "
+            r"default_transaction_read_only",
+        ):
             postgres.sink.answers()
         assert postgres.sink.progress(of).version == 1
     assert postgres.sink.publish([batch]) == {of.name: Applied(0, 1, 0, 2)}
@@ -229,9 +233,9 @@ def test_a_right_and_a_character_that_a_database_lacks_are_said(
     of, other = customers(western.schema), model(western.schema, "other", {"id": "integer", "name": "text"})
     named = "id INT, name STRING, _op STRING"
     good = difference(spark, other, [(1, "Zoë", "upsert")], named, 1, complete=True)
-    with pytest.raises(ConfigError, match="may not make temporary tables") as asked:
+    with pytest.raises(ConfigError, match="may not create temporary tables") as asked:
         western.sink.answers()
-    with pytest.raises(TargetRefused, match=r"model other: role .* may not make temporary tables") as refused:
+    with pytest.raises(TargetRefused, match=r"model other: role .* may not create temporary tables") as refused:
         western.sink.publish([good])
     assert refused.value.mend == asked.value.mend
     _alone(admin, refused.value.mend.partition(": ")[2])
@@ -255,12 +259,12 @@ def test_rights_that_publishing_models_takes_are_asked_for_before(
     owner = replace(admin, connection=replace(admin.connection, database=western.connection.database))
     assert western.sink.answers([of]).startswith("PostgreSQL ")
     _alone(admin, f"REVOKE CREATE ON DATABASE {western.connection.database} FROM {western.connection.user}")
-    with pytest.raises(ConfigError, match=f"may not make schema {western.schema}, which is not there") as refused:
+    with pytest.raises(ConfigError, match=f"may not create schema {western.schema}, which does not exist") as refused:
         western.sink.answers([of])
     assert f'CREATE SCHEMA "{western.schema}" AUTHORIZATION' in str(refused.value.mend)
     columns = "id integer PRIMARY KEY, name varchar(10), credit numeric(10,2)"
     execute(owner, f"CREATE SCHEMA $; CREATE TABLE $.dim_customers ({columns})")
-    told = r"use schema .*, make tables in schema .*, SELECT and INSERT and UPDATE and DELETE in .*\.dim_customers"
+    told = r"use schema .*, create tables in schema .*, SELECT and INSERT and UPDATE and DELETE in .*\.dim_customers"
     with pytest.raises(ConfigError, match=told) as lacking:
         western.sink.answers([of])
     owner.run(sql.SQL(str(lacking.value.mend).partition(": ")[2]))
@@ -296,7 +300,7 @@ def test_a_right_that_asking_the_ledger_takes_is_said_with_its_grant(postgres: S
     of = customers(postgres.schema)
     execute(postgres, "CREATE SCHEMA $")
     execute(admin, "CREATE TABLE $._replicator_ledger (table_name text, input text, version bigint)")
-    with pytest.raises(TargetRefused, match=r"refuses the ledger: role .* may not SELECT and .*_ledger\.") as refused:
+    with pytest.raises(TargetRefused, match=r"refused the ledger: role .* may not SELECT and .*_ledger\.") as refused:
         postgres.sink.progress(of)
     admin.run(sql.SQL(str(refused.value.mend).partition(": ")[2]))
     assert postgres.sink.progress(of) is None
@@ -395,7 +399,7 @@ def test_rows_that_nobody_published_are_not_deleted(spark: SparkSession, postgre
     execute(postgres, "INSERT INTO $.dim_customers VALUES (1, 'theirs'), (2, 'theirs'), (3, 'theirs')")
     whole = difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)
     with pytest.raises(
-        TargetRefused, match="dim_customers has 2 rows that gold has not, and nothing was ever"
+        TargetRefused, match="dim_customers has 2 rows that gold does not have, and nothing was ever"
     ) as error:
         postgres.sink.publish([whole])
     assert error.value.applied == {}
@@ -417,12 +421,12 @@ def test_a_policy_that_hides_rows_from_the_publisher_stops_its_model(
         "CREATE POLICY writers ON $.dim_customers USING (name <> 'Bob') WITH CHECK (true)",
     )
     gone = difference(spark, of, [ann("Bob", op="delete", key=2)], CUSTOMERS, 2)
-    with pytest.raises(TargetRefused, match=f"row level security may hide rows .* from {role}") as refused:
+    with pytest.raises(TargetRefused, match=f"row-level security may hide rows .* from {role}") as refused:
         postgres.sink.publish([gone])
     execute(postgres, str(refused.value.mend).partition(": ")[2].replace(f'"{postgres.schema}"', "$"))
     assert postgres.sink.publish([gone]) == {of.name: Applied(0, 0, 1, 2)}
     execute(postgres, "CREATE POLICY strict ON $.dim_customers AS RESTRICTIVE FOR DELETE USING (id < 9)")
-    with pytest.raises(TargetRefused, match="row level security may hide rows"):
+    with pytest.raises(TargetRefused, match="row-level security may hide rows"):
         postgres.sink.publish([difference(spark, of, [ann("Cid", key=3)], CUSTOMERS, 3)])
 
 

@@ -688,7 +688,7 @@ def test_upkeep_changes_nothing_that_readers_see(world: World) -> None:
         assert world.format.moment(world.spark, table, 0).version == 0
         assert world.states("kept", 0) == {1: state(1, "X", "10"), 2: state(2, "X", "10")}
     except VersionMissing as gone:
-        oldest = int(re.search(r"The oldest that is left is version (\d+) of", str(gone))[1])
+        oldest = int(re.search(r"The oldest one kept is version (\d+) of", str(gone))[1])
         assert world.format.moment(world.spark, table, oldest).version == oldest
         assert world.states("kept", oldest)[2] == state(2, "X", "10")
     with pytest.raises(TableMissing):
@@ -707,7 +707,7 @@ def test_a_version_goes_by_its_number_and_by_its_time(world: World, told: Told) 
         VersionMissing, match=rf"has no version {newest + 1} .* The newest is version {newest} of 20\d\d-"
     ):
         world.format.moment(world.spark, table, newest + 1)
-    with pytest.raises(VersionMissing, match=r"told was not there at .* It begins with version 0 of 20\d\d-"):
+    with pytest.raises(VersionMissing, match=r"told did not exist at .* Its first version is version 0 of 20\d\d-"):
         world.format.moment(world.spark, table, marks[0])
     with pytest.raises(TableMissing):
         world.format.moment(world.spark, world.table("never made"), 0)

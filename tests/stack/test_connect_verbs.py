@@ -173,7 +173,9 @@ def test_each_verb_of_a_connectors_life(world: World) -> None:
     [offset] = world.told("offsets", "show", MARIA)
     assert offset["partition"] == {"server": MARIA}
     assert "file" in offset["offset"]
-    with pytest.raises(ConfigError, match=f"RUNNING: only of a stopped one.*replicator connect stop {MARIA}"):
+    with pytest.raises(
+        ConfigError, match=f"RUNNING: offsets can be reset only while it is stopped.*replicator connect stop {MARIA}"
+    ):
         world.says("offsets", "reset", MARIA, code=2)
     world.says("stop", MARIA)
     assert [each["state"] for each in world.told("status", MARIA)] == ["STOPPED"]
@@ -221,7 +223,7 @@ def test_a_refused_configuration_is_told_key_by_key_and_creates_nothing(world: W
     assert set(found) == set(wrong)
     mode = found["bigint.unsigned.handling.mode"]
     assert "precise" in mode["what"] + mode["mend"]
-    assert (found["snapshot.moed"]["refused"], found["snapshot.moed"]["mend"]) == (False, "Is snapshot.mode meant?")
+    assert (found["snapshot.moed"]["refused"], found["snapshot.moed"]["mend"]) == (False, "Did you mean snapshot.mode?")
     [outcome] = world.told("apply", MARIA, code=2)
     assert "poll.interval.ms" in outcome["error"]
     assert world.connect.status(MARIA) is None
@@ -239,8 +241,8 @@ def test_a_key_without_effect_is_told_where_it_is_applied(world: World) -> None:
     [outcome] = world.told("apply", MARIA)
     assert outcome["state"] == "RUNNING"
     assert {each["key"]: each["mend"] for each in outcome["no_effect"]} == {
-        "database.server.name": "Newer Debezium has topic.prefix instead.",
-        "transforms.unwrap.delete.handling.mode": f"Newer Debezium has {now} instead.",
+        "database.server.name": "Newer versions of Debezium use topic.prefix instead.",
+        "transforms.unwrap.delete.handling.mode": f"Newer versions of Debezium use {now} instead.",
     }
     [unchanged] = world.told("apply", MARIA)
     assert unchanged["no_effect"] == []

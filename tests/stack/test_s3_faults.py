@@ -38,7 +38,10 @@ pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
 SHUT = ((["bronze"], ("/lake/bronze/", ".parquet")), (["bronze", "silver"], ("/lake/silver/", "_delta_log")))
 """Stages, and the words of the first PUT from which on the store answers nothing but 503, or 403."""
-ENDS = {"slow_down": (3, "does not answer", "Status Code: 503"), "refused": (2, "refuses the driver", "s3.access_key")}
+ENDS = {
+    "slow_down": (3, "does not answer", "Status Code: 503"),
+    "refused": (2, "denied access to the driver", "s3.access_key"),
+}
 """The exit code of a run that meets this, and words of what it says."""
 TOPIC, TABLE = "busy.shop.orders", "shop.orders"
 LONG, NOTE_BYTES = 14, 600_000

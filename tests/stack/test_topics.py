@@ -269,6 +269,6 @@ def test_a_stream_that_kafka_lets_not_in_says_so(spark: SparkSession, broker: st
     login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hidden";'
     options = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
     at = Ingestion("s", KafkaSource(broker, "s[.].*", options), DeltaFormat(), Lake(str(tmp_path)))
-    with pytest.raises(LoginRefused, match=r"Kafka refuses its client: .*PLAIN") as caught:
+    with pytest.raises(LoginRefused, match=r"Kafka refused the client: .*PLAIN") as caught:
         ingest_stream(spark, at, once=once).finish()
     assert "hidden" not in str(caught.value)

@@ -220,7 +220,7 @@ def test_a_profile_that_nobody_has_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     """Whose keys stand in variables is not told to give some."""
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it remembers what it has read
     monkeypatch.setenv("AWS_PROFILE", "nobody")
-    with pytest.raises(ConfigError, match=r"Athena cannot be asked: The config profile \(nobody\)"):
+    with pytest.raises(ConfigError, match=r"the request to Athena failed: The config profile \(nobody\)"):
         athena.client(PLACE)
 
 

@@ -109,11 +109,11 @@ def test_stages_become_steps_and_five_run_at_a_time(cluster: Cluster) -> None:
 
 def test_what_emr_refuses_is_a_mistake_of_ours(application: Serverless, cluster: Cluster) -> None:
     """A run or an application that is not there: exit code 2, with what to look at."""
-    with pytest.raises(ConfigError, match="EMR Serverless refuses"):
+    with pytest.raises(ConfigError, match="EMR Serverless refused the request"):
         application.run("00missing")
     with Stubber(cluster._client) as stub:
         stub.add_client_error("describe_step", "InvalidRequestException", "Step id 's-1' is not valid.", 400)
-        with pytest.raises(ConfigError, match="EMR refuses"):
+        with pytest.raises(ConfigError, match="EMR refused the request"):
             cluster.run("s-1")
 
 
@@ -140,7 +140,7 @@ def test_what_a_service_has_not_got_is_no_matter_of_trying_again(bucket: S3Folde
     """NotImplemented is 501."""
     with Stubber(bucket._client) as stub:
         stub.add_client_error("put_object", "NotImplemented", "not here", 501)
-        with pytest.raises(ConfigError, match="S3 refuses"):
+        with pytest.raises(ConfigError, match="S3 refused the request"):
             bucket.put("a", b"x")
 
 
@@ -148,11 +148,11 @@ def test_a_file_that_s3_refuses_is_told_as_bytes_are(bucket: S3Folder, tmp_path:
     """As a mistake of ours, in S3's words, and a busy S3 as one: boto3 wraps what it is told of files."""
     file = tmp_path / "a.jar"
     file.write_bytes(b"jar")
-    with pytest.raises(ConfigError, match="S3 refuses: NoSuchBucket"):
+    with pytest.raises(ConfigError, match="S3 refused the request: NoSuchBucket"):
         S3Folder("s3://nowhere-at-all/x", REGION).put("a.jar", file)
     with Stubber(bucket._client) as stub:
         stub.add_client_error("put_object", "AccessDenied", "no", 403)
-        with pytest.raises(ConfigError, match="S3 does not let us in: AccessDenied"):
+        with pytest.raises(ConfigError, match="S3 denied access: AccessDenied"):
             bucket.put("a.jar", file)
         stub.add_client_error("put_object", "SlowDown", "no", 503)
         with pytest.raises(Unreachable, match="S3 is busy"):

@@ -183,7 +183,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     assert (to, "jobs/old.py" in packed.files) == (again, False)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/letter.txt").write_text("", encoding="utf-8")
-    with pytest.raises(ConfigError, match="something else"):
+    with pytest.raises(ConfigError, match="not from a package"):
         package.build(content(tmp_path), tmp_path / "mine", pip, lambda _: None)
     with pytest.raises(ConfigError, match=r"pyproject\.toml"):
         package.build(package.PackageInputs(tmp_path, tmp_path, "aws", {}, []), tmp_path / "new", pip, lambda _: None)
@@ -208,7 +208,7 @@ def test_a_folder_of_jobs_is_no_package(tmp_path: Path, files: list[str]) -> Non
     for name in files:
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         (to / name).write_text("mine", encoding="utf-8")
-    with pytest.raises(ConfigError, match="something else"):
+    with pytest.raises(ConfigError, match="not from a package"):
         package.build(content(tmp_path), to, pip, lambda _: None)
     assert [name for name in files if not (to / name).is_file()] == []
 
@@ -224,7 +224,7 @@ def test_what_a_package_that_broke_off_has_left_makes_room(tmp_path: Path) -> No
     assert {*packed.files, MANIFEST} == set(archive.checksums(tmp_path / "out"))
     for name in ("file", MANIFEST):
         (tmp_path / name).write_text("", encoding="utf-8")
-        with pytest.raises(ConfigError, match="something else"):
+        with pytest.raises(ConfigError, match="not from a package"):
             build(tmp_path, name)
         assert (tmp_path / name).is_file()
 
@@ -241,7 +241,7 @@ def test_a_manifest_that_was_changed_is_refused(tmp_path: Path) -> None:
     assert Manifest.told(packed.text(), "x") == packed
     with pytest.raises(ConfigError, match="by hand"):
         Manifest.told(packed.text().replace("jobs/gold.py", "jobs/evil.py"), "x")
-    with pytest.raises(ConfigError, match="no manifest"):
+    with pytest.raises(ConfigError, match="not a package manifest"):
         Manifest.told("[]", "x")
 
 
@@ -286,8 +286,8 @@ def test_a_package_goes_to_s3_and_is_the_current_one(bucket: s3_folder.S3Folder,
 
 def test_a_package_that_is_not_there_is_told(bucket: s3_folder.S3Folder) -> None:
     """With what to do about it."""
-    for wanted in (None, "0123456789ab"):
-        with pytest.raises(ConfigError, match="there is no package"):
+    for wanted, told in ((None, "there is no package"), ("0123456789ab", "package 0123456789ab does not exist")):
+        with pytest.raises(ConfigError, match=told):
             s3_folder.select_package(bucket, wanted)
 
 
@@ -301,7 +301,7 @@ def test_half_an_upload_is_no_package(bucket: s3_folder.S3Folder, tmp_path: Path
 
     with pytest.raises(KeyboardInterrupt):
         s3_folder.upload(to, packed, bucket, die)
-    with pytest.raises(ConfigError, match="there is no package"):
+    with pytest.raises(ConfigError, match=r"package .* does not exist"):
         s3_folder.select_package(bucket, packed.id)
     s3_folder.upload(to, packed, bucket, lambda _: None)
     assert s3_folder.select_package(bucket, None)[0] == packed

@@ -170,7 +170,7 @@ def test_a_stage_runs_out_of_what_was_packed_with_the_runtimes_own_delta_alone(
 
     refused = machine.start(step, delta())
     [said] = [line for line in refused.stdout.splitlines() if line.startswith("error: ")]
-    assert "the runtime's own Delta and Hudi are used, and here come others: io.delta_delta-spark" in said
+    assert "uses the runtime's own Delta and Hudi, but other JARs were given: io.delta_delta-spark" in said
     assert refused.returncode == 2
     assert not (tmp_path / "lake" / "bronze").exists()
 

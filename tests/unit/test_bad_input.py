@@ -79,7 +79,7 @@ def test_options_that_kafkas_client_does_not_start_with_are_configuration(spark:
         done = CliRunner().invoke(app, ["run", "bronze", "--conf", str(tmp_path), "--env", "local"])
     assert done.exit_code == 2, done.output
     told = " ".join(done.stderr.split())
-    assert "Kafka's client does not start with its options: " in told
+    assert "the Kafka client does not start with these options: " in told
     assert store.name in told
     assert "Mend the `options` of Kafka" in told
 
@@ -201,4 +201,4 @@ def test_a_jvm_that_may_open_few_files_is_told_as_one(tmp_path: Path) -> None:
     done = subprocess.run(few, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "did not start. [" in one_sentence(done)
-    assert "100 files may be open at once here" in one_sentence(done)
+    assert "100 open files are allowed here" in one_sentence(done)

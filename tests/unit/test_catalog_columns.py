@@ -55,7 +55,7 @@ def test_every_type_of_silver_has_a_word_in_both() -> None:
         (T.DayTimeIntervalType(), "Athena has no type for interval day to second, which column c has"),
         (T.NullType(), "Athena has no type for void"),
         (T.ArrayType(T.YearMonthIntervalType()), "Athena has no type for interval year to month"),
-        (T.StructType([T.StructField("a b", T.LongType())]), "Athena does not read a field called 'a b'"),
+        (T.StructType([T.StructField("a b", T.LongType())]), "Athena cannot read a field named 'a b'"),
     ],
 )
 def test_what_athena_cannot_read_is_refused_by_name(kind: T.DataType, why: str) -> None:

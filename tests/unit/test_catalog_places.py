@@ -41,7 +41,7 @@ def test_tables_that_would_have_one_name_are_both_refused() -> None:
     """Whichever came last would hide the other: long names in two cases, a model called as a table of all rows."""
     every = placed(("s", "a.T"), ("s", "A.t"), ("s", "x.u"), gold=["u__all"])
     assert set(catalog_tables.collisions(every)) == {"silver/s/a.T", "silver/s/A.t", "silver/s/x.u", "gold/u__all"}
-    assert "both be called s__a__t, in lower case" in str(catalog_tables.collisions(every)["silver/s/a.T"])
+    assert "both be named s__a__t in lower case" in str(catalog_tables.collisions(every)["silver/s/a.T"])
     assert catalog_tables.collisions(placed(("s", "a.t"), gold=["m"])) == {}
 
 
@@ -56,7 +56,7 @@ def test_tables_are_chosen_by_source_or_by_name() -> None:
     assert titles("r") == ["silver/r/a.u"]
     assert titles(None, "t", "m") == ["silver/s/a.t", "gold/m"]
     assert titles(None, "r/a.u") == titles(None, "a.u") == ["silver/r/a.u"]
-    with pytest.raises(ConfigError, match=r"no table 'x'.*There are: m, r/a[.]u, s/a[.]t[.]"):
+    with pytest.raises(ConfigError, match=r"table 'x' does not exist.*Available: m, r/a[.]u, s/a[.]t[.]"):
         titles(None, "x")
-    with pytest.raises(ConfigError, match=r"no source 'x'.*There are: r, s"):
+    with pytest.raises(ConfigError, match=r"source 'x' does not exist.*Available: r, s"):
         titles("x")

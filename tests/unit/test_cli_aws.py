@@ -233,7 +233,7 @@ def test_render_prints_the_sink_of_a_source() -> None:
     made = json.loads(said("aws", "render", "sink", "--bucket", "landing/cdc-events", *AT))
     assert made["topics"] == "msk.datalake.cdc_events"
     assert made["connect.s3.kcql"].startswith("INSERT INTO landing:cdc-events SELECT * FROM `msk.datalake.cdc_events`")
-    with pytest.raises(ConfigError, match="names no table"):
+    with pytest.raises(ConfigError, match="lists no tables"):
         s3_sink.connector_config("msk", {}, "landing", "cdc-events", REGION)
     several = s3_sink.connector_config("shop", {"a.b": (), "a.c": ("id",)}, "landing", "p", REGION)
     assert several["topics"] == "shop.a.b,shop.a.c"

@@ -77,7 +77,7 @@ def test_without_an_address_or_a_connector_the_way_out_is_named(conf: Callable[.
     ("error", "code"),
     [
         (ConnectorFailed("connector a failed: its slot is gone"), 1),
-        (Unreachable("connector a does not run after 60 s"), 3),
+        (Unreachable("connector a is not running after 60 s"), 3),
         (ConfigError("Kafka Connect answers 404 to PUT /connectors/a/resume"), 2),
     ],
 )
@@ -122,7 +122,7 @@ def test_a_connector_that_does_not_end_keeps_no_other_one_from_being_deleted(
     conf: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each that was named is deleted, and only of those that are their slots are told."""
-    error = Unreachable("connector a, which is deleted, does not end in 60 s")
+    error = Unreachable("connector a was deleted but did not end in 60 s")
     told: list[str] = []
 
     def delete(self: Connect, name: str) -> None:
@@ -205,7 +205,7 @@ def test_a_database_that_cannot_be_asked_is_told_by_check(conf: Callable[..., tu
         said("connect", "check", "silent", *flags, code=2)
     with pytest.raises(Unreachable, match="mariadb does not answer"):
         said("connect", "check", "away", *flags, code=3)
-    with pytest.raises(ConfigError, match=r"Oracle is asked with no-such, which is not installed.*pip install no-such"):
+    with pytest.raises(ConfigError, match=r"Oracle is read with no-such, which is not installed.*pip install no-such"):
         connections.import_client("no_such_module", "no-such", "Oracle")
 
 

@@ -79,7 +79,7 @@ def test_retry_and_drop_ask_what_is_meant_and_leave_a_trace(folder: Path, tmp_pa
             run(folder, "dead-letters", verb)
         with pytest.raises(ConfigError, match="--all cannot be combined"):
             run(folder, "dead-letters", verb, "--all", "--table", "orders")
-    with pytest.raises(ConfigError, match="source 'shoop' does not exist"):
+    with pytest.raises(ConfigError, match=r"source 'shoop' does not exist"):
         run(folder, "dead-letters", "list", "--source", "shoop")
     [line] = data(folder, "dead-letters", "retry", "--all", "--declare", str(folder / "declare.yaml"))
     assert (line["letters"], line["applied"], line["still_dead"]) == (1, 0, 1)

@@ -20,8 +20,8 @@ from tests.cli import said
         (("--all", "--checkpoint", "shop"), "--checkpoint cannot be combined with tables or their options"),
         (("orders", "--from", "t:0:1"), "--from and --yes are for --checkpoint"),
         (("--checkpoint", "shop", "--from", "t:0"), "'t:0' is not TOPIC:PARTITION:OFFSET"),
-        (("--checkpoint", "ship"), "no source 'ship'"),
-        (("--checkpoint", "till"), "the records of till do not come from Kafka"),
+        (("--checkpoint", "ship"), "source 'ship' does not exist"),
+        (("--checkpoint", "till"), "source till does not read from Kafka"),
     ],
 )
 def test_a_checkpoint_is_of_a_source_that_reads_kafka_and_made_alone(

@@ -65,7 +65,7 @@ def test_a_target_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
         "targets: {w: {kind: postgre, host: h, database: d, user: u}}\n", encoding="utf-8"
     )
     done = ended("validate", "--conf", str(tmp_path), "--env", "dev")
-    told = f"error: {tmp_path}/dev.yaml:1: targets.w.kind: there is no sink 'postgre'; did you mean 'postgres'?\n"
+    told = f"error: {tmp_path}/dev.yaml:1: targets.w.kind: sink 'postgre' does not exist; did you mean 'postgres'?\n"
     assert (done.returncode, done.stderr) == (2, told)
 
 

@@ -73,9 +73,9 @@ def test_what_is_under_way_can_be_stopped_whole_or_in_part() -> None:
 @pytest.mark.parametrize(
     ("asked", "more", "said"),
     [
-        (SnapshotRequest(()), {}, "needs the names of tables"),
-        (SnapshotRequest(("orders",)), {}, "'orders' is no table"),
-        (SnapshotRequest(("shop.sales.orders",)), {}, "'shop.sales.orders' is no table"),
+        (SnapshotRequest(()), {}, "needs table names"),
+        (SnapshotRequest(("orders",)), {}, "'orders' is not a table name"),
+        (SnapshotRequest(("shop.sales.orders",)), {}, "'shop.sales.orders' is not a table name"),
         (
             SnapshotRequest(("sales.order",)),
             {},
@@ -93,8 +93,8 @@ def test_what_is_under_way_can_be_stopped_whole_or_in_part() -> None:
         ),
         (SnapshotRequest(("sales.orders",)), {"schema__include__list": "public"}, "schema.include.list is public"),
         (SnapshotRequest(("sales.orders",)), {"signal__data__collection": None}, "needs a signal table.*--blocking"),
-        (SnapshotRequest(("sales.orders", "sales.lines"), where="x"), {}, "--where is about one table"),
-        (SnapshotRequest((), stop=True, blocking=True), {}, "--stop ends incremental snapshots"),
+        (SnapshotRequest(("sales.orders", "sales.lines"), where="x"), {}, "--where applies to one table"),
+        (SnapshotRequest((), stop=True, blocking=True), {}, "--stop applies to incremental snapshots only"),
         (
             SnapshotRequest(("sales.orders",), whole=True, where="x"),
             {},
@@ -160,7 +160,7 @@ EVERYTHING = {"table__include__list": None}
             {"table__include__list": "sales[.].*"},
             SEEN,
             "sales.qqqqqqqqq",
-            r"; known are sales.lines, sales.orders, s",
+            r"; known: sales.lines, sales.orders, s",
         ),
         ("sqlserver", {**EVERYTHING, "database__names": "db"}, SEEN, "db.sales.order", "sees no table db.sales.order"),
     ],
@@ -208,7 +208,7 @@ def test_channels_are_those_that_run() -> None:
         signals.require_channel("c", config(signal__data__collection=None))
     told = {"notification__enabled__channels": "log, sink", "notification__sink__topic__name": "n"}
     assert signals.notifications("c", config(**told)) == "n"
-    with pytest.raises(ConfigError, match=r"does not say how far .*--no-wait"):
+    with pytest.raises(ConfigError, match=r"does not report the progress .*--no-wait"):
         signals.notifications("c", config(**{**told, "notification__enabled__channels": "log"}))
 
 
@@ -311,7 +311,7 @@ def test_a_table_that_was_not_read_is_not_called_read() -> None:
     """Neither as it is told nor in the end, where the error says where its cause stands."""
     failed = Notification("TABLE_SCAN_COMPLETED", "sales.a", "SQL_EXCEPTION", 0)
     done = Notification("TABLE_SCAN_COMPLETED", "sales.b", "SUCCEEDED", 1234)
-    assert [failed.said, done.said] == ["sales.a was not read: SQL_EXCEPTION", "sales.b is read, 1,234 rows"]
+    assert [failed.said, done.said] == ["sales.a was not read: SQL_EXCEPTION", "sales.b was read, 1,234 rows"]
     notifications.require_read("shop", [done])
     with pytest.raises(ConnectorFailed, match=r"sales.a was not read: SQL_EXCEPTION\. .*connect check shop") as error:
         notifications.require_read("shop", [done, failed])
@@ -328,7 +328,7 @@ def test_waiting_ends_when_it_is_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 
     silence: list[list[Any]] = [[] for _ in range(3)]
     with pytest.raises(
-        Unreachable, match=r"does not answer the signal after 0 s.*published.*started again.*first change"
+        Unreachable, match=r"did not respond to the signal within 0 s.*published.*restarted.*first change"
     ):
         list(notifications.follow(silence, read, lambda: None, patience=0))
     monkeypatch.setattr(notifications, "_LOOK_SECONDS", 0)

@@ -126,7 +126,7 @@ def test_gold_needs_its_key(lake: Lake) -> None:
     assert [each["key"] for each in lines(*asked, "--key", "a, b")] == [{"a": 1, "b": 1}, {"a": 1, "b": 2}]
     with pytest.raises(ConfigError, match=r"key of fact is not known here .* Add --key"):
         lines(*asked)
-    with pytest.raises(ConfigError, match="fact has no column 'c'; known are a, b, v"):
+    with pytest.raises(ConfigError, match="fact has no column 'c'; known: a, b, v"):
         lines(*asked, "--key", "c")
     with pytest.raises(ConfigError, match="key of fact is not known here"):
         lines(*asked, "--key", ",")

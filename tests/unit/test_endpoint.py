@@ -24,7 +24,7 @@ def test_a_server_that_takes_connections_and_hangs_does_not_answer(scheme: str) 
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"{scheme}://127.0.0.1:{server.getsockname()[1]}"
         begun = time.monotonic()
-        with pytest.raises(Unreachable, match="the store takes connections and says nothing for 5 s") as raised:
+        with pytest.raises(Unreachable, match="the store accepts connections but sends nothing for 5 s") as raised:
             check_responds(url, "the store", "Start it.")
     assert time.monotonic() - begun < 10
     assert raised.value.where == url
@@ -59,7 +59,7 @@ def test_what_does_not_listen_is_out_of_reach_and_named(url: str) -> None:
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1", "http://x:y", "127.0.0.1:99999", "http://[x"])
 def test_what_is_no_address_is_a_matter_of_configuration(url: str) -> None:
     """To try again would not help."""
-    with pytest.raises(ConfigError, match=r"this is no address of the store") as raised:
+    with pytest.raises(ConfigError, match=r"not a valid address for the store") as raised:
         check_reachable(url, "the store", "Mend it.")
     assert url in str(raised.value)
 
@@ -79,6 +79,6 @@ def test_of_several_addresses_one_that_answers_is_enough() -> None:
 @pytest.mark.parametrize("addresses", ["nohost", "127.0.0.1:9,nohost", "127.0.0.1:", ", "])
 def test_an_address_of_several_says_its_port(addresses: str) -> None:
     """No usual one is meant where a list of brokers lacks it."""
-    with pytest.raises(ConfigError, match=r"this is no address of Kafka: '.*' is not host:port") as raised:
+    with pytest.raises(ConfigError, match=r"not a valid address for Kafka: '.*' is not host:port") as raised:
         check_any_reachable(addresses, "Kafka", "Mend it.")
     assert raised.value.where == addresses

@@ -330,7 +330,7 @@ def test_half_an_archive_is_told_as_such(tmp_path: Path) -> None:
     whole = gzip.compress("\n".join(line(offset, None) for offset in range(99)).encode())
     for held in (whole[:-20], whole[:20] + bytes(20) + whole[40:], b"plain", "é".encode("latin-1")):
         path.write_bytes(held)
-        with pytest.raises(BadRecording, match=r"events\.jsonl\.gz\] Is it whole"):
+        with pytest.raises(BadRecording, match=r"events\.jsonl\.gz\] Check that it is complete"):
             list(kcat_files.read_records(path))
 
 

@@ -271,7 +271,7 @@ def foreign(aws: Glue, name: str, **fields: Any) -> None:
         ("orders__all", {"StorageDescriptor": {"Location": "s3://theirs/o"}}, "as a table at s3://theirs/o"),
         ("orders", {"StorageDescriptor": {"Location": f"{LAKE}/silver/shop/sales.orders"}}, "as a table"),
         ("orders", {"ViewOriginalText": "SELECT 1", "TableType": "VIRTUAL_VIEW"}, "as a view with another query"),
-        ("orders", {"Parameters": {"replicator.lake": "s3://other"}}, "shows another lake, s3://other"),
+        ("orders", {"Parameters": {"replicator.lake": "s3://other"}}, "belongs to another lake, s3://other"),
     ],
 )
 def test_a_name_that_is_somebody_else_s_is_refused_and_left_alone(
@@ -448,5 +448,5 @@ def test_glue_that_lets_nobody_in_is_a_matter_of_configuration() -> None:
             raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetTables")
     with pytest.raises(ConfigError, match=r"catalog\.region"), glue._GLUE.translated("lakehouse"):
         raise NoRegionError
-    with pytest.raises(ConfigError, match="no AWS credentials"), glue._GLUE.translated("lakehouse"):
+    with pytest.raises(ConfigError, match="No AWS credentials"), glue._GLUE.translated("lakehouse"):
         raise NoCredentialsError

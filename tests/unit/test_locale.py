@@ -91,7 +91,7 @@ def test_child_processes_know_every_letter(monkeypatch: pytest.MonkeyPatch, told
 
 def test_a_jvm_that_cannot_spell_the_lakes_path_is_refused() -> None:
     """As one that spark-submit has started in the locale C: nothing is written elsewhere."""
-    with pytest.raises(ConfigError, match=r"cannot spell.*LC_ALL=C\.UTF-8"):
+    with pytest.raises(ConfigError, match=r"cannot encode.*LC_ALL=C\.UTF-8"):
         session.refuse_unencodable_path("/data/żółć/lake", "ANSI_X3.4-1968")
     for root, charset in (("/data/lake", "ANSI_X3.4-1968"), ("/data/żółć", "UTF-8"), ("s3a://b/żółć", "US-ASCII")):
         session.refuse_unencodable_path(root, charset)

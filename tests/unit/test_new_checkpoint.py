@@ -76,7 +76,7 @@ def test_a_checkpoint_is_not_written_where_one_is(exact: SparkSession, tmp_path:
     """A part of the other one would stay without a word."""
     place = str(tmp_path / "checkpoint")
     checkpoint.create(exact, place, STREAM, 3, {"t": {"0": 5}})
-    with pytest.raises(ReplicatorError, match="was there already"):
+    with pytest.raises(ReplicatorError, match="already exists"):
         checkpoint.create(exact, place, STREAM, 3, {"t": {"0": 6}})
 
 

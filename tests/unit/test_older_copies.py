@@ -377,7 +377,7 @@ def test_a_table_whose_log_is_damaged_stops_alone_and_is_made_anew(exact: SparkS
             "s/shop.items": True,
         }
         told = str(accounts["s/shop.orders"].error)
-        assert f"is cut off: {place}/_delta_log/{0:020}.json" in told
+        assert f"is truncated: {place}/_delta_log/{0:020}.json" in told
         assert f"remove the folder {place}: the next run" in told
     assert sorted(lake.rows("shop.items")) == [0, 1, 2]
     (place / f"_delta_log/{0:020}.json").rename(place / f"_delta_log/{1:020}.json")

@@ -64,7 +64,7 @@ def test_awss_own_settings_that_are_none_are_a_mistake_of_the_configuration(
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it remembers what it has read
     monkeypatch.setenv(variable, value)
     for keys in (None, S3Keys(access_key=SecretStr("a"), secret_key=SecretStr("b"))):
-        with pytest.raises(ConfigError, match=f"{told}.* Correct, or unset, AWS_PROFILE, AWS_CONFIG_FILE") as caught:
+        with pytest.raises(ConfigError, match=f"{told}.* Correct or unset AWS_PROFILE, AWS_CONFIG_FILE") as caught:
             client(keys)
         assert "Give" not in str(caught.value)
 
@@ -88,7 +88,7 @@ def test_no_setting_of_awss_that_is_none_is_a_silent_store(
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv(variable, value)
-    with pytest.raises(ConfigError, match=f"No client .*{told}.* Correct, or unset"):
+    with pytest.raises(ConfigError, match=f"cannot create a client .*{told}.* Correct or unset"):
         client(None)
 
 
@@ -152,7 +152,9 @@ def test_silence_below_spark_ends_the_run_and_is_worth_another_try(told: str) ->
 def test_keys_that_a_store_refuses_amid_a_tables_work_are_no_tables_fault(told: str) -> None:
     """Out of a table's work they are raised, with the settings to check; none is looked at anew, or behind it."""
     for error in (RuntimeError(told), FromStream(told)):
-        with pytest.raises(StoreRefused, match=r"refuses the driver: .* Check `s3[.]access_key`.* bucket is") as caught:
+        with pytest.raises(
+            StoreRefused, match=r"denied access to the driver: .* Check that `s3[.]access_key`.* bucket exists"
+        ) as caught:
             engine_errors.to_table_error(error, "shop/shop.orders")
         assert (caught.value.exit_code, caught.value.where) == (2, "shop/shop.orders")
         with pytest.raises(type(error)):
@@ -164,13 +166,13 @@ def test_keys_that_a_store_refuses_amid_a_tables_work_are_no_tables_fault(told: 
 def test_a_bucket_that_is_not_there_is_told_as_such() -> None:
     """With what names it. Where only a trace of Spark's says so, it is one of the things to check."""
     for error, said in (
-        (RuntimeError(NO_BUCKET), "a bucket is not there: .* Make it"),
-        (FromStream(NO_BUCKET), "bucket is"),
+        (RuntimeError(NO_BUCKET), "a bucket does not exist: .* Create it"),
+        (FromStream(NO_BUCKET), "bucket exists"),
     ):
         with pytest.raises(StoreRefused, match=said):
             engine_errors.to_table_error(error, "shop/shop.orders")
     assert str(access_error(NO_BUCKET, "s3a://lost/lake")).startswith(
-        "there is no bucket lost [s3a://lost/lake] Make it"
+        "bucket lost does not exist [s3a://lost/lake] Create it"
     )
 
 
@@ -207,8 +209,8 @@ def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
 @pytest.mark.parametrize(("told", "code", "mend"), [
     ("java.io.IOException: No space left on device", 1, "Free disk space for the lake and Spark's"),
     ("java.io.IOException: File too large", 1, "Allow the driver's user to write larger files"),
-    ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: 403 Forbidden)", 2, "Check `s3"),
-    ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 404; Error Code: NoSuchBucket; Proxy)", 2, "Make it"),
+    ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: 403 Forbidden)", 2, "Check that `s3"),
+    ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 404; Error Code: NoSuchBucket; Proxy)", 2, "Create it"),
 ])  # fmt: skip
 def test_a_failure_that_no_table_met_is_mended_alike(
     told: str, code: int, mend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -267,15 +269,15 @@ def test_an_error_that_says_nothing_is_told_by_its_name(said: str | None) -> Non
 def test_a_file_that_nobody_may_touch_is_not_lost(why: str) -> None:
     """Java calls it not found, too; nothing is to be removed for that."""
     told = f"java.io.FileNotFoundException: /lake/silver/s/d.t/.part-0.c000.zstd.parquet.crc ({why})"
-    assert str(engine_errors.to_table_error(RuntimeError(told), "s/d.t").mend).startswith("Let the driver's user")
+    assert str(engine_errors.to_table_error(RuntimeError(told), "s/d.t").mend).startswith("Give the driver's user")
 
 
 @pytest.mark.parametrize(("file", "mend"), [
-    ("file:/my lake/gold/fact/part-0.c000.zstd.parquet", "remove the folder /my lake/gold/fact: .* of its inputs"),
+    ("file:/my lake/gold/fact/part-0.c000.zstd.parquet", "remove the folder /my lake/gold/fact: .* from its inputs"),
     ("s3a://b/gold/silver/s/d.t/c=1/d=/x.parquet", "remove the folder s3a://b/gold/silver/s/d.t: .* from bronze"),
     ("file:/lake/history/s/d.t/_change_data/cdc-0.parquet", "remove the folder /lake/history/s/d.t: .* from bronze"),
     ("file:/lake/silver/s/d.t/_delta_log/00000000000000000001.json", "remove the folder /lake/silver/s/d.t: "),
-    ("file:/lake/twins/hudi/s/d.t/x.parquet", "remove the folder /lake/twins/hudi/s/d.t: .* of its table"),
+    ("file:/lake/twins/hudi/s/d.t/x.parquet", "remove the folder /lake/twins/hudi/s/d.t: .* from its table"),
     ("file:/lake/bronze/s/topic=s.d.t/part-0.parquet", "from a copy of the lake; without one docs/operate.md"),
     ("/local/blockmgr-1/0c/part-0.parquet", "^None$"),
 ])  # fmt: skip

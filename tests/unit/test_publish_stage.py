@@ -209,7 +209,7 @@ def test_a_model_that_no_target_can_have_stops_alone(world: World) -> None:
     class Strict(MemorySink):
         def progress(self, model: Model) -> Progress | None:
             if model.name == "odd":
-                raise ConfigError("a table called _replicator_ledger is for publishing itself")
+                raise ConfigError("table name _replicator_ledger is reserved for publishing")
             return super().progress(model)
 
     dim, odd, world.sink = model(), model("odd"), Strict()

@@ -80,7 +80,7 @@ def test_a_source_at_which_all_is_well_has_nothing_to_mend() -> None:
         ({"slot": {"plugin": "wal2json"}}, "mend", "slot", "another `slot`"),
         ({"slot": {"database": "other"}}, "mend", "slot", "another `slot`"),
         ({"slot": {"slot_name": "old", "active": False}}, "advice", "other slot", "pg_drop_replication_slot('old')"),
-        ({"publication": {"puballtables": True}}, "advice", "publication", "Make one"),
+        ({"publication": {"puballtables": True}}, "advice", "publication", "Create one"),
         (
             {"publication": {"pubtruncate": False}},
             "mend",
@@ -195,9 +195,9 @@ def test_large_values_without_a_placeholder_are_named(config: dict[str, str], to
         ({"parts": ["old.o_1"]}, ["sales.orders", "old.o_1"], False, "mend", "publish_via_partition_root = true"),
         ({"parts": ["old.o_1", "sales.o_2"]}, ["old.o_1", "sales.o_2"], False, "advice", "publish_via_partition_root"),
         ({"ancestors": ["old.all"]}, ["old.all"], True, "mend", "Capture old.all"),
-        ({"parts": ["sales.o_1"]}, ["sales.orders", "sales.o_1"], False, "mend", "Leave sales.orders out"),
-        ({"ancestors": ["sales.all"]}, ["sales.all"], True, "mend", "Leave sales.orders out"),
-        ({"ancestors": ["sales.y", "sales.all"]}, ["sales.y"], True, "mend", "Leave sales.orders out"),
+        ({"parts": ["sales.o_1"]}, ["sales.orders", "sales.o_1"], False, "mend", "Exclude sales.orders"),
+        ({"ancestors": ["sales.all"]}, ["sales.all"], True, "mend", "Exclude sales.orders"),
+        ({"ancestors": ["sales.y", "sales.all"]}, ["sales.y"], True, "mend", "Exclude sales.orders"),
     ],
 )
 def test_a_partitioned_table_is_published_by_its_own_root_or_all_of_its_own_parts(

@@ -155,9 +155,9 @@ def test_a_query_sees_every_table_as_it_was(spark: SparkSession, tmp_path: Path)
             assert told.stdout == "id,x\n1,a\n2,b\n"
             assert "s/db.orders: version 0 of 20" in told.stderr
         assert ask(query, "--as-of", "1").stdout == ask(query).stdout == "id,x\n1,c\n"
-        with pytest.raises(VersionMissing, match=r"late was not there at .* It begins with version 0"):
+        with pytest.raises(VersionMissing, match=r"late did not exist at .* Its first version is version 0"):
             ask("SELECT * FROM late", "--as-of", between)
-        with pytest.raises(VersionMissing, match=r"s/db.orders was not there at"):
+        with pytest.raises(VersionMissing, match=r"s/db.orders did not exist at"):
             ask(query, "--as-of", "2 hours ago")
         with pytest.raises(VersionMissing, match=r"has no version 2 .* The newest is version 1"):
             ask(query, "--as-of", "2")

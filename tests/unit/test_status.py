@@ -88,7 +88,7 @@ def test_a_broken_table_is_named_and_the_others_are_told(spark: SparkSession, tm
     assert done.exit_code == 1
     broken = [line.split(" cannot be read: ")[0] for line in done.stderr.splitlines() if "cannot be read: " in line]
     assert [each for each in broken if each.startswith("silver")] == ["silver s/d.lost", "silver s/d.torn"]
-    assert f"a commit of the table's log is cut off: {commit}" in done.stderr
+    assert f"a commit of the table's log is truncated: {commit}" in done.stderr
 
 
 def test_a_control_row_that_was_cut_off_breaks_the_tables_that_need_it_alone(
@@ -131,4 +131,4 @@ def test_a_source_whose_kafka_lets_nobody_in_is_told_all_the_same(
     found = {each.layer: (each.rows, each.lag_events) for each in list_statuses(exact, around)}
     assert found["bronze"] == (1, None)
     assert found["silver"][0] == 2
-    assert "source_silent source=s reason=Kafka's client does not start with its options: " in caplog.text
+    assert "source_silent source=s reason=the Kafka client does not start with these options: " in caplog.text

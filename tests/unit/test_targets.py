@@ -33,7 +33,7 @@ class Elsewhere(MemorySink):
 
 def test_a_new_kind_is_its_module_and_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the line in the registry the configuration may name it; without, the nearest spelling is told."""
-    with pytest.raises(ConfigError, match="there is no sink 'elsewhere'"):
+    with pytest.raises(ConfigError, match="sink 'elsewhere' does not exist"):
         targets.sink("warehouse", keys(kind="elsewhere"))
     monkeypatch.setitem(registry.CLASSES["sink"], "elsewhere", f"{__name__}:Elsewhere")
     assert isinstance(targets.sink("warehouse", keys(kind="elsewhere")), Elsewhere)

@@ -141,12 +141,12 @@ def test_what_is_wrong_is_said(shop: Project, tmp_path: Path) -> None:
     states, other = shop.model("dim_states"), json.dumps(record("c", 1, id=1)).replace('"shop', '"other')
     keyless = {"topic": "shop.sales.orders", "payload": None}
     refused: list[tuple[type[ReplicatorError], str, Callable[[], object]]] = [
-        (ConfigError, "there is no model 'dim_state'; did you mean", lambda: shop.model("dim_state")),
-        (ConfigError, "reads orders, of which no rows", lambda: shop.model("fact_orders", states=states)),
+        (ConfigError, "model 'dim_state' does not exist; did you mean", lambda: shop.model("dim_state")),
+        (ConfigError, "reads orders, for which no rows", lambda: shop.model("fact_orders", states=states)),
         (ConfigError, "has no input 'state'; did you mean", lambda: shop.model("fact_orders", state=states)),
-        (ConfigError, "there is no source 'shp'", lambda: shop.silver("shp")),
+        (ConfigError, "source 'shp' does not exist", lambda: shop.silver("shp")),
         (ConfigError, "topic other.sales.orders is not of", lambda: shop.silver("shop", [json.loads(other)])),
-        (BadRecording, "a record has no key", lambda: shop.silver("shop", [keyless])),
+        (BadRecording, "a record lacks key", lambda: shop.silver("shop", [keyless])),
         (BadRecording, "cannot be read", lambda: shop.silver("shop", tmp_path / "none.jsonl")),
     ]
     for kind, told, call in refused:

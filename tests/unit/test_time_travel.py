@@ -74,11 +74,11 @@ def test_what_is_not_there_is_told_apart_from_what_was_there() -> None:
         (
             whole,
             NOW - timedelta(days=1),
-            r"was not there at 2026-11-21 12:00:00 UTC .* It begins with version 0 of 2026-11-22",
+            r"did not exist at 2026-11-21 12:00:00 UTC .* Its first version is version 0 of 2026-11-22",
         ),
         (whole, 9, r"has no version 9 .* The newest is version 2 of 2026-11-22 14:00:00 UTC"),
-        (cut, 0, r"version 0 of s/db.t is not kept any more .* The oldest that is left is version 1 .* Why[.]"),
-        (cut, at[0], r"s/db.t of 2026-11-22 12:00:00 UTC is not kept any more .* The oldest"),
+        (cut, 0, r"version 0 of s/db.t is no longer kept .* The oldest one kept is version 1 .* Why[.]"),
+        (cut, at[0], r"s/db.t of 2026-11-22 12:00:00 UTC is no longer kept .* The oldest"),
     ):
         with pytest.raises(VersionMissing, match=said):
             time_travel.select(TABLE, known, when, "Why.")

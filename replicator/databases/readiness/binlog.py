@@ -115,17 +115,17 @@ def _binlog(variables: Mapping[str, str], connector: Connector) -> Iterator[Find
         if variables[name] == right:
             yield Finding(name, OK, right)
         else:
-            fix = f"SET GLOBAL {name} = '{right}'; -- and in my.cnf; sessions that are open keep theirs"
+            fix = f"SET GLOBAL {name} = '{right}'; -- and in my.cnf; open sessions keep theirs"
             yield Finding(name, MEND, f"{variables[name]}: changes are missing or incomplete", fix)
     if variables.get("binlog_row_value_options"):
-        said = f"{variables['binlog_row_value_options']}: documents come in parts"
+        said = f"{variables['binlog_row_value_options']}: documents arrive in parts"
         yield Finding("binlog_row_value_options", MEND, said, "SET GLOBAL binlog_row_value_options = '';")
     if variables.get("log_bin_compress") == "ON":
         said = "ON: the connector passes over compressed changes and DDL without a word"
         yield Finding("log_bin_compress", MEND, said, "SET GLOBAL log_bin_compress = OFF; -- and in my.cnf")
     if str(connector.server_id) == variables["server_id"]:
         said = f"the connector's server_id {connector.server_id} is the server's own"
-        yield Finding("server_id", MEND, said, "Give the connector another `server_id` in the source's file.")
+        yield Finding("server_id", MEND, said, "Set another `server_id` for the connector in the source's file.")
     if variables.get("gtid_mode") == "OFF":
         fix = "-- step by step: OFF_PERMISSIVE, ON_PERMISSIVE, ON, with enforce_gtid_consistency = ON"
         yield Finding("gtid_mode", ADVICE, "OFF: the connector cannot follow a failover", fix)
@@ -137,7 +137,7 @@ def _retention(variables: Mapping[str, str]) -> Iterator[Finding]:
     by_days = float(variables.get("expire_logs_days") or 0) * 86_400
     seconds = float(variables.get("binlog_expire_logs_seconds") or 0) or by_days
     if 0 < seconds < _SHORTEST:
-        said = f"the binlog is kept for {seconds / 3600:.0f} hours: a connector that is away for longer starts anew"
+        said = f"the binlog is kept for {seconds / 3600:.0f} hours: a connector that is down for longer must start over"
         by_seconds = "binlog_expire_logs_seconds" in variables  # MySQL before 8 and MariaDB before 10.6 have days only
         fix = f"binlog_expire_logs_seconds = {7 * 86_400}" if by_seconds else "expire_logs_days = 7"
         yield Finding("retention", ADVICE, said, f"SET GLOBAL {fix};")
@@ -197,11 +197,11 @@ def _tables(tables: list[Mapping[str, Any]]) -> Iterator[Finding]:
         if int(table["key_count"]):
             yield Finding("table", OK, "it has a key", table=name)
         else:
-            said = "no primary key: its records have no key, and rows cannot be told apart"
+            said = "no primary key: its records have no key, and rows cannot be identified"
             yield no_primary_key(name, _quoted(name), said)
         if table["engine"] not in (None, "InnoDB"):
             fix = f"ALTER TABLE {_quoted(name)} ENGINE = InnoDB;"
-            said = f"{table['engine']} has no transactions: a snapshot of it is of no one moment"
+            said = f"{table['engine']} has no transactions: a snapshot of it is not consistent"
             yield Finding("engine", ADVICE, said, fix, name)
 
 
@@ -209,7 +209,7 @@ def _types(rows: Rows, connector: Connector) -> Iterator[Finding]:
     """Report types whose DDL or values Debezium's parser does not support (stack.md 2.5)."""
     for row in rows:
         if _is_captured(connector, row["name"]):
-            said = f"{row['col']} is {row['type'].upper()}, which the connector fails on"
+            said = f"{row['col']} is {row['type'].upper()}, which makes the connector fail"
             fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
             yield Finding("type", MEND, said, fix, row["name"])
 
@@ -256,7 +256,9 @@ def snapshot_obstacle(row: Mapping[str, Any]) -> str:
 def _cascades(rows: Rows, captured: list[str]) -> Iterator[Finding]:
     for row in rows:
         if row["name"] in captured:
-            said = f"its foreign key to {row['parent']} cascades: what the server does to its rows then is in no binlog"
+            said = (
+                f"its foreign key to {row['parent']} cascades: the resulting changes to its rows are not in the binlog"
+            )
             fix = "Let the application change these rows itself, and declare the foreign key without CASCADE."
             yield Finding("cascade", ADVICE, said, fix, row["name"])
 

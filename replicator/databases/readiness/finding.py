@@ -37,7 +37,7 @@ class Finding:
 
 _KEY: Final = "key"
 _FULL: Final = "REPLICA IDENTITY FULL"
-_KEYLESS = "no primary key: rows cannot be told apart"
+_KEYLESS = "no primary key: rows cannot be identified"
 
 
 def no_primary_key(table: str, quoted: str, said: str = _KEYLESS, level: Level = MEND, also: str = "") -> Finding:
@@ -48,7 +48,7 @@ def no_primary_key(table: str, quoted: str, said: str = _KEYLESS, level: Level =
 
 def unsigned_bigint(table: str, column: str) -> Finding:
     """The finding for a BIGINT UNSIGNED, which a connector sends as a signed number by default (types.md section 5)."""
-    said = f"{column} is BIGINT UNSIGNED: from 2^63 on it comes as a negative number"
+    said = f"{column} is BIGINT UNSIGNED: from 2^63 it arrives as a negative number"
     fix = f"columns: {{{column}: {{type: bigint, unsigned: true}}}} -- of the table, in the source's file"
     return Finding("type", ADVICE, said, fix, table)
 
@@ -64,18 +64,18 @@ def apply_declarations(found: Iterable[Finding], declared: Iterable[Declaration]
 def _declared(found: Finding, declaration: Declaration) -> Finding:
     name = declaration.table
     if found.what == _KEY and declaration.append_only:
-        return Finding(_KEY, OK, "append-only: a row per insert, known by its place in the log", table=name)
+        return Finding(_KEY, OK, "append-only: a row per insert, identified by its position in the log", table=name)
     if found.what == _KEY and declaration.keys and not (found.level == MEND and _FULL in found.fix):
-        return Finding(_KEY, OK, f"no primary key, and declared keys: {', '.join(declaration.keys)}", table=name)
+        return Finding(_KEY, OK, f"no primary key; declared keys: {', '.join(declaration.keys)}", table=name)
     for column in declaration.columns:
         if column.unsigned and found == unsigned_bigint(name, column.name):
-            return Finding("type", OK, f"{column.name} is BIGINT UNSIGNED, and declared so", table=name)
+            return Finding("type", OK, f"{column.name} is BIGINT UNSIGNED, and is declared so", table=name)
     return found
 
 
 def no_permission(what: str, right: str) -> Finding:
     """The finding for a query that the login may not run."""
-    return Finding(what, ADVICE, f"this login may not look: it lacks {right}")
+    return Finding(what, ADVICE, f"cannot be checked: this login lacks {right}")
 
 
 def is_captured(connector: Connector, table: str) -> bool:
@@ -92,7 +92,9 @@ def missing_tables(connector: Connector, present: Sequence[str]) -> list[Finding
     named = [table for table in connector.tables if not _NOT_LITERAL.search(table)]
     fix = "Correct `tables` of the connector, else `include`, in the source's file."
     return [
-        Finding("table", MEND, "there is no such table", fix, table) for table in named if table.casefold() not in known
+        Finding("table", MEND, "this table does not exist", fix, table)
+        for table in named
+        if table.casefold() not in known
     ]
 
 

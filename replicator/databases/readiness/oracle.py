@@ -90,15 +90,15 @@ def _logs(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
         yield Finding("log_mode", MEND, f"{database['log_mode']}: redo is overwritten before it is read", fix)
     if database["minimal"] == "NO":
         fix = "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA; -- in the root container"
-        yield Finding("supplemental logging", MEND, "minimal logging is off: rows cannot be put together", fix)
+        yield Finding("supplemental logging", MEND, "minimal logging is off: rows cannot be assembled", fix)
     smallest = first_row(answers["redo"]).get("smallest")
     if smallest is not None and int(smallest) < _SMALL_LOG:
-        said = f"redo logs of {format_bytes(int(smallest))} switch often, and each switch holds mining up"
+        said = f"redo logs of {format_bytes(int(smallest))} switch often, and each switch delays mining"
         yield Finding(
             "redo logs", ADVICE, said, "ALTER DATABASE ADD LOGFILE GROUP … SIZE 1G; -- then drop the small ones"
         )
     if connector.heartbeat == 0:
-        said = "none: while the captured tables are quiet, the offset grows older than the archived logs"
+        said = "none: while the captured tables are idle, the offset becomes older than the archived logs"
         yield Finding("heartbeat", ADVICE, said, "Set `heartbeat_seconds: 10` in the source's file.")
 
 
@@ -142,8 +142,8 @@ def _columns(rows: Rows, connector: Connector) -> Iterator[Finding]:
         if not is_captured(connector, name):
             continue
         if max(len(column), len(name.partition(".")[2])) > _LONGEST:
-            said = f"a name of more than {_LONGEST} characters ({column}): LogMiner leaves its table out"
-            yield Finding("name", MEND, said, "Rename it, or read the log by another adapter.", name)
+            said = f"a name of more than {_LONGEST} characters ({column}): LogMiner skips its table"
+            yield Finding("name", MEND, said, "Rename it, or read the log with another adapter.", name)
         elif row["type"] in _LARGE and connector.config.get("lob.enabled") != "true":
-            said = f"{column} is {row['type']}: its changes come as unavailable without lob.enabled"
+            said = f"{column} is {row['type']}: its changes arrive as unavailable without lob.enabled"
             yield Finding("large object", ADVICE, said, "Set `config: {lob.enabled: true}` in the connector.", name)

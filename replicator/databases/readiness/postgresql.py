@@ -80,43 +80,45 @@ def _log(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
     missing = connector.slot not in {slot["slot_name"] for slot in slots}
     if missing and len(slots) >= int(settings["max_replication_slots"]):
         fix = f"ALTER SYSTEM SET max_replication_slots = {len(slots) + 5}; -- then restart the server"
-        yield Finding("max_replication_slots", MEND, f"all {len(slots)} slots are taken", fix)
+        yield Finding("max_replication_slots", MEND, f"all {len(slots)} slots are in use", fix)
     if settings["max_slot_wal_keep_size"] == "-1":
         fix = "ALTER SYSTEM SET max_slot_wal_keep_size = '50GB'; SELECT pg_reload_conf();"
-        said = "no limit: a connector that is away for long fills the server's disk"
+        said = "no limit: a connector that is down for long fills the server's disk"
         yield Finding("max_slot_wal_keep_size", ADVICE, said, fix)
     if connector.heartbeat == 0:
-        said = "none: while the captured tables are quiet, the slot retains the log of all others"
+        said = "none: while the captured tables are idle, the slot retains the log of all others"
         yield Finding("heartbeat", ADVICE, said, "Set `heartbeat_seconds: 10` in the source's file.")
 
 
 def _slots(slots: Rows, connector: Connector) -> Iterator[Finding]:
     own = next((slot for slot in slots if slot["slot_name"] == connector.slot), None)
     if own is None:
-        yield Finding("slot", OK, f"{connector.slot} is not there yet: the connector makes it")
+        yield Finding("slot", OK, f"{connector.slot} does not exist yet: the connector creates it")
     else:
         yield _own_slot(own, connector)
     for slot in slots:
         if slot is not own and slot["plugin"] is not None and not slot["active"]:
-            said = f"nobody reads {slot['slot_name']}, and it retains {format_bytes(slot['retained'] or 0)} of log"
+            said = f"{slot['slot_name']} is not being read and retains {format_bytes(slot['retained'] or 0)} of log"
             yield Finding("other slot", ADVICE, said, _drop(slot["slot_name"]))
 
 
 def _own_slot(slot: Mapping[str, Any], connector: Connector) -> Finding:
     name, retained = slot["slot_name"], int(slot["retained"] or 0)
     if slot["plugin"] != "pgoutput" or slot["database"] != connector.databases[0]:
-        said = f"{name} is of {slot['database']} and {slot['plugin']}, not of {connector.databases[0]} and pgoutput"
-        return Finding("slot", MEND, said, "Give the connector another `slot` in the source's file.")
+        said = (
+            f"{name} belongs to {slot['database']} and {slot['plugin']}, not to {connector.databases[0]} and pgoutput"
+        )
+        return Finding("slot", MEND, said, "Set another `slot` for the connector in the source's file.")
     if slot["wal_status"] == "lost":
         fix = f"{_drop(name)} -- then take a new snapshot"
-        return Finding("slot", MEND, f"{name} has lost log that was not read: changes are missing", fix)
+        return Finding("slot", MEND, f"{name} has lost unread log: changes are missing", fix)
     said = f"{name} retains {format_bytes(retained)} of log"
     if slot["wal_status"] == "unreserved":
         return Finding("slot", MEND, f"{said}, and is about to lose it", "Start the connector, or raise the limit.")
     if slot["active"]:
         return Finding("slot", OK, said)
     fix = f"Start the connector, or drop the slot: {_drop(name)}"
-    return Finding("slot", MEND if retained > _LARGE_BACKLOG else ADVICE, f"{said}, and nobody reads it", fix)
+    return Finding("slot", MEND if retained > _LARGE_BACKLOG else ADVICE, f"{said}, and no connector reads it", fix)
 
 
 def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> Iterator[Finding]:
@@ -124,7 +126,7 @@ def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> I
     if not publication:
         listed = ", ".join(quote_table(row["name"]) for row in tables if not row["unlogged"]) or "<tables>"
         fix = f"CREATE PUBLICATION {name} FOR TABLE {listed};"
-        yield Finding("publication", MEND, f"there is no publication {connector.publication}", fix)
+        yield Finding("publication", MEND, f"publication {connector.publication} does not exist", fix)
         return
     left_out = [word for column, word in _OPERATIONS.items() if not publication[column]]
     if left_out:
@@ -132,7 +134,7 @@ def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> I
         yield Finding("publication", MEND, f"{connector.publication} leaves out {', '.join(left_out)}", fix)
     if publication["puballtables"]:
         said = f"{connector.publication} is for all tables: an UPDATE fails in every table that has no key"
-        yield Finding("publication", ADVICE, said, "Make one for the captured tables, and drop this one.")
+        yield Finding("publication", ADVICE, said, "Create one for the captured tables, and drop this one.")
     unsent = list(_unpublished(answers, connector, tables))
     yield from unsent
     if not left_out and not any(each.level == MEND for each in unsent):
@@ -148,7 +150,7 @@ def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> I
         names = per_table.published_names(row, published, by_root=publication["pubviaroot"])
         lost = [each for each in names if not signal_table.is_streamed(connector, each)]
         if not names:
-            said = f"{connector.publication} does not have it: no change is sent"
+            said = f"{connector.publication} does not include it: no changes are sent"
             fix = f"ALTER PUBLICATION {name} ADD TABLE {quote_table(row['name'])};"
             yield Finding("publication", MEND, said, fix, row["name"])
         elif lost:
@@ -157,7 +159,10 @@ def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> I
             fix = f"Capture {lost[0]}, in the source's file." if publication["pubviaroot"] else root
             yield Finding("publication", MEND if lost == names else ADVICE, said, fix, row["name"])
         elif row["name"] not in names:
-            said = f"its changes are sent as those of {', '.join(names)}: what a snapshot reads of it stays as it was"
+            said = (
+                f"its changes are sent as those of {', '.join(names)}: rows that a snapshot read from it are not "
+                "updated"
+            )
             yield Finding("publication", MEND, said, per_table.exclusion_fix(row["name"]), row["name"])
 
 
@@ -165,7 +170,7 @@ def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     name = quote_table(connector.user)
     if not role:
         fix = f"CREATE ROLE {name} LOGIN REPLICATION PASSWORD '…';"
-        yield Finding("role", MEND, f"there is no role {connector.user}", fix)
+        yield Finding("role", MEND, f"role {connector.user} does not exist", fix)
         return
     lacking = [] if role["rolcanlogin"] else ["LOGIN"]
     if not (role["rolreplication"] or role["rolsuper"] or role["cloud"]):

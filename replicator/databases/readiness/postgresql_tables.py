@@ -78,7 +78,7 @@ def evaluate(table: Mapping[str, Any], role: Mapping[str, Any], connector: Conne
     found = [*_identity(table, connector), *_shape(table, connector), *_rights(table, role, connector)]
     if table["unlogged"]:
         fix = f"ALTER TABLE {quote_table(table['name'])} SET LOGGED;"
-        found.append(Finding("log", MEND, "UNLOGGED: no change of it is ever sent", fix, table["name"]))
+        found.append(Finding("log", MEND, "UNLOGGED: its changes are never sent", fix, table["name"]))
     if not any(each.level == MEND for each in found):
         yield Finding("table", OK, f"key {', '.join(table['key'] or ('REPLICA IDENTITY',))}", table=table["name"])
     yield from found
@@ -98,21 +98,21 @@ def _identity(table: Mapping[str, Any], connector: Connector) -> Iterator[Findin
     name, key, identity = table["name"], table["key"], table["identity"]
     full = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY FULL;"
     if not key and identity != "i":
-        said = "no primary key: rows cannot be told apart" + (
+        said = "no primary key: rows cannot be identified" + (
             "" if identity == "f" else ", and UPDATE and DELETE fail or are not sent"
         )
         yield no_primary_key(name, quote_table(name), said, ADVICE if identity == "f" else MEND, f", and: {full}")
     elif identity == "n":
         fix = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
-        yield Finding("replica identity", MEND, "NOTHING: no update and no delete is sent", fix, name)
+        yield Finding("replica identity", MEND, "NOTHING: updates and deletes are not sent", fix, name)
     elif identity == "i" and key and table["index"] != key:
-        said = f"an index on {', '.join(table['index'] or ())}, not on the key: deletes come with a wrong key"
+        said = f"an index on {', '.join(table['index'] or ())}, not on the key: deletes arrive with a wrong key"
         fix = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
         yield Finding("replica identity", MEND, said, fix, name)
     elif identity == "d" and not table["immediate"]:
         yield Finding("replica identity", MEND, "its key is DEFERRABLE, which identifies no row in the log", full, name)
     elif identity in ("d", "i") and (unmarked := _unmarked_columns(table["large"] or {}, connector)):
-        said = f"not FULL: large values of {', '.join(unmarked)} come as NULL when other columns change"
+        said = f"not FULL: large values of {', '.join(unmarked)} arrive as NULL when other columns change"
         yield Finding("replica identity", ADVICE, said, full, name)
 
 
@@ -132,18 +132,20 @@ def _shape(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     """Report columns that Debezium refuses, and inheriting tables whose rows a snapshot would read."""
     name = table["name"]
     if table["alike"]:
-        said = f"{', '.join(table['alike'])} differ by case alone: the connector's task fails"
+        said = f"{', '.join(table['alike'])} differ only in case: the connector's task fails"
         column = quote_table(table["alike"][-1])
         fix = f"ALTER TABLE {quote_table(name)} RENAME COLUMN {column} TO …; -- or: {exclusion_fix(name)}"
         yield Finding("columns", MEND, said, fix, name)
     if table["children"] and f"snapshot.select.statement.overrides.{name}" not in connector.config:
-        said = f"a snapshot reads rows of {', '.join(table['children'])} too, whose changes come under their own names"
+        said = (
+            f"a snapshot reads rows of {', '.join(table['children'])} too, whose changes arrive under their own names"
+        )
         yield Finding("inheritance", MEND, said, _ONLY.format(name=name), name)
 
 
 def exclusion_fix(name: str) -> str:
     """How to exclude a table from capture; a source has one of the two keys."""
-    return f"Leave {name} out, in the source's file: of `tables`, or by `except_tables`."
+    return f"Exclude {name} in the source's file: from `tables`, or with `except_tables`."
 
 
 def _rights(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:

@@ -85,7 +85,7 @@ def _run(session: Any, login: Login, sql: str, parameters: Mapping[str, str]) ->
             return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
         except Exception as error:  # each client has its own exceptions: a probe shows whether the server is up
             if not _is_there(session, login):
-                raise Unreachable(f"{login.kind} broke off", where=f"{login.host}:{login.port}") from error
+                raise Unreachable(f"{login.kind} closed the connection", where=f"{login.host}:{login.port}") from error
             return None
 
 

@@ -25,7 +25,7 @@ def check_exists(connector: Connector, present: Iterable[str], quoted: str) -> I
     """Report a configured signal table (``quoted`` in SQL) that does not exist."""
     if connector.signals and not any(is_signal_table(connector, table) for table in present):
         fix = f"CREATE TABLE {quoted} {_COLUMNS};"
-        yield Finding("signals", MEND, f"there is no signal table: {_SILENT}", fix, connector.signals)
+        yield Finding("signals", MEND, f"the signal table does not exist: {_SILENT}", fix, connector.signals)
 
 
 def check_insert(connector: Connector, table: str, quoted: str, account: str) -> Iterator[Finding]:

@@ -104,7 +104,7 @@ def _server(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
 
 def _database(name: str, row: Mapping[str, Any] | None, answers: QueryResults) -> Iterator[Finding]:
     if row is None:
-        said = f"there is no database {name}, or this login may not see it"
+        said = f"database {name} does not exist, or this login may not see it"
         yield Finding("database", MEND, said, "Correct `databases` in the source's file.")
     elif not row["cdc"] and row["read_only"]:
         said = f"CDC of {name} is off, and it is read-only: enable it on the primary"
@@ -121,7 +121,7 @@ def _database(name: str, row: Mapping[str, Any] | None, answers: QueryResults) -
         yield Finding("isolation", ADVICE, said, fix)
     kept = next((int(job["retention"]) for job in answers["jobs"] or () if job["db"] == name), None)
     if kept is not None and kept < 3 * 1440:
-        said = f"changes of {name} are kept for {kept // 60} hours: a connector that is away for longer loses some"
+        said = f"changes of {name} are kept for {kept // 60} hours: a connector that is down for longer loses some"
         fix = f"USE {_quoted(name)}; EXEC sys.sp_cdc_change_job @job_type = N'cleanup', @retention = 10080;"
         yield Finding("retention", ADVICE, said, fix)
 
@@ -155,7 +155,7 @@ def _instances(database: str, table: Mapping[str, Any], own: Rows) -> Iterator[F
         said = f"{count} of its columns, added later, are not captured"
         yield Finding("capture instance", MEND, said, _add_instance(database, table, own, old), name)
     elif old is not None and len(own) > 1:
-        said = f"two capture instances; {old['instance']} can go once the connector reads the other"
+        said = f"two capture instances; {old['instance']} can be dropped once the connector reads the other"
         yield Finding("capture instance", ADVICE, said, _disable(database, name, old), name)
     else:
         yield Finding("table", OK, ", ".join(row["instance"] for row in own) or "captured", table=name)
@@ -168,7 +168,7 @@ def _add_instance(database: str, table: Mapping[str, Any], own: Rows, old: Mappi
     enable = _enable_table(database, table, free, old["role"])
     if len(own) > 1:
         return f"{_disable(database, table['name'], old)} {enable}"
-    return f"{enable} -- when the connector has taken it up, sp_cdc_disable_table for {old['instance']}"
+    return f"{enable} -- when the connector has switched to it, sp_cdc_disable_table for {old['instance']}"
 
 
 def _disable(database: str, table: str, old: Mapping[str, Any]) -> str:

@@ -63,12 +63,12 @@ def plan_staging(model: Model, schema: T.StructType) -> tuple[StagedColumn, ...]
         target = parse_type(column.type)
         field = fields.get(column.name)
         if field is None:
-            raise _column_error(model, column.name, "is declared but not among the rows")
+            raise _column_error(model, column.name, "is declared but missing in the rows")
         if _would_round(_element(field.dataType, target), target.element):
             kinds = f"is {field.dataType.simpleString()} in gold and {target} in Postgres: values would be rounded"
             raise _column_error(model, column.name, kinds)
         if not _has_form(field.dataType, target):
-            kinds = f"is {field.dataType.simpleString()} in gold, for which {target} in Postgres has no form"
+            kinds = f"is {field.dataType.simpleString()} in gold, which cannot be stored as {target} in Postgres"
             raise _column_error(model, column.name, kinds)
         value, kind = _staging_value(F.col(names.quote_spark(column.name)), field.dataType, target)
         named = value.alias(f"c{index}")

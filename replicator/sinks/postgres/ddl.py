@@ -37,12 +37,12 @@ def target_of(model: Model) -> Target:
         raise ConfigError("the model has no publish target", where=model.name)
     for name in (model.target.schema, model.target.table, *(column.name for column in model.columns)):
         if not 0 < len(name.encode()) <= _LONGEST or "\0" in name:
-            what = f"{name!r} is empty, longer than {_LONGEST} bytes, or holds a NUL: Postgres cannot keep it"
+            what = f"{name!r} is empty, longer than {_LONGEST} bytes, or holds a NUL: Postgres cannot store it"
             raise ConfigError(what, where=model.name)
     if model.target.table.startswith(OWN_TABLES):
-        raise ConfigError(f"a table called {model.target.table} is for publishing itself", where=model.name)
+        raise ConfigError(f"table name {model.target.table} is reserved for publishing", where=model.name)
     if any(column.name.casefold() == _OPERATION for column in model.columns):
-        raise ConfigError(f"no column can be called {_OPERATION}: rows travel with one of that name", where=model.name)
+        raise ConfigError(f"column name {_OPERATION} is reserved for publishing", where=model.name)
     return model.target
 
 
@@ -87,7 +87,10 @@ def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> bool:
     present = read_relation(cursor, target)
     needs_all_rows = present is None or plan_changes(model, target, present).need_full_publish
     if needs_all_rows and not complete:
-        what = f"table {target.schema}.{target.table} is not yet as model {model.name} has it: a part is not enough."
+        what = (
+            f"table {target.schema}.{target.table} does not match model {model.name} yet: a partial publication is "
+            "not enough."
+        )
         raise TargetMoved(what, where=model.name, mend="Run publish again: it sends the whole model then.")
     if present is None:
         _dry_run(cursor, _create_target(model, target))
@@ -100,8 +103,8 @@ def warn_of_constraints(cursor: Cursor, model: Model) -> None:
     strict = row_checked_constraints(model, present) if present else ()
     if strict:
         LOG.warning(
-            "target_constraints model=%s checked_row_by_row=%s: rows come in the order of the key, which may break "
-            "these half-way: make them DEFERRABLE, or drop them",
+            "target_constraints model=%s checked_row_by_row=%s: rows are written in key order, which may violate "
+            "these in between: make them DEFERRABLE, or drop them",
             model.name,
             ", ".join(strict),
         )
@@ -117,7 +120,7 @@ def evolve_target(cursor: Cursor, model: Model, *, complete: bool) -> tuple[str,
         cursor.execute(_create_target(model, target))
         present = read_relation(cursor, target)
     if present is None:
-        what = f"table {target.schema}.{target.table} was dropped meanwhile."
+        what = f"table {target.schema}.{target.table} was dropped in the meantime."
         raise TargetMoved(what, where=model.name, mend="Run publish again.")
     new = apply(cursor, model, target, present)
     write_comments(cursor, model, target, present)

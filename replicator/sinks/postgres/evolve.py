@@ -49,7 +49,7 @@ def plan_changes(model: Model, target: Target, present: Relation) -> Changes:
     """
     place = f"{target.schema}.{target.table}"
     if not present.is_table:
-        raise TargetRefused(f"{place} is no table.", where=model.name, mend="Give the model a table of its own.")
+        raise TargetRefused(f"{place} is not a table.", where=model.name, mend="Give the model a table of its own.")
     _refuse_hidden(model, target, present)
     widened = tuple(column for column in model.columns if _is_widened(model, column, place, present))
     _refuse_without_key(model, place, present)
@@ -74,7 +74,10 @@ def apply(cursor: Cursor, model: Model, target: Target, present: Relation) -> tu
         return ()
     altered = sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(target.schema, target.table), _COMMA.join(parts))
     if not present.owned:
-        what = f"table {target.schema}.{target.table} is another role's, and lacks what model {model.name} has."
+        what = (
+            f"table {target.schema}.{target.table} belongs to another role and lacks columns or types of model "
+            f"{model.name}."
+        )
         mend = f"Have its owner run this, then publish again: {altered.as_string(cursor)}"
         raise TargetRefused(what, where=model.name, mend=mend)
     numbers = [present.columns[column.name].number for column in wanted.widened]
@@ -121,9 +124,9 @@ def _is_widened(model: Model, column: ModelColumn, place: str, present: Relation
         what = (
             f"column {column.name} of table {place} is {old.type}, not {wanted}, which cannot hold all of its values."
         )
-        mend = f"Declare {old.type} or what is wider in the model, or alter the table."
+        mend = f"Declare {old.type} or a wider type in the model, or alter the table."
         if _parse_known_type(old.type) is None:
-            mend = f"No model can have {old.type}: alter the table."
+            mend = f"Models do not support {old.type}: alter the table."
         raise TargetRefused(what, where=model.name, mend=mend)
     return True
 
@@ -151,9 +154,9 @@ def _refuse_without_key(model: Model, place: str, present: Relation) -> None:
     key, columns = frozenset(model.key), ", ".join(model.key)
     if key in present.unique:
         return
-    mend = "Drop the table: the next publish makes it anew."
+    mend = "Drop the table: the next publish recreates it."
     if key in present.deferrable:
-        what = f"the unique key of table {place} on {columns} is DEFERRABLE: rows cannot be written by it."
+        what = f"the unique key of table {place} on {columns} is DEFERRABLE: ON CONFLICT cannot use it."
         raise TargetRefused(what, where=model.name, mend=f"Make it NOT DEFERRABLE. Or: {mend[0].lower()}{mend[1:]}")
     what = f"table {place} has no unique key on {columns}, the key of model {model.name}."
     raise TargetRefused(what, where=model.name, mend=mend)
@@ -164,7 +167,7 @@ def _refuse_extra_not_null(model: Model, place: str, present: Relation) -> None:
     for name, existing in present.columns.items():
         if name not in own and not existing.nullable and not existing.filled:
             what = f"column {name} of table {place} may not be NULL, has no default, and model {model.name} lacks it."
-            raise TargetRefused(what, where=model.name, mend="Drop it or its NOT NULL, or give it a default.")
+            raise TargetRefused(what, where=model.name, mend="Drop it or its NOT NULL, or set a default.")
 
 
 def _refuse_hidden(model: Model, target: Target, present: Relation) -> None:
@@ -176,9 +179,11 @@ def _refuse_hidden(model: Model, target: Target, present: Relation) -> None:
     mend = (
         f"As the owner of the table run: CREATE POLICY {policy} ON {table} TO {role} USING (true) WITH CHECK (true); "
         f"-- or, where other policies are restrictive: ALTER ROLE {role} BYPASSRLS; "
-        "-- then `replicator verify` tells whether deleted rows stayed there"
+        "-- then `replicator verify` reports whether deleted rows are still there"
     )
-    what = f"row level security may hide rows of table {table} from {present.hidden_from}, which cannot delete those."
+    what = (
+        f"row-level security may hide rows of table {table} from {present.hidden_from}, which then cannot delete them."
+    )
     raise TargetRefused(what, where=model.name, mend=mend)
 
 

@@ -49,7 +49,8 @@ _WRITE = sql.SQL(
 _CREATE_WRITERS = sql.SQL("CREATE TABLE IF NOT EXISTS {} (lake text PRIMARY KEY, token bigint NOT NULL)")
 _COMMENT = sql.SQL("COMMENT ON TABLE {} IS {}")
 _COMMENTS = {
-    TABLE: "Kept by replicator: which version of which gold table each table here has. One without a row gets all.",
+    TABLE: "Kept by replicator: which version of which gold table each table here has. A table without a row is "
+    "sent in full.",
     _WRITERS: "Kept by replicator: the last writer of each lake that publishes here. Earlier ones are refused.",
 }
 _RECORD_TOKEN = sql.SQL(

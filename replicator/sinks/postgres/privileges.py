@@ -43,9 +43,9 @@ def read_only_problem(cursor: Cursor) -> tuple[str, str] | None:
     if not is_read_only:
         return None
     if is_standby:
-        return "it is a standby, which takes no writes.", "Name its primary as `host` of the target."
-    mend = f"ALTER ROLE {names.quote_postgres(role)} RESET default_transaction_read_only; or where else that is on."
-    return f"it takes no writes of role {role}.", mend
+        return "it is a standby, which does not accept writes.", "Set the target's `host` to its primary."
+    mend = f"ALTER ROLE {names.quote_postgres(role)} RESET default_transaction_read_only; or wherever else it is set."
+    return f"it does not accept writes from role {role}.", mend
 
 
 def missing_to_publish(cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[str, str]]:
@@ -76,7 +76,7 @@ def missing_temporary(cursor: Cursor) -> tuple[str, str] | None:
     if may:
         return None
     grant = f"GRANT TEMPORARY ON DATABASE {names.quote_postgres(database)} TO {names.quote_postgres(role)};"
-    what = f"role {role} may not make temporary tables in database {database}, by which rows arrive."
+    what = f"role {role} may not create temporary tables in database {database}, which stage the rows."
     return what, f"As the owner of the database run: {grant}"
 
 
@@ -87,7 +87,7 @@ def missing_in_schema(cursor: Cursor, schema: str, tables: Sequence[str]) -> tup
     is_missing, may_make, on_schema, on_tables, role = _query_privileges(cursor, schema, tables)
     user, place = names.quote_postgres(role), names.quote_postgres(schema)
     if is_missing:
-        what = f"role {role} may not make schema {schema}, which is not there."
+        what = f"role {role} may not create schema {schema}, which does not exist."
         return (
             None
             if may_make
@@ -130,7 +130,7 @@ def _list_grants(place: str, on_schema: Sequence[str], on_tables: Mapping[str, S
 
 
 def _describe_actions(schema: str, on_schema: Iterable[str], on_tables: Mapping[str, Sequence[str]]) -> str:
-    phrases = {"USAGE": f"use schema {schema}", "CREATE": f"make tables in schema {schema}"}
+    phrases = {"USAGE": f"use schema {schema}", "CREATE": f"create tables in schema {schema}"}
     actions = [phrases[right] for right in on_schema]
     actions += [f"{' and '.join(rights)} in {schema}.{table}" for table, rights in sorted(on_tables.items()) if rights]
     return ", ".join(actions)

@@ -27,7 +27,7 @@ _UNKNOWN_NAMES = (errorcodes.UNDEFINED_TABLE, errorcodes.UNDEFINED_FUNCTION, err
 _FUNCTION = re.compile(r"^PL/pgSQL function (.+\)) line \d+", re.MULTILINE)
 
 _WRITABLE = (
-    "it takes writes (it is a standby, or `default_transaction_read_only` is on, for its user, database or server)"
+    "it accepts writes (it is a standby, or `default_transaction_read_only` is on, for its user, database or server)"
 )
 
 NOT_A_MODEL = ("the batch", "the ledger")
@@ -86,9 +86,9 @@ def error_of_sqlstate(
     """The error for one SQLSTATE raised in this ``function``; ``details`` must not contain row values."""
     condition = _condition(state)
     if is_retryable(state):
-        is_well = _WRITABLE if state == errorcodes.READ_ONLY_SQL_TRANSACTION else "Postgres is well"
+        is_well = _WRITABLE if state == errorcodes.READ_ONLY_SQL_TRANSACTION else "Postgres has recovered"
         mend = f"Run again once {is_well}: nothing of the batch is visible."
-        return Unreachable(f"Postgres broke off while publishing {model} ({condition}).", where=place, mend=mend)
+        return Unreachable(f"Postgres interrupted the publication of {model} ({condition}).", where=place, mend=mend)
     detail = ", ".join(part for part in (*details, f"in function {function}" if function else "") if part)
     return refused_error(model, f"{condition}{' - ' + detail if detail else ''}.", _hint(state, function))
 
@@ -96,14 +96,14 @@ def error_of_sqlstate(
 def refused_error(model: str, what: str, mend: str) -> TargetRefused:
     """The error for what Postgres refuses to a model, or to one of NOT_A_MODEL."""
     subject = model if model in NOT_A_MODEL else f"model {model}"
-    return TargetRefused(f"Postgres refuses {subject}: {what}", where=model, mend=mend)
+    return TargetRefused(f"Postgres refused {subject}: {what}", where=model, mend=mend)
 
 
 def _hint(state: str | None, function: str | None) -> str:
     if state == errorcodes.INSUFFICIENT_PRIVILEGE:
-        return "Grant it to the target's user, or have the owner do it, and run publish again."
+        return "Grant it to the target's user, or have the owner do it; then run publish again."
     if state in _UNKNOWN_NAMES and function:
-        return f"It is run without a search path, so give it its own: ALTER FUNCTION {function} SET search_path = ..."
+        return f"It runs without a search path, so set one for it: ALTER FUNCTION {function} SET search_path = ..."
     return "Mend the model or the table and run publish again."
 
 
@@ -115,9 +115,9 @@ def _error_details(error: psycopg2.Error) -> Iterator[str]:
     if diag.constraint_name:
         yield f"constraint {diag.constraint_name}"
     elif state == errorcodes.CHECK_VIOLATION and diag.table_name:
-        yield f"no partition of table {diag.table_name} takes a row"
+        yield f"no partition of table {diag.table_name} accepts a row"
     elif state == errorcodes.CARDINALITY_VIOLATION and not diag.context:
-        yield "two keys of the model are one in the table"
+        yield "two keys of the model are equal in the table"
     if state.startswith(_ONLY_NAMES) and diag.message_primary:
         yield diag.message_primary
 

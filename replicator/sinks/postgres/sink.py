@@ -245,7 +245,7 @@ class PostgresSink:
         session.rollback()
         if column is None:
             return error
-        return TargetRefused(f"{error.what} It is column {column}.", where=error.where, mend=error.mend)
+        return TargetRefused(f"{error.what} The column is {column}.", where=error.where, mend=error.mend)
 
     @contextmanager
     def _asking(

@@ -196,7 +196,7 @@ class StagedRows:
         cursor.execute(_ROUNDED.format(**self._places(), rounded=self._value(key), exact=self._value(exact)))
         if cursor.fetchone() == (True,):
             what = f"column {key.name} of model {self.model} is part of its key, which {key.type} would round."
-            raise TargetRefused(what, where=self.model, mend=f"Declare it as {exact.type}: its table follows.")
+            raise TargetRefused(what, where=self.model, mend=f"Declare it as {exact.type}: its table is altered.")
 
     def _lines(self) -> DataFrame:
         """The rows as lines for COPY."""

@@ -73,10 +73,10 @@ class Transaction:
         for schema in ddl.by_schema(each.difference.model for each in going):
             if not ledger.record_token(cursor, schema, token):
                 raise StaleWriter(
-                    f"a later writer of this lake than number {token.number} has published to schema {schema}",
+                    f"a writer of this lake later than number {token.number} has published to schema {schema}",
                     where=self.where,
-                    mend="Nothing was written: run again. Of a lake that was set back to an older copy of itself, "
-                    "remove _replicator/leases/token.json first.",
+                    mend="Nothing was written: run again. If the lake was restored from an older copy, remove "
+                    "_replicator/leases/token.json first.",
                 )
 
     def _evolve(self, cursor: Cursor, staged: StagedRows) -> tuple[str, ...]:
@@ -117,10 +117,10 @@ def _delete(cursor: Cursor, staged: StagedRows) -> int:
     target = ddl.target_of(staged.difference.model)
     if rows and ledger.read_last(cursor, target) is None:
         what = (
-            f"table {target.schema}.{target.table} has {rows} rows that gold has not, and nothing was ever published "
-            "to it: they may be somebody's own."
+            f"table {target.schema}.{target.table} has {rows} rows that gold does not have, and nothing was ever "
+            "published to it: they may belong to someone else."
         )
-        mend = "Give the model another table; or take them out of this one, and it is taken over."
+        mend = "Give the model another table, or remove these rows from this one: then it is taken over."
         raise TargetRefused(what, where=staged.model, mend=mend)
     return rows
 
@@ -130,8 +130,8 @@ def refuse_inapplicable(difference: Difference, recorded: Progress | None) -> No
     if not difference.applies_to(recorded):
         recorded_version = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
         model = difference.model.name
-        what = f"the ledger has {recorded_version} for model {model}, so a part of its rows cannot be published."
-        raise TargetMoved(what, where=model, mend="Run publish again: it sends all that is missing then.")
+        what = f"the ledger has {recorded_version} for model {model}, so a partial publication is not possible."
+        raise TargetMoved(what, where=model, mend="Run publish again: it sends everything that is missing.")
 
 
 def _lock_ledger(cursor: Cursor, staged: Sequence[StagedRows]) -> list[StagedRows]:

@@ -152,7 +152,7 @@ def parse_type(written: str) -> PostgresType:
     match = _TYPE_TEXT.fullmatch(" ".join(written.lower().split()))
     known = _TYPES.get(match.group(1) + (match.group(4) or "")) if match else None
     if match is None or known is None:
-        raise ConfigError(f"{written!r} is no known Postgres type", mend=f"Use one of {', '.join(_TYPES)}.")
+        raise ConfigError(f"{written!r} is not a known Postgres type", mend=f"Use one of {', '.join(_TYPES)}.")
     arguments = tuple(int(each) for each in match.group(2, 3) if each is not None)
     if len(arguments) > known[1]:
         raise ConfigError(f"{written!r} has too many arguments")

@@ -107,13 +107,13 @@ def _dependents(cursor: Cursor, model: str, table: int, columns: Sequence[int]) 
     found = cursor.fetchall()
     for _, name, kind, persistence, owner in found:
         if kind != "v" or persistence == "t":
-            what = f"{name} reads a column that must become wider, and is no view that can be made again."
-            mend = "Drop it (a materialized view, a temporary view, a table's rule), publish, and make it again."
+            what = f"{name} reads a column that must be widened, and is not a view that can be recreated."
+            mend = "Drop it (a materialized view, a temporary view, a table's rule), publish, and recreate it."
             raise TargetRefused(what, where=model, mend=mend)
         if owner is not None:
-            what = f"{name} reads a column that must become wider, and is {owner}'s, so that it cannot be made again."
+            what = f"{name} reads a column that must be widened, and belongs to {owner}, so it cannot be recreated."
             mend = (
-                f"Have {owner} drop it, publish, and have it made again; or make the target's user a member of {owner}."
+                f"Have {owner} drop it, publish, and have it recreated; or make the target's user a member of {owner}."
             )
             raise TargetRefused(what, where=model, mend=mend)
     return [(oid, name) for oid, name, *_ in found]
