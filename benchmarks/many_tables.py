@@ -66,7 +66,7 @@ def measured(spark: SparkSession, folder: Path, count: int, ticks: int) -> tuple
         append(spark, at, [change(BUSY, offset)])
         offset += 1
         if turn > ticks:
-            at.reached.settled = None
+            at.state.caught_up = None
         started = time.monotonic()
         [account] = silver.refine(spark, at)
         took.append(time.monotonic() - started)
@@ -103,7 +103,7 @@ def lake(spark: SparkSession, folder: Path, count: int) -> Refinement:
     root = Path(place.silver_root(SOURCE))
     for other in others:
         shutil.copytree(root / names.encode_table(BUSY), root / names.encode_table(other))
-    return replace(at, reached=SourceState())
+    return replace(at, state=SourceState())
 
 
 def append(spark: SparkSession, at: Refinement, records: list[Record]) -> None:

@@ -74,7 +74,7 @@ def wait_delivered(kafka: str, prefix: str, rows: int) -> None:
     raise Unreachable(
         f"{found} of {rows} rows are in Kafka after {_PATIENCE_SECONDS} s",
         where=prefix,
-        mend="Look into Connect's log (`python -m infra.local status` names it).",
+        fix="Look into Connect's log (`python -m infra.local status` names it).",
     )
 
 

@@ -163,7 +163,7 @@ def read_topic(spark: SparkSession, source: SourceSpec) -> Iterator[TopicTables]
 
     nowhere, control = registry.load("format", "memory")(), registry.load("control", "memory")()
     with stage.read_tables(
-        spark, Refinement(source, nowhere, nowhere, control, Lake("memory")), _load_kafka_source(source).present
+        spark, Refinement(source, nowhere, nowhere, control, Lake("memory")), _load_kafka_source(source).bounded
     ) as tables:
         yield tables
 
@@ -237,7 +237,7 @@ def streaming_source(settings: Settings, source: str) -> SourceSpec:
     from Kafka.
     """
     found = settings.source(source)
-    if found.objects or found.is_nowhere:
+    if found.objects or found.has_no_origin:
         raise ConfigError(f"source {source} does not read from Kafka: it has no checkpoint")
     return found
 
@@ -269,7 +269,7 @@ def runs(spark: SparkSession, settings: Settings) -> Runs:
 def status_inputs(spark: SparkSession, settings: Settings) -> StatusInputs:
     """What ``status`` reads."""
     configured = pipeline(spark, settings)
-    without_kafka = {source.name for source in settings.sources if source.is_nowhere}
+    without_kafka = {source.name for source in settings.sources if source.has_no_origin}
     readers = {each.source: each.reader for each in configured.ingestions if each.source not in without_kafka}
     models = configured.warehouse
     intakes = {intake.source: intake for intake in configured.intakes}

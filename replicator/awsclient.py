@@ -30,11 +30,11 @@ retry will not find either.
 ServiceError = Callable[[str, str, str], ReplicatorError]
 
 
-def refusal(name: str, mend: str, error: type[ReplicatorError] = ConfigError) -> ServiceError:
+def refusal(name: str, fix: str, error: type[ReplicatorError] = ConfigError) -> ServiceError:
     """Return a function that makes errors of that class for refusals: "<name> refuses", AWS's code and message, and how
     to fix it.
     """
-    return lambda code, message, where: error(f"{name} refused the request: {code}: {message}", where=where, mend=mend)
+    return lambda code, message, where: error(f"{name} refused the request: {code}: {message}", where=where, fix=fix)
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ class Service:
         except aws.ClientError as error:
             raise self._error_of_code(error, where) from error
         except aws.NoRegionError as error:
-            raise ConfigError(f"No AWS region is configured for {self.name}.", mend=f"Set {self.region}.") from error
+            raise ConfigError(f"No AWS region is configured for {self.name}.", fix=f"Set {self.region}.") from error
         except credentials as error:
             s3.check_credentials_agent(error, where)
-            mend = "Provide them as for any AWS tool: environment variables, a profile or a role."
-            raise ConfigError("No AWS credentials were found.", mend=mend) from error
+            fix = "Provide them as for any AWS tool: environment variables, a profile or a role."
+            raise ConfigError("No AWS credentials were found.", fix=fix) from error
         except aws.ParamValidationError as error:
             raise self.refused(type(error).__name__, str(error), where) from error
         except (aws.HTTPClientError, aws.ConnectionError, aws.IncompleteReadError) as error:
             what = f"{self.name} does not answer: {error}"
-            raise Unreachable(what, where=where, mend="Check the network and its endpoint, then run again.") from error
+            raise Unreachable(what, where=where, fix="Check the network and its endpoint, then run again.") from error
         except aws.BotoCoreError as error:
             raise ConfigError(f"the request to {self.name} failed: {error}", where=where) from error
 
@@ -90,8 +90,8 @@ class Service:
         details = error.response.get("Error", {})
         code, message = str(details.get("Code", "?")), str(details.get("Message", ""))
         if code in _ACCESS_DENIED:
-            return ConfigError(f"{self.name} denied access: {code}: {message}", where=where, mend=self.rights)
+            return ConfigError(f"{self.name} denied access: {code}: {message}", where=where, fix=self.rights)
         status = s3.status(error)
         if code in _RETRYABLE or status == _THROTTLED or (status >= _SERVER_ERROR and status != _NOT_IMPLEMENTED):
-            return Unreachable(f"{self.name} is busy: {code}: {message}", where=where, mend="Try again.")
+            return Unreachable(f"{self.name} is busy: {code}: {message}", where=where, fix="Try again.")
         return self.refused(code, message, where)

@@ -16,9 +16,9 @@ from replicator.spelling import suggest
 
 TIMEOUT_MS = 15_000
 _TIMEOUTS = {"default.api.timeout.ms": str(TIMEOUT_MS), "request.timeout.ms": str(TIMEOUT_MS)}
-MEND = "Check that the broker runs and `bootstrap_servers` is right, then run again."
+FIX = "Check that the broker runs and `bootstrap_servers` is right, then run again."
 _OPTIONS = (
-    "Mend the `options` of Kafka (`security.protocol`, `sasl.*`, `ssl.*`) or the rights of its user, then run again."
+    "Fix the `options` of Kafka (`security.protocol`, `sasl.*`, `ssl.*`) or the rights of its user, then run again."
 )
 _REFUSED = re.compile(
     r"org[.]apache[.]kafka[.]common[.]errors[.]\w*(?:Authentication|Authorization|SaslMechanism|SaslState)Exception"
@@ -36,7 +36,7 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
     """An admin client for the block. Raises Unreachable if Kafka does not answer, ConfigError for an invalid address,
     LoginRefused for options with which no client starts, and what :func:`client_error` returns.
     """
-    parse_addresses(bootstrap_servers, "Kafka", MEND)
+    parse_addresses(bootstrap_servers, "Kafka", FIX)
     settings = jvm.java.util.Properties()
     for name, value in {**_TIMEOUTS, **options, "bootstrap.servers": bootstrap_servers}.items():
         settings.put(name, value)
@@ -54,7 +54,7 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
 
 def check_reachable(bootstrap_servers: str) -> None:
     """Raise Unreachable if none of the addresses accepts a connection; Kafka's clients take longer to find out."""
-    check_any_reachable(bootstrap_servers, "Kafka", MEND)
+    check_any_reachable(bootstrap_servers, "Kafka", FIX)
 
 
 def startup_error(error: Exception, bootstrap_servers: str) -> LoginRefused:
@@ -65,7 +65,7 @@ def startup_error(error: Exception, bootstrap_servers: str) -> LoginRefused:
     if _UNRESOLVABLE in why:
         check_reachable(bootstrap_servers)
     what = f"the Kafka client does not start with these options: {why}"
-    return LoginRefused(what, where=bootstrap_servers, mend=_OPTIONS)
+    return LoginRefused(what, where=bootstrap_servers, fix=_OPTIONS)
 
 
 def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | LoginRefused:
@@ -79,9 +79,9 @@ def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | Logi
         return unreachable_error(bootstrap_servers)
     words = ": ".join(dict.fromkeys(str(each.getMessage()) for each in (java, causes.root_cause(java))))
     if is_busy(words):
-        mend = "Run again; a larger broker accepts more logins per second."
-        return Unreachable(f"Kafka is busy: {words}", where=bootstrap_servers, mend=mend)
-    return LoginRefused(f"Kafka refused the client: {words}", where=bootstrap_servers, mend=_OPTIONS)
+        fix = "Run again; a larger broker accepts more logins per second."
+        return Unreachable(f"Kafka is busy: {words}", where=bootstrap_servers, fix=fix)
+    return LoginRefused(f"Kafka refused the client: {words}", where=bootstrap_servers, fix=_OPTIONS)
 
 
 def is_refusal(text: str) -> bool:
@@ -96,7 +96,7 @@ def is_busy(text: str) -> bool:
 
 def unreachable_error(bootstrap_servers: str) -> Unreachable:
     """The error for a cluster that does not answer."""
-    return Unreachable("Kafka does not answer", where=bootstrap_servers, mend=MEND)
+    return Unreachable("Kafka does not answer", where=bootstrap_servers, fix=FIX)
 
 
 def topic_id(described: Any) -> str | None:
@@ -109,7 +109,7 @@ def topic_id(described: Any) -> str | None:
 
 def missing_topic(topic: str, known: Any, bootstrap_servers: str) -> Unreachable:
     """The error for a topic that is not among the ``known`` ones of a cluster."""
-    mend = "Create it or start its producer, then run again."
+    fix = "Create it or start its producer, then run again."
     return Unreachable(
-        f"topic {topic!r} does not exist{suggest(topic, map(str, known))}", where=bootstrap_servers, mend=mend
+        f"topic {topic!r} does not exist{suggest(topic, map(str, known))}", where=bootstrap_servers, fix=fix
     )

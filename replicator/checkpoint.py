@@ -138,7 +138,7 @@ def _parse_object(path: str, text: str, *names: str) -> dict[str, Any]:
 
 def _damaged(path: str, how: str = "damaged") -> CheckpointDamaged:
     what = f"a file of the stream's checkpoint is {how}"
-    return CheckpointDamaged(what, where=path, mend=CheckpointDamaged.MEND)
+    return CheckpointDamaged(what, where=path, fix=CheckpointDamaged.FIX)
 
 
 def mark_committed(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
@@ -228,4 +228,4 @@ def _write(spark: SparkSession, path: str, content: str) -> None:
     finally:
         stream.close()
     if not files.rename(temporary, place):
-        raise ReplicatorError("a file of the stream's checkpoint already exists", where=path, mend="Run again.")
+        raise ReplicatorError("a file of the stream's checkpoint already exists", where=path, fix="Run again.")

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 def missing_table(table: str, where: str) -> TableMissing:
     """Return the error for a table that silver has and the database does not."""
-    mend = (
-        "Was it dropped or renamed, or is it not visible to this login? `exclude` in the source's file leaves it out."
-    )
-    return TableMissing(f"the database has no table {table}", where=where, mend=mend)
+    fix = "Was it dropped or renamed, or is it not visible to this login? `exclude` in the source's file leaves it out."
+    return TableMissing(f"the database has no table {table}", where=where, fix=fix)
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class DatabaseSnapshot(Protocol):
     def columns(self, table: str) -> Sequence[DatabaseColumn]:
         """Return the columns of ``<database or schema>.<table>``, in their order. Raises TableMissing."""
 
-    def told(self, held: DatabaseColumn, kind: DataType) -> ColumnCodec | None:
+    def codec(self, column: DatabaseColumn, kind: DataType) -> ColumnCodec | None:
         """Return how values of the column become values of that Spark type; None if no conversion is known (types.md
         Y6).
         """
@@ -103,7 +101,7 @@ class DatabaseSnapshot(Protocol):
         ``chunk`` at a time, in no order.
         """
 
-    def later(self, seq: Column) -> Column:
+    def is_after(self, seq: Column) -> Column:
         """Whether a ``_seq`` certainly belongs to a change after this moment; false if that cannot be determined."""
 
 
@@ -120,15 +118,15 @@ class Database(Protocol):
 
 @dataclass(frozen=True)
 class TargetColumn:
-    """A column of a target: ``value`` is the column of gold, of Spark type ``kind``, that it must show; ``told`` is how
-    values are read back, None if they cannot be compared because the database formats values of this ``type`` in its
-    own way.
+    """A column of a target: ``value`` is the column of gold, of Spark type ``kind``, that it must show; ``codec`` is
+    how values are read back, None if they cannot be compared because the database formats values of this ``type`` in
+    its own way.
     """
 
     name: str
     value: Column
     kind: DataType
-    told: ColumnCodec | None
+    codec: ColumnCodec | None
     type: str
 
 
@@ -147,7 +145,7 @@ class TargetReadback(Protocol):
     def table(self) -> str:
         """The target's name in the database."""
 
-    def shown(self, rows: DataFrame) -> Sequence[TargetColumn]:
+    def as_served(self, rows: DataFrame) -> Sequence[TargetColumn]:
         """Return how rows of the model must appear in the target, column by column. Raises TargetRefused as publishing
         does.
         """
@@ -157,5 +155,5 @@ class TargetReadback(Protocol):
 class ReadableSink(Protocol):
     """A sink whose target can be read back."""
 
-    def look(self, model: Model) -> AbstractContextManager[TargetReadback]:
+    def read_back(self, model: Model) -> AbstractContextManager[TargetReadback]:
         """Open the model's target as of now. Raises Unreachable."""

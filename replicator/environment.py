@@ -35,7 +35,7 @@ def failpoint(environment: Mapping[str, str] | None = None) -> str | None:
     if armed is not None and available.get("REPLICATOR_FAILPOINTS_ALLOWED") != "yes":
         raise ConfigError(
             "REPLICATOR_FAILPOINT is set, which crashes a run on purpose, but failpoints are not allowed",
-            mend="Unset it. For crash tests, set REPLICATOR_FAILPOINTS_ALLOWED=yes as well.",
+            fix="Unset it. For crash tests, set REPLICATOR_FAILPOINTS_ALLOWED=yes as well.",
         )
     return armed
 

@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
 
 _ENDS = (".", "?", "!", ":", ";", ",")
-"""Punctuation after which ``mend`` follows as a new sentence without a further period."""
+"""Punctuation after which ``fix`` follows as a new sentence without a further period."""
 
 
 class ReplicatorError(Exception):
-    """Root of the tree: *what* happened in one sentence, optionally *where*, and how to fix it (*mend*).
+    """Root of the tree: *what* happened in one sentence, optionally *where*, and how to fix it (*fix*).
 
     ``exit_code`` is the exit code of the process; ``retry`` says whether a later attempt may succeed unchanged.
     """
@@ -66,15 +66,15 @@ class ReplicatorError(Exception):
     exit_code: ClassVar[int] = 1
     retry: ClassVar[bool] = False
 
-    def __init__(self, what: str, *, where: str | None = None, mend: str | None = None) -> None:
+    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
         super().__init__(what)
         self.what = what
         self.where = where
-        self.mend = mend
+        self.fix = fix
 
     def __str__(self) -> str:
         place = f" [{self.where}]" if self.where else ""
-        advice = f" {self.mend}" if self.mend else ""
+        advice = f" {self.fix}" if self.fix else ""
         end = "." if advice and not place and not self.what.endswith(_ENDS) else ""
         return f"{self.what}{end}{place}{advice}"
 
@@ -115,9 +115,9 @@ class VersionMissing(ConfigError):
     """
 
     def __init__(
-        self, what: str, *, where: str | None = None, mend: str | None = None, oldest: int | None = None
+        self, what: str, *, where: str | None = None, fix: str | None = None, oldest: int | None = None
     ) -> None:
-        super().__init__(what, where=where, mend=mend)
+        super().__init__(what, where=where, fix=fix)
         self.oldest = oldest
 
 
@@ -178,12 +178,12 @@ class NoControlRow(ReplicatorError):
     def at(cls, path: str, what: str = "control row is not a JSON object") -> NoControlRow:
         """Return the error for the control row at ``path``."""
         checksum = f".{path.rpartition('/')[2]}.crc"
-        mend = (
+        fix = (
             f"Restore it from a backup of the lake, and delete {checksum} next to it if that exists; "
             "docs/architecture.md (Control rows) describes its contents and the commits that it belongs to. Do not "
             "just delete it: some of its contents cannot be recovered."
         )
-        return cls(what, where=path, mend=mend)
+        return cls(what, where=path, fix=fix)
 
 
 class TableStopped(ReplicatorError):
@@ -205,7 +205,7 @@ class OffsetsLost(TableStopped):
     """Retention removed records that were never read; a new snapshot of their tables restores the rows."""
 
     code = "OFFSETS_LOST"
-    MEND: ClassVar[str] = (
+    FIX: ClassVar[str] = (
         "To let the other topics continue, `exclude` its table. To continue after the gap, run `replicator rebuild "
         "--checkpoint SOURCE --accept-gap`, then take a new snapshot of the table: `replicator connect snapshot` "
         "with --remove-missing, which also finds rows deleted meanwhile."
@@ -224,7 +224,7 @@ class OffsetsLost(TableStopped):
             f"topic {topic}, partition {partition}: the next offset to read is {wanted}, but the earliest in Kafka is "
             f"{has[0]}, and its log ends before {has[1]}",
             where=where,
-            mend=cls.ENDED if wanted > has[1] else cls.MEND,
+            fix=cls.ENDED if wanted > has[1] else cls.FIX,
         )
 
 
@@ -259,7 +259,7 @@ class TopicRecreated(TableStopped):
         return cls(
             f"topic {topic} was deleted and recreated: its offsets start over",
             where=where,
-            mend="To let the other topics continue, `exclude` its table. To replicate it again, use a new topic "
+            fix="To let the other topics continue, `exclude` its table. To replicate it again, use a new topic "
             "prefix, or a lake with a new root.",
         )
 
@@ -274,7 +274,7 @@ class CheckpointDamaged(TableStopped):
     """A file of the streaming checkpoint is not what Spark wrote: truncated, zeroed, or garbage."""
 
     code = "CHECKPOINT_DAMAGED"
-    MEND: ClassVar[str] = "Recreate the checkpoint from bronze: `replicator rebuild --checkpoint SOURCE`."
+    FIX: ClassVar[str] = "Recreate the checkpoint from bronze: `replicator rebuild --checkpoint SOURCE`."
 
 
 class BronzeReplaced(TableStopped):
@@ -290,7 +290,7 @@ class BronzeReplaced(TableStopped):
         return cls(
             f"silver has read bronze up to version {read}, but bronze is at version {upto}: it is an older copy",
             where=source,
-            mend="Restore the newest bronze, or silver as of the same time; otherwise give the lake a new root.",
+            fix="Restore the newest bronze, or silver as of the same time; otherwise give the lake a new root.",
         )
 
     @classmethod
@@ -299,7 +299,7 @@ class BronzeReplaced(TableStopped):
         return cls(
             f"bronze of {source} does not exist, but silver has tables built from it",
             where=where,
-            mend="Restore it, or specify the right lake. To read all of Kafka again, delete the source's checkpoint "
+            fix="Restore it, or specify the right lake. To read all of Kafka again, delete the source's checkpoint "
             "as well, then `replicator run bronze` and `replicator rebuild --all`.",
         )
 
@@ -398,11 +398,11 @@ class TargetRefused(TableStopped):
         what: str,
         *,
         where: str | None = None,
-        mend: str | None = None,
+        fix: str | None = None,
         refused: Mapping[str, TargetRefused] | None = None,
         applied: Mapping[str, Applied] | None = None,
     ) -> None:
-        super().__init__(what, where=where, mend=mend)
+        super().__init__(what, where=where, fix=fix)
         self.refused = dict(refused or {})
         self.applied = dict(applied or {})
 
@@ -410,7 +410,7 @@ class TargetRefused(TableStopped):
     def waits(cls, model: str, cause: str) -> TargetRefused:
         """Return the error for a model that references a refused one."""
         what = f"model {model} references {cause}, which was refused, and waits for it."
-        return cls(what, where=model, mend=f"Mend {cause} first.")
+        return cls(what, where=model, fix=f"Fix {cause} first.")
 
 
 class TargetMoved(TargetRefused):
@@ -423,7 +423,7 @@ class TargetMoved(TargetRefused):
     retry = True
 
 
-MENDED_ELSEWHERE = (TargetRefused, EngineFailed, StaleWriter)
+FIXED_ELSEWHERE = (TargetRefused, EngineFailed, StaleWriter)
 """Errors that stop a table without any record being the cause: the remedy is in the target, on a disk, or the end of
 another writer.
 """

@@ -122,7 +122,7 @@ def parse(text: str) -> Failpoint:
     if match is None or (match[3] and match[2] != "sleep"):
         raise ConfigError(
             f"a failpoint is name:action:nth, not {text!r}",
-            mend="Actions are kill, raise, hang and sleep; nth counts from 1.",
+            fix="Actions are kill, raise, hang and sleep; nth counts from 1.",
         )
     if match[1] not in POINTS:
         raise ConfigError(f"failpoint {match[1]!r} does not exist{suggest(match[1], POINTS)}")

@@ -72,7 +72,7 @@ def locate(lock: Mapping[str, str], cache: Path) -> list[Path]:
     if differing or absent:
         what, which = ("do not match their lock", differing) if differing else ("are not in the cache", absent)
         message = f"JARs {what}: {names.shorten_list(which, 3)}."
-        raise JarsMissing(message, where=str(store.folder), mend=_fetch_hint([*differing, *absent]))
+        raise JarsMissing(message, where=str(store.folder), fix=_fetch_hint([*differing, *absent]))
     return store.paths(lock)
 
 
@@ -101,7 +101,7 @@ def fetch(
     Raises JarsMissing, naming a coordinate that no repository has, or whose file differs from the lock.
     """
     store = JarStore(cache)
-    with store.alone():
+    with store.exclusive():
         missing = [coordinate for group in store.find_missing(lock) for coordinate in group]
         if missing:
             wanted = {coordinate: lock[coordinate] for coordinate in missing}
@@ -124,7 +124,7 @@ def _fetch_missing(
         if answer is not None:
             coordinate = answer["coordinate"]
             if "path" not in answer:
-                raise JarsMissing(f"No reachable repository has {coordinate}.", mend=_MIRROR_HINT)
+                raise JarsMissing(f"No reachable repository has {coordinate}.", fix=_MIRROR_HINT)
             store.accept(coordinate, wanted[coordinate], Path(answer["path"]))
             fetched += 1
         report(FetchProgress(fetched, len(wanted), store.size(wanted) + _staged_bytes(staging)))

@@ -134,14 +134,14 @@ def _may_be_copy(each: LandingObject, other: KnownObject | LandingObject) -> boo
     return each.size == other.size or each.path.endswith(_GZIP_SUFFIX) != other.path.endswith(_GZIP_SUFFIX)
 
 
-def batches(objects: Sequence[LandingObject], most: int, size: int) -> Iterator[list[LandingObject]]:
-    """Yield the objects in their order, in batches of at most ``most`` objects and ``size`` bytes, but of at least one
+def batches(objects: Sequence[LandingObject], limit: int, size: int) -> Iterator[list[LandingObject]]:
+    """Yield the objects in their order, in batches of at most ``limit`` objects and ``size`` bytes, but of at least one
     object.
     """
     batch: list[LandingObject] = []
     batch_bytes = 0
     for each in objects:
-        if batch and (len(batch) == most or batch_bytes + each.size > size):
+        if batch and (len(batch) == limit or batch_bytes + each.size > size):
             yield batch
             batch, batch_bytes = [], 0
         batch.append(each)

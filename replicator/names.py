@@ -37,10 +37,10 @@ def encode(name: str) -> str:
     return "".join(out)
 
 
-def shorten_list(names: Sequence[str], most: int = 10) -> str:
+def shorten_list(names: Sequence[str], limit: int = 10) -> str:
     """Return ``a, b and 590 more``: a list of names for a message, of which readers need only the first ones."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def sanitize_for_topic(name: str) -> str:

@@ -60,7 +60,7 @@ def client(s3: S3Keys | None) -> Any:
         where = given.get("endpoint_url", "AWS")
         check_credentials_agent(error, where)
         raise ConfigError(
-            f"cannot create a client for the object store: {error}", where=where, mend=_AWS_CONFIG_HINT
+            f"cannot create a client for the object store: {error}", where=where, fix=_AWS_CONFIG_HINT
         ) from error
 
 
@@ -83,8 +83,8 @@ def read_object(client: Any, bucket: str, key: str) -> tuple[str, str]:
 
 
 @contextmanager
-def translate_errors(where: str, what: str, mend: str) -> Iterator[None]:
-    """Translate errors of an object store inside of the block: ConfigError for a refusal (with *what* and *mend*) and
+def translate_errors(where: str, what: str, fix: str) -> Iterator[None]:
+    """Translate errors of an object store inside of the block: ConfigError for a refusal (with *what* and *fix*) and
     for missing credentials, Unreachable for what may succeed later.
     """
     from botocore import exceptions as aws  # noqa: PLC0415 - as above
@@ -95,18 +95,18 @@ def translate_errors(where: str, what: str, mend: str) -> Iterator[None]:
         code = error.response.get("Error", {}).get("Code", "?")
         if status(error) == _THROTTLED or (status(error) >= _SERVER_ERROR and code != "NotImplemented"):
             message = f"The object store does not answer: {code}."
-            raise Unreachable(message, where=where, mend="Try again later.") from error
-        raise ConfigError(f"The object store refused to {what}: {code}.", where=where, mend=mend) from error
+            raise Unreachable(message, where=where, fix="Try again later.") from error
+        raise ConfigError(f"The object store refused to {what}: {code}.", where=where, fix=fix) from error
     except (aws.NoCredentialsError, aws.PartialCredentialsError) as error:
         raise ConfigError(
-            "No credentials for the object store were found.", where=where, mend=_CREDENTIALS_HINT
+            "No credentials for the object store were found.", where=where, fix=_CREDENTIALS_HINT
         ) from error
     except (aws.CredentialRetrievalError, aws.TokenRetrievalError, aws.SSOError) as error:
         check_credentials_agent(error, where)
-        raise ConfigError(f"invalid AWS settings: {error}", where=where, mend=_CREDENTIALS_HINT) from error
+        raise ConfigError(f"invalid AWS settings: {error}", where=where, fix=_CREDENTIALS_HINT) from error
     except (aws.BotoCoreError, ValueError) as error:
         message = f"The object store does not answer: {type(error).__name__}."
-        raise Unreachable(message, where=where, mend="Check that it runs and s3.endpoint is right.") from error
+        raise Unreachable(message, where=where, fix="Check that it runs and s3.endpoint is right.") from error
 
 
 def check_credentials_agent(error: Exception, where: str) -> None:
@@ -116,7 +116,7 @@ def check_credentials_agent(error: Exception, where: str) -> None:
     from botocore.exceptions import MetadataRetrievalError  # noqa: PLC0415 - as above
 
     if isinstance(error.__context__, MetadataRetrievalError):
-        raise Unreachable(f"No credentials are available: {error}", where=where, mend="Try again later.") from error
+        raise Unreachable(f"No credentials are available: {error}", where=where, fix="Try again later.") from error
 
 
 def access_error(why: str, where: str | None = None) -> StoreRefused:
@@ -126,21 +126,21 @@ def access_error(why: str, where: str | None = None) -> StoreRefused:
     if _NO_BUCKET.search(why):
         named = split_location(where)[0] if where is not None and where.startswith("s3a://") else None
         missing = f"bucket {named} does not exist" if named else f"a bucket does not exist: {why}"
-        mend = "Create it, or set the right one (`lake.root`, a source's `objects`) or store (`s3.endpoint`)."
-        return StoreRefused(missing, where=where, mend=mend)
-    mend = (
+        fix = "Create it, or set the right one (`lake.root`, a source's `objects`) or store (`s3.endpoint`)."
+        return StoreRefused(missing, where=where, fix=fix)
+    fix = (
         "Check that `s3.access_key` and `s3.secret_key`, or the driver's role, are valid and grant the required "
         "rights, and that the bucket exists."
     )
-    return StoreRefused(f"the object store denied access to the driver: {why}", where=where, mend=mend)
+    return StoreRefused(f"the object store denied access to the driver: {why}", where=where, fix=fix)
 
 
 def read_error(why: str, where: str, *, is_refused: bool) -> ReplicatorError:
     """Return the error for a lake whose store refuses the driver, or gave no answer or an unexpected one."""
     if is_refused:
         return access_error(why, where)
-    mend = "Check the lake's root and the object store's settings."
-    return Unreachable(f"the lake does not answer: {why}", where=where, mend=mend)
+    fix = "Check the lake's root and the object store's settings."
+    return Unreachable(f"the lake does not answer: {why}", where=where, fix=fix)
 
 
 def status(error: Any) -> int:

@@ -101,10 +101,10 @@ def _build(builder: SparkSession.Builder) -> SparkSession:
         if causes.is_infrastructure(error) or cause.startswith(_IO_ERROR):
             raise
         if _NO_CLUSTER.search(cause):
-            what, mend = "the cluster of `spark.master` accepted no driver", "Check it and its address, then run again."
-            raise Unreachable(f"{what}: {cause}", mend=mend) from error
-        mend = "Mend it below `spark` in base.yaml or the environment's file, or among the options of spark-submit."
-        raise ConfigError(f"Spark does not start with these settings: {cause}.", mend=mend) from error
+            what, fix = "the cluster of `spark.master` accepted no driver", "Check it and its address, then run again."
+            raise Unreachable(f"{what}: {cause}", fix=fix) from error
+        fix = "Fix it below `spark` in base.yaml or the environment's file, or among the options of spark-submit."
+        raise ConfigError(f"Spark does not start with these settings: {cause}.", fix=fix) from error
     return spark
 
 
@@ -157,7 +157,7 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
             interrupts.ignore_sigterm(SparkContext._jvm)  # noqa: SLF001
     except Exception as error:
         raise ReplicatorError(
-            "The JVM of Spark did not start.", where=str(log or "see above"), mend=_start_hint()
+            "The JVM of Spark did not start.", where=str(log or "see above"), fix=_start_hint()
         ) from error
     interrupts.cancel_on_interrupt(lambda: None)  # no job runs yet; py4j has no traceback to write either
 
@@ -191,7 +191,7 @@ def _refuse_missing_jars(name: str, jvm: Any, runtime: str) -> None:
             if runtime == "emr"
             else f'spark-submit --jars "$(replicator jars --format {name})"'
         )
-        raise JarsMissing(f"Spark is running without the JARs of {name}.", mend=f"Start it with: {how} ...") from error
+        raise JarsMissing(f"Spark is running without the JARs of {name}.", fix=f"Start it with: {how} ...") from error
 
 
 def _redirect_stdout(jvm: Any) -> None:
@@ -223,8 +223,8 @@ def refuse_unencodable_path(root: str, charset: str) -> None:
     except LookupError:
         return  # for a charset unknown to Python, this cannot be checked
     except UnicodeEncodeError as error:
-        what, mend = f"the JVM's locale ({charset}) cannot encode the lake's path", "Start it with LC_ALL=C.UTF-8."
-        raise ConfigError(what, where=root, mend=mend) from error
+        what, fix = f"the JVM's locale ({charset}) cannot encode the lake's path", "Start it with LC_ALL=C.UTF-8."
+        raise ConfigError(what, where=root, fix=fix) from error
 
 
 def refuse_missing_extension(formats: Iterable[str], configured: str | None) -> None:
@@ -236,7 +236,7 @@ def refuse_missing_extension(formats: Iterable[str], configured: str | None) -> 
     if missing is not None:
         raise ConfigError(
             f"Spark is already running without the session extension of {missing}",
-            mend=f"Stop that session, or start it with spark.sql.extensions={sparkconf.EXTENSIONS[missing]}.",
+            fix=f"Stop that session, or start it with spark.sql.extensions={sparkconf.EXTENSIONS[missing]}.",
         )
 
 

@@ -96,7 +96,7 @@ class Settings(Keys):
         required = {name for table in declared.tables for name in table.formats}
         return self.model_copy(update={"formats": tuple(sorted({*self.formats, *required}))})
 
-    def shown(self) -> Iterator[SettingEntry]:
+    def describe(self) -> Iterator[SettingEntry]:
         """Yield every value with its origin, secrets masked."""
         keys = {name: _plain(getattr(self, name)) for name in Keys.model_fields}
         for path, value in leaves(keys):
@@ -198,8 +198,8 @@ def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
             return Path(own).expanduser()
         return Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "replicator"
     except RuntimeError as error:
-        mend = "Set REPLICATOR_CACHE to a folder."
-        raise ConfigError("no folder for downloads and logs is known: there is no home directory", mend=mend) from error
+        fix = "Set REPLICATOR_CACHE to a folder."
+        raise ConfigError("no folder for downloads and logs is known: there is no home directory", fix=fix) from error
 
 
 def _settings(keys: Keys, env: str, cache: Path, **nouns: Any) -> Settings:
@@ -211,7 +211,7 @@ def _read_layers(folder: Path, env: str, problems: Problems) -> Document:
     if not _exists(folder, Path.is_dir):
         raise ConfigError(
             f"configuration folder {folder} does not exist",
-            mend="Give --conf DIR or set REPLICATOR_CONF, or run where conf/ is; `replicator init` creates one.",
+            fix="Give --conf DIR or set REPLICATOR_CONF, or run where conf/ is; `replicator init` creates one.",
         )
     own = yaml_files(folder, problems)
     if not _exists(above, Path.is_file):
@@ -219,7 +219,7 @@ def _read_layers(folder: Path, env: str, problems: Problems) -> Document:
         known = [file.stem for file in own if file.stem != "base" and ".example" not in file.suffixes]
         raise ConfigError(
             f"environment {env!r} does not exist: no file {above}{suggest(env, known)}",
-            mend="Give --env NAME, or create that file: it overrides base.yaml and may be empty.",
+            fix="Give --env NAME, or create that file: it overrides base.yaml and may be empty.",
         )
     below = read(base, problems) if base.is_file() else Document()
     return read(above, problems).over(below)

@@ -32,5 +32,5 @@ def sink(name: str, target: TargetKeys, fence: Fence = UNFENCED, *, brief: bool 
             brief=brief,
         )
     except ConfigError as error:
-        raise ConfigError(error.what, where=f"targets.{name}", mend=error.mend) from error
+        raise ConfigError(error.what, where=f"targets.{name}", fix=error.fix) from error
     return made

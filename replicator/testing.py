@@ -138,7 +138,7 @@ def _refuse_input_mismatch(model: Model, inputs: Mapping[str, DataFrame]) -> Non
     missing = ", ".join(model.inputs.keys() - inputs.keys())
     if missing:
         raise ConfigError(
-            f"model {model.name} reads {missing}, for which no rows are given", mend="An empty frame is enough."
+            f"model {model.name} reads {missing}, for which no rows are given", fix="An empty frame is enough."
         )
 
 
@@ -183,7 +183,7 @@ def _line(record: Mapping[str, Any], ends: dict[tuple[str, int], int]) -> dict[s
     """A record with the fields of a line of kcat."""
     missing = [part for part in ("topic", "key", "payload") if part not in record]
     if missing:
-        raise BadRecording(f"a record lacks {', '.join(missing)}", mend="None stands for Kafka's null.")
+        raise BadRecording(f"a record lacks {', '.join(missing)}", fix="None stands for Kafka's null.")
     place = str(record["topic"]), int(record.get("partition", 0))
     offset = record.get("offset", ends[place])
     _advance_end(ends, place, offset)

@@ -38,8 +38,8 @@ def parse(text: str, now: datetime) -> int | datetime:
             return now - timedelta(**{_UNITS[ago["unit"][0]]: int(ago["number"])})
         time = datetime.fromisoformat(_FRACTION.sub(_microseconds, re.sub(r"[zZ]$", "+00:00", words)))
     except (ValueError, OverflowError) as error:
-        mend = "Write 7, 2026-11-21T10:00 (UTC), -2h or '2 hours ago'."
-        raise ConfigError(f"{text!r} is neither a version nor a time.", mend=mend) from error
+        fix = "Write 7, 2026-11-21T10:00 (UTC), -2h or '2 hours ago'."
+        raise ConfigError(f"{text!r} is neither a version nor a time.", fix=fix) from error
     return time.replace(tzinfo=timezone.utc) if time.tzinfo is None else time
 
 
@@ -84,13 +84,13 @@ def select(table: Table, known: Sequence[CommittedVersion], when: int | datetime
     if isinstance(when, int):
         found = [moment for moment in known if moment.version == when]
         if not found and when > known[-1].version:
-            mend = f"The newest is {describe(known[-1])}."
-            raise VersionMissing(f"{table.name} has no version {when}", where=table.location, mend=mend)
+            fix = f"The newest is {describe(known[-1])}."
+            raise VersionMissing(f"{table.name} has no version {when}", where=table.location, fix=fix)
     else:
         found = [moment for moment in known if moment.at <= when]
         if not found and known[0].version == 0:
-            mend = f"Its first version is {describe(known[0])}."
-            raise VersionMissing(f"{table.name} did not exist at {format_time(when)}", where=table.location, mend=mend)
+            fix = f"Its first version is {describe(known[0])}."
+            raise VersionMissing(f"{table.name} did not exist at {format_time(when)}", where=table.location, fix=fix)
     if not found:
         raise expired_error(table, when, known[0], why)
     return found[-1]
@@ -99,8 +99,8 @@ def select(table: Table, known: Sequence[CommittedVersion], when: int | datetime
 def expired_error(table: Table, when: int | datetime, oldest: CommittedVersion, why: str) -> VersionMissing:
     """Return the error for a version, or a time, whose rows are no longer retained."""
     what = f"version {when} of {table.name}" if isinstance(when, int) else f"{table.name} of {format_time(when)}"
-    mend = f"The oldest one kept is {describe(oldest)}. {why}"
-    return VersionMissing(f"{what} is no longer kept", where=table.location, mend=mend, oldest=oldest.version)
+    fix = f"The oldest one kept is {describe(oldest)}. {why}"
+    return VersionMissing(f"{what} is no longer kept", where=table.location, fix=fix, oldest=oldest.version)
 
 
 def describe(moment: CommittedVersion) -> str:

@@ -32,7 +32,7 @@ def made(name: str) -> Path:
     """The Python of an environment. Raises Missing, with how to build it, where there is none of the lock as it is."""
     folder = _folder(name)
     if not (folder / ".made").exists():
-        raise Missing(f"The environment of {name} is not built.", mend=_mend(name))
+        raise Missing(f"The environment of {name} is not built.", fix=_fix(name))
     return folder / "bin" / "python"
 
 
@@ -41,7 +41,7 @@ def jars(name: str) -> list[Path]:
     try:
         return fetching.locate(JARS[name], cache_dir())
     except JarsMissing as error:
-        raise Missing(error.what, mend=_mend(name)) from error
+        raise Missing(error.what, fix=_fix(name)) from error
 
 
 def build(name: str) -> None:
@@ -68,7 +68,7 @@ def _lock(name: str) -> Path:
     return REQUIREMENTS / f"{name}.lock"
 
 
-def _mend(name: str) -> str:
+def _fix(name: str) -> str:
     return f"Run `make bench-{name}`."
 
 

@@ -88,7 +88,7 @@ def _fetch(stack: Stack, options: argparse.Namespace) -> None:
 
 def _plugins(stack: Stack, options: argparse.Namespace) -> None:
     if not options.to:
-        raise ConfigError("Where should the plugins go?", mend="Name a folder: `plugins --to .cache/plugins`.")
+        raise ConfigError("Where should the plugins go?", fix="Name a folder: `plugins --to .cache/plugins`.")
     stack.fetch(["connect"])
     lay_out_plugins(options.to, Parts(cache_dir()), shutil.copyfile)
     _tell(f"Debezium's JARs are in {options.to}")

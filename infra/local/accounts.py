@@ -39,7 +39,7 @@ def account_for(preferred: str) -> Account | None:
         except KeyError:
             continue
         return Account(name, entry.pw_uid, entry.pw_gid)
-    raise ConfigError(f"{preferred} refuses to run as root, and there is no user to hand it to.", mend="Add one.")
+    raise ConfigError(f"{preferred} refuses to run as root, and there is no user to hand it to.", fix="Add one.")
 
 
 def reachable(folder: Path, account: Account | None) -> Path:
@@ -51,7 +51,7 @@ def reachable(folder: Path, account: Account | None) -> Path:
     stand_in.mkdir(mode=0o755, exist_ok=True)
     stat = stand_in.lstat()
     if stat.st_uid != os.geteuid() or stat.st_mode & 0o022:
-        raise ConfigError("This folder belongs to somebody else.", where=str(stand_in), mend="Remove it.")
+        raise ConfigError("This folder belongs to somebody else.", where=str(stand_in), fix="Remove it.")
     stand_in.chmod(0o755)
     return stand_in
 

@@ -87,8 +87,8 @@ class Home:
         except FileNotFoundError:
             return {}
         except (ValueError, TypeError) as error:
-            mend = "Stop what runs (`make stack-down`), then remove it: all is chosen anew."
-            raise ConfigError("a file of the stack's is no JSON", where=str(file), mend=mend) from error
+            fix = "Stop what runs (`make stack-down`), then remove it: all is chosen anew."
+            raise ConfigError("a file of the stack's is no JSON", where=str(file), fix=fix) from error
 
     def _write(self, file: Path, values: dict[str, Any]) -> None:
         self.path.mkdir(parents=True, exist_ok=True)

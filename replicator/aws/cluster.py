@@ -35,11 +35,11 @@ class Cluster:
         with _EMR.translated(self.cluster):
             self._client.modify_cluster(ClusterId=self.cluster, StepConcurrencyLevel=steps)
 
-    def runs(self, most: int) -> list[Run]:
+    def runs(self, limit: int) -> list[Run]:
         """Return the newest steps, the newest first."""
         with _EMR.translated(self.cluster):
             pages = self._client.get_paginator("list_steps").paginate(
-                ClusterId=self.cluster, PaginationConfig={"MaxItems": most}
+                ClusterId=self.cluster, PaginationConfig={"MaxItems": limit}
             )
             return [_run(each) for page in pages for each in page["Steps"]]
 

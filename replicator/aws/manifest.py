@@ -51,10 +51,10 @@ class Manifest:
             found = json.loads(text)
             packed = cls(str(found["env"]), {str(name): str(sha256) for name, sha256 in found["files"].items()})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConfigError("not a package manifest", where=where, mend=_MEND) from error
+            raise ConfigError("not a package manifest", where=where, fix=_FIX) from error
         if packed.id != found.get("id"):
-            raise ConfigError("the manifest was edited by hand: its id does not match", where=where, mend=_MEND)
+            raise ConfigError("the manifest was edited by hand: its id does not match", where=where, fix=_FIX)
         return packed
 
 
-_MEND = "Rebuild it with `replicator aws package`."
+_FIX = "Rebuild it with `replicator aws package`."

@@ -65,7 +65,7 @@ def connector_config(config: Mapping[str, str]) -> dict[str, str]:
     if bare:
         raise ConfigError(
             f"these values in the connector's configuration must be references: {', '.join(bare)}",
-            mend="Write ${secretsmanager:NAME:KEY}: anyone who may describe the connector can read its configuration.",
+            fix="Write ${secretsmanager:NAME:KEY}: anyone who may describe the connector can read its configuration.",
         )
     history = {}
     if _HISTORY in config:
@@ -83,5 +83,5 @@ def require_iam(bootstrap_servers: str) -> None:
         raise ConfigError(
             f"brokers accept IAM clients on port {PORT}, not {', '.join(other) or 'none'}",
             where="kafka.bootstrap_servers",
-            mend="`aws kafka get-bootstrap-brokers` lists them as BootstrapBrokerStringSaslIam.",
+            fix="`aws kafka get-bootstrap-brokers` lists them as BootstrapBrokerStringSaslIam.",
         )

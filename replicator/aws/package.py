@@ -39,7 +39,7 @@ _PACKAGE_FILES = frozenset({"jobs", "jars", BOOTSTRAP, CONF, DEPENDENCIES, MANIF
 """The contents of a package's folder, besides its wheel."""
 
 _PLAIN = re.compile(r"[\w./:@,+=*-]+")
-_PLAIN_MEND = "Use letters, digits and ./:@,+=*-_; put anything else into the environment's file."
+_PLAIN_FIX = "Use letters, digits and ./:@,+=*-_; put anything else into the environment's file."
 _SCRIPT = f"""#!/bin/bash
 # The bootstrap action of infra/aws/cluster.yaml: the Python that dependencies are packed for.
 set -euo pipefail
@@ -154,9 +154,7 @@ def run_pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         output = [line for line in done.stderr.splitlines() if line.strip()] or ["no output"]
-        raise Unreachable(
-            f"pip failed: {output[-1]}", mend="Check the network and pip's configuration, then run again."
-        )
+        raise Unreachable(f"pip failed: {output[-1]}", fix="Check the network and pip's configuration, then run again.")
 
 
 def _walk_texts(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -189,7 +187,7 @@ def _substitute(text: str, variables: Mapping[str, str]) -> str:
         if found is None:
             return f"${{{match[1]}:-{_substitute(match[3], variables)}}}" if match[3] else match[0]
         if not _PLAIN.fullmatch(found):
-            raise ConfigError(f"the value of ${match[1]} cannot be written into a package", mend=_PLAIN_MEND)
+            raise ConfigError(f"the value of ${match[1]} cannot be written into a package", fix=_PLAIN_FIX)
         return found
 
     return substitution.REFERENCE.sub(value, text)
@@ -200,8 +198,8 @@ def _clear_folder(to: Path) -> None:
     if not to.exists():
         return
     if not to.is_dir() or not _is_package(list(to.iterdir()), to / "jobs"):
-        mend = "Use another: --to DIR."
-        raise ConfigError("the folder contains files that are not from a package", where=str(to), mend=mend)
+        fix = "Use another: --to DIR."
+        raise ConfigError("the folder contains files that are not from a package", where=str(to), fix=fix)
     for each in to.iterdir():
         if each.is_dir() and not each.is_symlink():
             shutil.rmtree(each)
@@ -223,5 +221,5 @@ def _is_package(entries: Sequence[Path], jobs: Path) -> bool:
 def _require_project(project: Path) -> None:
     missing = [name for name in (*_PROJECT, _LOCK, "jobs/bronze.py", "replicator") if not (project / name).exists()]
     if missing:
-        mend = "Run it in a checkout of the project, or give one with --project DIR."
-        raise ConfigError(f"{missing[0]} does not exist", where=str(project), mend=mend)
+        fix = "Run it in a checkout of the project, or give one with --project DIR."
+        raise ConfigError(f"{missing[0]} does not exist", where=str(project), fix=fix)

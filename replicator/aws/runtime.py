@@ -52,7 +52,7 @@ def refuse_duplicate_jars(class_path: str) -> None:
         raise ConfigError(
             f"`runtime: emr` uses the runtime's own Delta and Hudi, but other JARs were given: {', '.join(ours)}",
             where="spark.jars",
-            mend="Omit them; `replicator aws submit` adds what is needed.",
+            fix="Omit them; `replicator aws submit` adds what is needed.",
         )
 
 

@@ -83,9 +83,9 @@ def select_package(place: S3Folder, wanted: str | None) -> tuple[Manifest, str]:
     found = wanted or (place.get(_CURRENT) or b"").decode().strip()
     text = place.get(f"{found}/{MANIFEST}") if found else None
     if text is None:
-        mend = "Build and upload one: `replicator aws package --upload`."
+        fix = "Build and upload one: `replicator aws package --upload`."
         what = f"package {found} does not exist" if found else "there is no package"
-        raise ConfigError(what, where=place.location, mend=mend)
+        raise ConfigError(what, where=place.location, fix=fix)
     return Manifest.told(text.decode(), f"{place.location}/{found}/{MANIFEST}"), f"{place.location}/{found}"
 
 

@@ -20,8 +20,8 @@ def connector_config(
     named: a sink reads topics, not patterns.
     """
     if not tables:
-        mend = "List them under `tables` in its file in conf/sources."
-        raise ConfigError(f"source {source} lists no tables, and a sink reads topics by name", mend=mend)
+        fix = "List them under `tables` in its file in conf/sources."
+        raise ConfigError(f"source {source} lists no tables, and a sink reads topics by name", fix=fix)
     topics = {f"{source}.{table}": columns for table, columns in tables.items()}
     return {
         "connector.class": "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",

@@ -53,7 +53,7 @@ def _value(found: Mapping[str, Mapping[str, Any]], place: str) -> str:
     name, _, key = place.rpartition(":")
     if key not in found[name]:
         raise ConfigError(
-            f"the secret has no key {key!r}", where=name, mend=f"It has: {', '.join(sorted(found[name]))}."
+            f"the secret has no key {key!r}", where=name, fix=f"It has: {', '.join(sorted(found[name]))}."
         )
     return str(found[name][key])
 

@@ -28,11 +28,11 @@ class Serverless:
         with _EMR.translated(self.application):
             return str(self._client.start_job_run(**request)["jobRunId"])
 
-    def runs(self, most: int) -> list[Run]:
+    def runs(self, limit: int) -> list[Run]:
         """Return the newest runs, the newest first."""
         with _EMR.translated(self.application):
             pages = self._client.get_paginator("list_job_runs").paginate(
-                applicationId=self.application, PaginationConfig={"MaxItems": most}
+                applicationId=self.application, PaginationConfig={"MaxItems": limit}
             )
             return [_run(each) for page in pages for each in page["jobRuns"]]
 

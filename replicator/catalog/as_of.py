@@ -28,7 +28,7 @@ class AsOf:
         self._seen: dict[str, CommittedVersion] = {}
         self._missing: dict[str, VersionMissing] = {}
 
-    def opens(self, name: str, table: Table, read: Callable[[Table, int | None], None]) -> bool:
+    def resolve(self, name: str, table: Table, read: Callable[[Table, int | None], None]) -> bool:
         """Read the table that a query may know by this name; return whether it existed then."""
         try:
             version = None if self.when is None else self._version(table, self.when)
@@ -46,7 +46,7 @@ class AsOf:
             if is_named(name, unknown):
                 raise error
 
-    def told(self) -> str | None:
+    def summary(self) -> str | None:
         """Return which versions were read, for display; None if only newest ones."""
         return "\n".join(f"{name}: {time_travel.describe(moment)}" for name, moment in self._seen.items()) or None
 

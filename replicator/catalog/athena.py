@@ -69,7 +69,7 @@ class AthenaEngine:
         """Empty: Athena resolves databases itself."""
         return {}
 
-    def ask(self, query: str, most: int | None) -> Answer:
+    def ask(self, query: str, limit: int | None) -> Answer:
         """Run one query. Raises ConfigError for one that Athena refuses, with its reason; Unreachable if Athena fails
         temporarily; ReplicatorError for any other failure.
         """
@@ -80,10 +80,10 @@ class AthenaEngine:
             execution = self._client.start_query_execution(**self._request(query))["QueryExecutionId"]
             done = self._finished(execution)
         self._told = _format_statistics(done.get("Statistics", {}))
-        pages = self._pages(execution, most)
+        pages = self._pages(execution, limit)
         return ArrowAnswer(batches(pages, has_header=done.get("StatementType") == "DML"))
 
-    def told(self) -> str | None:
+    def summary(self) -> str | None:
         """Seconds and bytes scanned, for display."""
         return self._told
 
@@ -113,9 +113,9 @@ class AthenaEngine:
             raise _query_error(state, found["Status"], execution)
         return found
 
-    def _pages(self, execution: str, most: int | None) -> Iterator[dict[str, Any]]:
+    def _pages(self, execution: str, limit: int | None) -> Iterator[dict[str, Any]]:
         # one row more for a header on the first page
-        size = _PAGE if most is None else max(1, min(_PAGE, most + 1))
+        size = _PAGE if limit is None else max(1, min(_PAGE, limit + 1))
         pages = self._client.get_paginator("get_query_results")
         with _ATHENA.translated(self._place.address):
             for page in pages.paginate(QueryExecutionId=execution, PaginationConfig={"PageSize": size}):
@@ -130,7 +130,7 @@ def _query_error(state: str, status: Mapping[str, Any], execution: str) -> Repli
     if state == "CANCELLED":
         return ReplicatorError(f"the query was cancelled: {reason}", where=where)
     if details.get("Retryable") or details.get("ErrorCategory") == _SYSTEM:
-        return Unreachable(f"Athena failed: {reason}", where=where, mend="Try again.")
+        return Unreachable(f"Athena failed: {reason}", where=where, fix="Try again.")
     if details.get("ErrorCategory") == _USER:
         return ConfigError(f"Athena refused the query: {reason}", where=where)
     return ReplicatorError(f"the query failed: {reason}", where=where)
@@ -144,9 +144,9 @@ def _format_statistics(statistics: Mapping[str, Any]) -> str:
 def _service_error(code: str, reason: str, where: str) -> ReplicatorError:
     """The error of a code that is specific to Athena."""
     if code in _REFUSED:
-        mend = "Check `athena.workgroup`, `athena.database` and `athena.output`."
-        return ConfigError(f"Athena refused the query: {reason}", where=where, mend=mend)
-    return Unreachable(f"Athena failed ({code}): {reason}", where=where, mend="Try again.")
+        fix = "Check `athena.workgroup`, `athena.database` and `athena.output`."
+        return ConfigError(f"Athena refused the query: {reason}", where=where, fix=fix)
+    return Unreachable(f"Athena failed ({code}): {reason}", where=where, fix="Try again.")
 
 
 _ATHENA = Service("Athena", "athena.region", "Check credentials and permissions.", _service_error)

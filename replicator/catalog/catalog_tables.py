@@ -44,7 +44,7 @@ class CatalogTable:
         """Whether *name* denotes it: ``sales.orders``, ``shop/sales.orders``, its last part, a model."""
         return name in (self.name, f"{self.source}/{self.name}", self.name.rpartition(".")[2], self.catalog_name)
 
-    def claims(self) -> tuple[str, ...]:
+    def entry_names(self) -> tuple[str, ...]:
         """The names that its entries may have."""
         every = f"{self.catalog_name}{ALL}"
         return (self.catalog_name, *((every, f"{every}_rt", f"{every}_ro") if self.layer == SILVER else ()))
@@ -72,13 +72,13 @@ def select_tables(every: Sequence[CatalogTable], source: str | None, tables: Seq
     known = {place.source for place in every if place.source}
     if source is not None and source not in known:
         listed = ", ".join(sorted(known)) or "none in this lake yet"
-        raise ConfigError(f"source {source!r} does not exist", mend=f"Available: {listed}.")
+        raise ConfigError(f"source {source!r} does not exist", fix=f"Available: {listed}.")
     for name in tables:
         if not any(place.is_called(name) for place in every):
             full_names = sorted(f"{place.source}/{place.name}".lstrip("/") for place in every)
             listed = ", ".join(full_names) or "none in this lake yet"
             raise ConfigError(
-                f"table {name!r} does not exist{did_you_mean_table(name, full_names)}", mend=f"Available: {listed}."
+                f"table {name!r} does not exist{did_you_mean_table(name, full_names)}", fix=f"Available: {listed}."
             )
     return [
         place for place in every if source in (None, place.source) and (not tables or any(map(place.is_called, tables)))
@@ -89,13 +89,13 @@ def collisions(every: Iterable[CatalogTable]) -> dict[str, CatalogRefused]:
     """Return, by title, the errors of tables that need a name which another one needs, too; none of them gets it."""
     owners: dict[str, list[str]] = {}
     for place in every:
-        for name in place.claims():
+        for name in place.entry_names():
             owners.setdefault(name, []).append(place.title)
     return {
         title: CatalogRefused(
             f"{' and '.join(titles)} would both be named {name} in lower case",
             where=title,
-            mend="Keep one of them in another lake, or rename it at the source.",
+            fix="Keep one of them in another lake, or rename it at the source.",
         )
         for name, titles in reversed(owners.items())  # of several names the first is reported
         if len(titles) > 1
@@ -107,7 +107,7 @@ def describe_table(
     spark: SparkSession, tables_of: TableFormat, place: CatalogTable, models: Mapping[str, Model]
 ) -> LakeTable:
     """Return a table's current state, with the descriptions of its model. Raises TableMissing."""
-    schema, detail = tables_of.read(spark, place.table).schema, tables_of.kept(spark, place.table)
+    schema, detail = tables_of.read(spark, place.table).schema, tables_of.detail(spark, place.table)
     model = models.get(place.name) if place.layer == GOLD else None
     if model is None:
         return LakeTable(place.catalog_name, place.title, place.table.location, schema, detail)

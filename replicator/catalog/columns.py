@@ -74,7 +74,7 @@ def columns(fields: Iterable[T.StructField], comments: Mapping[str, str], where:
     except ConfigError as error:
         raise CatalogRefused(error.what, where=where) from error
     except _UnsupportedType as error:
-        raise CatalogRefused(str(error), where=where, mend="Remove it from the model, or cast it there.") from error
+        raise CatalogRefused(str(error), where=where, fix="Remove it from the model, or cast it there.") from error
 
 
 def hive_type(kind: T.DataType) -> str:

@@ -64,7 +64,7 @@ def resolve_version(store: Store, files: FileSystem, table: Table, when: int | d
         and open_table(store, table.location).metadata().configuration.get(_IN_COMMIT_TIMESTAMPS) == "true"
     ):
         raise ConfigError(
-            f"{table.name} stores commit times inside its commits", where=table.location, mend="Give a version."
+            f"{table.name} stores commit times inside its commits", where=table.location, fix="Give a version."
         )
     log = files.get_file_info(fs.FileSelector(f"{path}/_delta_log"))
     known = time_travel.list_delta_versions(
@@ -79,7 +79,7 @@ def resolve_version(store: Store, files: FileSystem, table: Table, when: int | d
         raise VersionMissing(
             what,
             where=table.location,
-            mend=f"{time_travel.RETENTION_HINT} `--engine spark` reports the oldest one kept.",
+            fix=f"{time_travel.RETENTION_HINT} `--engine spark` reports the oldest one kept.",
         )
     return found
 
@@ -92,7 +92,7 @@ def open_table(store: Store, location: str, version: int | None = None) -> Any:
     escape = _ESCAPE.search(store.path(location))
     if escape is not None:
         what = f"the table's path contains {escape.group()}, which is read as a different character"
-        raise ReplicatorError(what, where=location, mend=SPARK_HINT)
+        raise ReplicatorError(what, where=location, fix=SPARK_HINT)
     try:
         return deltalake.DeltaTable(store.url(location), version, storage_options=store.options())
     except deltalake.exceptions.DeltaError:
@@ -100,7 +100,7 @@ def open_table(store: Store, location: str, version: int | None = None) -> Any:
         if torn is None:
             raise
         message = f"{damage.TORN_COMMIT}: {torn}"
-        raise ReplicatorError(message, where=location, mend=damage.repair_hint(message)) from None
+        raise ReplicatorError(message, where=location, fix=damage.repair_hint(message)) from None
 
 
 def _find_torn_commit(store: Store, location: str) -> str | None:
@@ -126,7 +126,7 @@ def refuse_unsupported(table: Any, location: str) -> None:
         unknown.add("columnMapping")
     if unknown:
         needed = ", ".join(sorted(unknown))
-        raise ReplicatorError(f"reading this Delta table needs {needed}", where=location, mend=SPARK_HINT)
+        raise ReplicatorError(f"reading this Delta table needs {needed}", where=location, fix=SPARK_HINT)
 
 
 def _schema(table: Any) -> pa.Schema:

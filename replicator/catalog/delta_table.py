@@ -36,26 +36,26 @@ class DataFile:
     """
 
     path: str
-    said: Mapping[str, Any]
-    left: pa.BooleanArray | None
+    stats: Mapping[str, Any]
+    live_rows: pa.BooleanArray | None
 
     @property
     def rows(self) -> int | None:
         """The number of rows; None if the log alone does not tell."""
-        return None if self.left is not None else self.said.get("num_records")
+        return None if self.live_rows is not None else self.stats.get("num_records")
 
-    def tells(self, *columns: str) -> bool:
-        """Whether :attr:`rows`, and :meth:`most` of those columns, can be relied on without reading the rows."""
+    def has_exact_stats(self, *columns: str) -> bool:
+        """Whether :attr:`rows`, and :meth:`max_value` of those columns, can be relied on without reading the rows."""
 
         def told(column: str) -> bool:
-            nulls = self.said.get(f"null_count.{column}")
-            return nulls is not None and (nulls == self.rows or self.most(column) is not None)
+            nulls = self.stats.get(f"null_count.{column}")
+            return nulls is not None and (nulls == self.rows or self.max_value(column) is not None)
 
         return self.rows is not None and all(map(told, columns))
 
-    def most(self, column: str) -> Any:
+    def max_value(self, column: str) -> Any:
         """The greatest value, None if all are NULL; a time in microseconds."""
-        return self.said.get(f"max.{column}")
+        return self.stats.get(f"max.{column}")
 
 
 class DeltaTable:
@@ -176,7 +176,7 @@ class DeltaTable:
             present = [column for column in columns if column in known] or known[:1]
             for batch in parquet.iter_batches(_ROWS, columns=present):
                 rows = microseconds(pa.Table.from_batches([batch]))
-                yield rows if part.left is None else delta_scan.drop_deleted(rows, part.left, first)
+                yield rows if part.live_rows is None else delta_scan.drop_deleted(rows, part.live_rows, first)
                 first += batch.num_rows
 
     def _opened(self, path: str) -> Any:

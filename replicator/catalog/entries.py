@@ -82,7 +82,7 @@ class LakeTable:
     title: str
     location: str
     schema: T.StructType
-    kept: TableDetail
+    detail: TableDetail
     description: str = ""
     comments: Mapping[str, str] = field(default_factory=dict)
 
@@ -133,10 +133,10 @@ def unreadable_reason(table: LakeTable) -> str | None:
     """Return why Athena may not be able to read a correctly registered table; None if no reason is known."""
     if not url(table.location).startswith("s3://"):
         return "it reads S3 only"
-    known = _READ_BY_ATHENA.get(table.kept.format, 0)
-    if table.kept.protocol > known:
-        supported = f"{table.kept.format.capitalize()} up to protocol {known}"
-        return f"it supports {supported}, and this table has {table.kept.protocol}"
+    known = _READ_BY_ATHENA.get(table.detail.format, 0)
+    if table.detail.protocol > known:
+        supported = f"{table.detail.format.capitalize()} up to protocol {known}"
+        return f"it supports {supported}, and this table has {table.detail.protocol}"
     return None
 
 
@@ -148,7 +148,7 @@ def url(location: str) -> str:
 
 
 def _kinds(table: LakeTable, name: str) -> dict[str, Kind]:
-    detail = table.kept
+    detail = table.detail
     if detail.format == "delta":
         return {name: Kind.delta}
     if detail.format == "hudi" and detail.merge_on_read:
@@ -161,8 +161,8 @@ def _kinds(table: LakeTable, name: str) -> dict[str, Kind]:
 def _table(table: LakeTable, name: str, kind: Kind) -> Entry:
     """The table itself: partition columns are separate and last, as in Hive."""
     hudi = [] if kind is Kind.delta else [T.StructField(each, T.StringType()) for each in HUDI_COLUMNS]
-    parts = [table.schema[each] for each in table.kept.partition_by]
-    own = [each for each in table.schema if each.name not in table.kept.partition_by]
+    parts = [table.schema[each] for each in table.detail.partition_by]
+    own = [each for each in table.schema if each.name not in table.detail.partition_by]
     every = columns([*hudi, *own, *parts], {**_SYSTEM_COLUMN_COMMENTS, **table.comments}, table.title)
     description = _description(table) if name != table.name else table.description
     return Entry(
@@ -172,7 +172,7 @@ def _table(table: LakeTable, name: str, kind: Kind) -> Entry:
         every[: len(every) - len(parts)],
         every[len(every) - len(parts) :],
         url(table.location),
-        tuple(_partitions(url(table.location), table.kept.folders, parts)),
+        tuple(_partitions(url(table.location), table.detail.folders, parts)),
         _schema([*hudi, *own, *parts]) if hudi else "",
         description=one_line(description, DESCRIPTION_LENGTH),
     )
@@ -182,15 +182,15 @@ def _description(table: LakeTable) -> str:
     return f"All rows of {table.title}, including those deleted at the source (_deleted)."
 
 
-def _view(table: LakeTable, shown: Entry, database: str) -> Entry:
+def _view(table: LakeTable, entry: Entry, database: str) -> Entry:
     """The live rows with the source's columns, in the table's order; for a history its intervals."""
-    known = {each.name: each for each in (*shown.columns, *shown.partition_keys)}
+    known = {each.name: each for each in (*entry.columns, *entry.partition_keys)}
     own = [known[each.lower()] for each in table.schema.names if each not in SYSTEM_COLUMNS]
     is_history = history.KEY in table.schema.names
     condition = '"__end_at" IS NULL OR "__end_at" > "__start_at"' if is_history else 'NOT "_deleted"'
     what = "Every state of the rows" if is_history else "The rows"
     return replace(
-        shown,
+        entry,
         name=table.name,
         kind=Kind.view,
         columns=tuple(own),
@@ -198,7 +198,7 @@ def _view(table: LakeTable, shown: Entry, database: str) -> Entry:
         location="",
         partitions=(),
         schema="",
-        sql=presto_view.select(own, database, shown.name, condition),
+        sql=presto_view.select(own, database, entry.name, condition),
         description=f"{what} of {table.title}, as at the source.",
     )
 

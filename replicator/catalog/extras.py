@@ -17,6 +17,4 @@ def load(library: str, extra: str = "sql") -> Any:
         missing = (error.name or library).partition(".")[0]
         if missing == replicator.__name__:
             raise
-        raise ConfigError(
-            f"{missing} is not installed.", mend=f"pip install 'lakehouse-replicator[{extra}]'"
-        ) from error
+        raise ConfigError(f"{missing} is not installed.", fix=f"pip install 'lakehouse-replicator[{extra}]'") from error

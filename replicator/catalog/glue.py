@@ -126,5 +126,5 @@ _GLUE = Service(
     "Glue",
     "catalog.region",
     "Grant these credentials the permissions listed in docs/catalog.md.",
-    refusal("Glue", "Mend it there, then run again.", CatalogRefused),
+    refusal("Glue", "Fix it there, then run again.", CatalogRefused),
 )

@@ -37,7 +37,7 @@ class TableSelection:
     source: str | None = None
     tables: tuple[str, ...] = ()
 
-    def concerns(self, title: str, titles: Iterable[str]) -> bool:
+    def includes(self, title: str, titles: Iterable[str]) -> bool:
         """Whether a table that may no longer exist in the lake is selected: a named one only while it exists."""
         selects_all = self.source is None and not self.tables
         in_source = not self.tables and title.startswith(f"{catalog_tables.SILVER}/{self.source}/")
@@ -66,7 +66,7 @@ def build(
         url(root),
         tuple(entry for _, made in registered if not isinstance(made, Outcome) for entry in made),
         frozenset(place.title for place in every),
-        lambda title: question.concerns(title, titles),
+        lambda title: question.includes(title, titles),
     )
     unread = [each for each in described if isinstance(each, Outcome)]
     return Inventory(

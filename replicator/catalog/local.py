@@ -74,7 +74,7 @@ class DuckdbEngine:
         """The databases of silver."""
         return tables.databases(self._silver)
 
-    def ask(self, query: str, most: int | None) -> Answer:
+    def ask(self, query: str, limit: int | None) -> Answer:
         """Run one query; its rows are computed as they are read."""
         from replicator.catalog.arrow_texts import ArrowAnswer  # noqa: PLC0415 - on demand, with pyarrow
 
@@ -84,17 +84,17 @@ class DuckdbEngine:
             query = f"SELECT unnest([{', '.join(map(_literal, sorted(known)))}]::VARCHAR[]) AS name"
         else:
             self._open_named(query, known)
-        return ArrowAnswer(self._asked(query, known, _BATCH if most is None else max(1, min(_BATCH, most))))
+        return ArrowAnswer(self._asked(query, known, _BATCH if limit is None else max(1, min(_BATCH, limit))))
 
-    def told(self) -> str | None:
+    def summary(self) -> str | None:
         """The versions that were read, if older ones were requested."""
-        return self._past.told()
+        return self._past.summary()
 
     def _open_named(self, query: str, known: Mapping[str, Table]) -> None:
         tables.refuse_case_conflict(known, query)
         for name, table in known.items():
             is_wanted = name not in self._opened and tables.is_named(name, query)
-            if is_wanted and self._past.opens(name, table, partial(self._open, name)):
+            if is_wanted and self._past.resolve(name, table, partial(self._open, name)):
                 self._opened.add(name)
 
     def _asked(self, query: str, known: Mapping[str, Table], batch: int) -> Any:
@@ -105,10 +105,10 @@ class DuckdbEngine:
                 raise ConfigError(_error_line(error)) from error
             self._past.explain(first_line(error))
             known_names = ", ".join(sorted(known)) or "no tables in this lake yet"
-            raise ConfigError(first_line(error), mend=f"Available: {known_names}.") from error
+            raise ConfigError(first_line(error), fix=f"Available: {known_names}.") from error
         except self._duckdb.Error as error:
             if _READ_FAILED in str(error):
-                raise ReplicatorError(f"a table cannot be read: {first_line(error)}", mend=SPARK_HINT) from error
+                raise ReplicatorError(f"a table cannot be read: {first_line(error)}", fix=SPARK_HINT) from error
             raise ConfigError(_error_line(error)) from error
 
     def _moment(self, table: Table, when: int | datetime) -> CommittedVersion:
@@ -116,7 +116,7 @@ class DuckdbEngine:
             raise VersionMissing(
                 f"{table.name} is in Hudi: its older versions cannot be read here",
                 where=table.location,
-                mend=SPARK_HINT,
+                fix=SPARK_HINT,
             )
         with translate_read_errors(table):
             return delta_scan.resolve_version(self._store, self._files, table, when)

@@ -30,5 +30,5 @@ def translate_read_errors(table: Table) -> Iterator[None]:
         raise ReplicatorError(
             f"table {table.name} cannot be read without Spark: {first_line(error)}",
             where=table.location,
-            mend=SPARK_HINT,
+            fix=SPARK_HINT,
         ) from error

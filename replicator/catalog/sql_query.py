@@ -66,7 +66,7 @@ def _parse_single(text: str, dialect: Dialect) -> exp.Expr | None:
 
     statements = [each for each in _parse(text, dialect) if each is not None]
     if len(statements) != 1:
-        raise ConfigError(NOT_A_QUERY, mend=QUERY_HINT)
+        raise ConfigError(NOT_A_QUERY, fix=QUERY_HINT)
     [statement] = statements
     explained = _EXPLAIN.match(text)
     if isinstance(statement, exp.Command) and explained is not None:
@@ -77,7 +77,7 @@ def _parse_single(text: str, dialect: Dialect) -> exp.Expr | None:
     writing = (exp.DML, exp.DDL, exp.Into, exp.Command)
     reading = (exp.Query, exp.Values, exp.Describe, exp.Summarize)
     if not isinstance(statement, reading) or any(statement.find_all(*writing)):
-        raise ConfigError(NOT_A_QUERY, mend=QUERY_HINT)
+        raise ConfigError(NOT_A_QUERY, fix=QUERY_HINT)
     return statement
 
 
@@ -119,7 +119,7 @@ def _bind_parameters(query: exp.Expr, parameters: Mapping[str, str]) -> bool:
     places = [each for each in query.find_all(exp.Placeholder) if each.this]
     wanted = {str(each.this) for each in places}
     if missing := sorted(wanted - set(parameters)):
-        raise ConfigError(f"the query needs a value for {', '.join(missing)}", mend=f"Add --param {missing[0]}=VALUE.")
+        raise ConfigError(f"the query needs a value for {', '.join(missing)}", fix=f"Add --param {missing[0]}=VALUE.")
     if unused := sorted(set(parameters) - wanted):
         raise ConfigError(f"the query has no :{unused[0]}{suggest(unused[0], wanted)}")
     for each in places:
@@ -139,7 +139,7 @@ def _resolve_views(query: exp.Expr, databases: Mapping[tuple[str, str], Sequence
         *_, last = table.parts
         if len(views) > 1:
             name = ".".join(part.name for part in table.parts)
-            raise ConfigError(f"{name} is ambiguous", mend=f"Use one of: {', '.join(views)}.")
+            raise ConfigError(f"{name} is ambiguous", fix=f"Use one of: {', '.join(views)}.")
         if not table.alias and not isinstance(table.parent, exp.Describe):
             table.set("alias", exp.TableAlias(this=last.copy()))
         table.set("this", exp.to_identifier(views[0], quoted=True))

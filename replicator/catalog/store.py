@@ -53,7 +53,7 @@ class Store:
         if self.is_local:
             return fs.LocalFileSystem()
         if not self.root.startswith(("s3a://", "s3://")):
-            raise ConfigError("only local lakes and s3a:// are read without Spark", where=self.root, mend=SPARK_HINT)
+            raise ConfigError("only local lakes and s3a:// are read without Spark", where=self.root, fix=SPARK_HINT)
         if self.endpoint:
             s3.check_reachable(self.endpoint)
         parts = urlsplit(self.endpoint or "")

@@ -43,13 +43,13 @@ class Outcome:
 @dataclass(frozen=True)
 class Plan:
     """The desired state of the catalog for the lake at ``lake`` (a URL): its ``entries``, the ``titles`` of all tables
-    of the lake, and which tables are selected (``concerns``, by title).
+    of the lake, and which tables are selected (``is_selected``, by title).
     """
 
     lake: str
     entries: tuple[Entry, ...]
     titles: frozenset[str]
-    concerns: Callable[[str], bool] = lambda _: True
+    is_selected: Callable[[str], bool] = lambda _: True
 
 
 def sync(catalog: GlueCatalog, plan: Plan, *, drop: bool = False, dry_run: bool = False) -> Iterator[Outcome]:
@@ -138,9 +138,9 @@ def _refuse_foreign(entry: Entry, present: Mapping[str, Any], lake: str) -> None
     parameters = present.get("Parameters", {})
     if parameters.get(LAKE) == lake:
         return
-    mend = "Drop it there, or set catalog.database to another name."
+    fix = "Drop it there, or set catalog.database to another name."
     if LAKE in parameters:
-        raise CatalogRefused(f"{entry.name} belongs to another lake, {parameters[LAKE]}", where=entry.title, mend=mend)
+        raise CatalogRefused(f"{entry.name} belongs to another lake, {parameters[LAKE]}", where=entry.title, fix=fix)
     place = present.get("StorageDescriptor", {}).get("Location", "")
     if entry.kind is Kind.view:
         text = present.get("ViewOriginalText", "")
@@ -149,7 +149,7 @@ def _refuse_foreign(entry: Entry, present: Mapping[str, Any], lake: str) -> None
         is_same, what = _same_url(place, entry.location), f"a table at {place or 'no location'}"
     if not is_same:
         raise CatalogRefused(
-            f"{entry.name} is already registered by another owner, as {what}", where=entry.title, mend=mend
+            f"{entry.name} is already registered by another owner, as {what}", where=entry.title, fix=fix
         )
 
 
@@ -166,7 +166,7 @@ def _find_orphans(plan: Plan, present: Mapping[str, Mapping[str, Any]]) -> Itera
     for name, table in sorted(present.items()):
         parameters = table.get("Parameters", {})
         title = parameters.get(TABLE, "")
-        is_ours = bool(title) and parameters.get(LAKE) == plan.lake and plan.concerns(title)
+        is_ours = bool(title) and parameters.get(LAKE) == plan.lake and plan.is_selected(title)
         if is_ours and name not in wanted and (title in registered or title not in plan.titles):
             yield name, table
 

@@ -68,8 +68,8 @@ def refuse_case_conflict(known: Iterable[str], query: str) -> None:
     """
     twins = names.find_case_conflict(name for name in known if is_named(name, query))
     if twins is not None:
-        mend = "Keep one of them in another lake, or rename it at the source."
-        raise ConfigError(f"{twins[0]} and {twins[1]} are two tables that no query can distinguish", mend=mend)
+        fix = "Keep one of them in another lake, or rename it at the source."
+        raise ConfigError(f"{twins[0]} and {twins[1]} are two tables that no query can distinguish", fix=fix)
 
 
 class LakeListing:

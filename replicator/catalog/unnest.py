@@ -23,7 +23,7 @@ def rows_as_columns(query: exp.Expr, dialect: Dialect) -> None:
     for each in list(query.find_all(exp.Unnest)):
         if each.args.get("offset") and dialect == "spark":
             raise ConfigError(
-                "WITH ORDINALITY is not translated for Spark, which counts from 0", mend="Use `--engine duckdb`."
+                "WITH ORDINALITY is not translated for Spark, which counts from 0", fix="Use `--engine duckdb`."
             )
         fields = _fields(each)
         if fields:

@@ -116,11 +116,11 @@ def _translate(error: Exception) -> ReplicatorError | None:
         from replicator.session import log_file
         from replicator.settings import cache_dir
 
-        mend = _NO_FOLDER if code == causes.NO_TEMP_FOLDER else _NO_MEMORY
-        return ReplicatorError("Spark's JVM has exited", where=str(log_file(cache_dir())), mend=mend)
+        fix = _NO_FOLDER if code == causes.NO_TEMP_FOLDER else _NO_MEMORY
+        return ReplicatorError("Spark's JVM has exited", where=str(log_file(cache_dir())), fix=fix)
     if causes.is_unreachable(error):
         what = f"a service does not answer: {causes.summarize(error)}"
-        return Unreachable(what, mend="Check the service, then run again.")
+        return Unreachable(what, fix="Check the service, then run again.")
     if causes.is_access_denied(error):
         return access_error(causes.summarize(error))
     return None

@@ -25,8 +25,8 @@ def write_atomically(output: Path, write: Callable[[Path], Result]) -> Result:
         _refuse_non_file(output)
         temporary.touch()
     except OSError as error:
-        mend = "Give another --output FILE, in an existing folder."
-        raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(output), mend=mend) from error
+        fix = "Give another --output FILE, in an existing folder."
+        raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(output), fix=fix) from error
     try:
         result = write(temporary)
         temporary.replace(target)

@@ -181,7 +181,7 @@ def _jobs(
     from replicator.aws.job import Job
 
     if configured.runtime != "emr":
-        raise ConfigError(f"environment {env!r} is not for EMR", mend="Set `runtime: emr` in its file.")
+        raise ConfigError(f"environment {env!r} is not for EMR", fix="Set `runtime: emr` in its file.")
     packed, place = _packed(configured, package)
     if packed.env != env:
         raise ConfigError(f"package {packed.id} holds the configuration of environment {packed.env!r}, not {env!r}")
@@ -203,8 +203,8 @@ def _packed(configured: Settings, package: str | None) -> tuple[Manifest, str]:
         return found, f"{root}/{found.id}"
     if package and not archive.is_content_id(package):
         what = f"the folder {package} contains no package" if Path(package).is_dir() else f"{package} is not a package"
-        mend = "Give the id of an uploaded one, or a folder that `replicator aws package --to DIR` has written."
-        raise ConfigError(what, mend=mend)
+        fix = "Give the id of an uploaded one, or a folder that `replicator aws package --to DIR` has written."
+        raise ConfigError(what, fix=fix)
     return s3_folder.select_package(s3_folder.S3Folder(root, configured.aws.region), package)
 
 
@@ -246,7 +246,7 @@ def _serverless(configured: Settings) -> Serverless:
 
 def _require(value: str | None, key: str) -> str:
     if not value:
-        raise ConfigError(f"{key} is not set", mend="See docs/aws.md for its value.")
+        raise ConfigError(f"{key} is not set", fix="See docs/aws.md for its value.")
     return value
 
 

@@ -69,8 +69,8 @@ def _connector(source: SourceSpec) -> Mapping[str, str]:
     from replicator.connect.configuration import configuration
 
     if source.connector is None:
-        mend = "Write a `connector` block into its file in conf/sources."
-        raise ConfigError(f"the source {source.name} does not describe how it is captured", mend=mend)
+        fix = "Write a `connector` block into its file in conf/sources."
+        raise ConfigError(f"the source {source.name} does not describe how it is captured", fix=fix)
     return msk.connector_config(configuration(source.connector))
 
 

@@ -93,12 +93,12 @@ def ddl(
         raise typer.Exit(1)
 
 
-def print_outcomes(done: list[Outcome], made: Iterable[Outcome], *, as_json: bool) -> list[Outcome]:
-    """Print the outcomes in ``done`` and those in ``made``, and return all of them. Where the catalog fails half-way,
-    the outcomes so far are printed and the error is raised.
+def print_outcomes(done: list[Outcome], outcomes: Iterable[Outcome], *, as_json: bool) -> list[Outcome]:
+    """Print the outcomes in ``done`` and those in ``outcomes``, and return all of them. Where the catalog fails
+    half-way, the outcomes so far are printed and the error is raised.
     """
     try:
-        for each in made:
+        for each in outcomes:
             done.append(each)  # noqa: PERF402 - those before an error are kept
     except ReplicatorError:
         if done:

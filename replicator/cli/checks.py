@@ -48,7 +48,7 @@ def checks(
     elif rows:
         printed = [{**row, "keys": "; ".join(row["keys"])} for row in rows]
         console.print_table(_COLUMNS, [[str(row[column]) for column in _COLUMNS] for row in printed])
-    if not all(result.is_well for result in found):
+    if not all(result.passed for result in found):
         raise typer.Exit(1)
 
 

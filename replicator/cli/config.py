@@ -27,7 +27,7 @@ class Kind(str, Enum):
 @app.command()
 def show(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
     """Print every value with its file and line, secrets masked."""
-    shown = list(options.settings(env, conf).shown())
+    shown = list(options.settings(env, conf).describe())
     if as_json:
         print_json([dataclasses.asdict(value) for value in shown])
     else:

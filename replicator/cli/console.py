@@ -118,7 +118,7 @@ class WorkProgress:
         return min(1.0, done / max(1, max(rows, self._rows) + _PIECE_ROWS * pieces))
 
     @property
-    def left(self) -> timedelta | None:
+    def remaining(self) -> timedelta | None:
         """The estimated remaining time; None until enough is done for an estimate."""
         share = self.share
         if share < _MIN_SHARE:
@@ -150,7 +150,7 @@ def row_progress(what: str, sizes: Callable[[], Sequence[int]]) -> Iterator[Work
         task = progress.add_task(what, total=1.0, told="")
 
         def show(work: WorkProgress) -> None:
-            text = work.rows() if work.left is None else f"{work.rows()} {work.left}"
+            text = work.rows() if work.remaining is None else f"{work.rows()} {work.remaining}"
             progress.update(task, completed=work.share, told=text)
 
         yield WorkProgress(sizes, show)
@@ -166,6 +166,6 @@ class _PlainProgress:
         """Print a line if the interval has passed."""
         if time.monotonic() - self._told < LINE_SECONDS:
             return
-        text, left = f"{self._what}: {work.rows()}", work.left
+        text, left = f"{self._what}: {work.rows()}", work.remaining
         narrate(text if left is None else f"{text}, {left} left")
         self._told = time.monotonic()

@@ -85,7 +85,7 @@ def show(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """One record as bronze has it, why it could not be applied, and how to mend that."""
+    """One record as bronze has it, why it could not be applied, and how to fix that."""
     from replicator.cli import letter_details
     from replicator.operate.dead_letters import find
 
@@ -96,7 +96,7 @@ def show(
         raise ConfigError(
             "bronze has no such record",
             where=f"{topic} {partition} {offset}",
-            mend=f"{every} lists the positions of all dead letters.",
+            fix=f"{every} lists the positions of all dead letters.",
         )
     fields = letter_details.describe(found)
     if as_json:
@@ -230,7 +230,7 @@ def _selection(
     if choice.is_all != everything:
         raise ConfigError(
             "no dead letters are selected" if choice.is_all else "--all cannot be combined with --table or --reason",
-            mend="Give --table TABLE, --reason REASON or both, or --all alone; `dead-letters list` shows them.",
+            fix="Give --table TABLE, --reason REASON or both, or --all alone; `dead-letters list` shows them.",
         )
     return choice, table_source
 

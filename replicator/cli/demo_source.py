@@ -29,7 +29,7 @@ def load(context: typer.Context) -> None:
         raise ConfigError(
             "The sample databases are in the project's checkout, not in the package.",
             where=str(_CHECKOUT),
-            mend="Clone it, run `make env` there, and use the replicator of its .venv.",
+            fix="Clone it, run `make env` there, and use the replicator of its .venv.",
         )
     process = subprocess.run([sys.executable, "-m", "infra.sources.load", *context.args], cwd=_CHECKOUT, check=False)
     if process.returncode:

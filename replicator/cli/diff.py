@@ -106,9 +106,9 @@ def _summarize(table: Table, found: Changes, *, as_json: bool) -> None:
     console.print_text(json.dumps({"table": table.name, **versions, **found.counts}))
 
 
-def _print(rows: DataFrame, most: int | None, *, as_json: bool) -> None:
+def _print(rows: DataFrame, limit: int | None, *, as_json: bool) -> None:
     ordered = rows.orderBy("at")
-    shown = with_ordered_columns(ordered if most is None else ordered.limit(most))
+    shown = with_ordered_columns(ordered if limit is None else ordered.limit(limit))
     if not as_json:
         console.print_table(("change", "key", "row"), [format_row(row) for row in shown.toLocalIterator()])
         return

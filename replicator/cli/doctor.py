@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report; ``mend`` says how to fix it where ``ok`` is false, ``exit_code`` is the resulting exit
+    """One line of the report; ``fix`` says how to fix it where ``ok`` is false, ``exit_code`` is the resulting exit
     code.
     """
 
     what: str
     ok: bool
-    said: str
-    mend: str = ""
+    message: str
+    fix: str = ""
     exit_code: int = 0
 
 
@@ -44,8 +44,8 @@ def doctor(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as
     if as_json:
         print_json([dataclasses.asdict(finding) for finding in findings])
     else:
-        rows = [(f.what, "ok" if f.ok else "failed", f.said, f.mend) for f in findings]
-        print_table(["what", "state", "found", "how to mend"], rows)
+        rows = [(f.what, "ok" if f.ok else "failed", f.message, f.fix) for f in findings]
+        print_table(["what", "state", "found", "how to fix"], rows)
     codes = {finding.exit_code for finding in findings} - {0}
     if codes:
         raise typer.Exit(min(codes))
@@ -60,7 +60,7 @@ def _findings(env: str, conf: Path | None) -> Iterator[Finding]:
     except ConfigError as error:
         yield _failed("configuration", error)
         return
-    yield Finding("configuration", ok=True, said=f"environment {env}")
+    yield Finding("configuration", ok=True, message=f"environment {env}")
     for what, probe in _probes(settings):
         yield _run_probe(what, probe)
 
@@ -84,11 +84,11 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Probe]]:
 
 def _run_probe(what: str, probe: Probe) -> Finding:
     try:
-        return Finding(what, ok=True, said=probe())
+        return Finding(what, ok=True, message=probe())
     except ReplicatorError as error:
         return _failed(what, error)
 
 
 def _failed(what: str, error: ReplicatorError) -> Finding:
     text = f"{error.what} [{error.where}]" if error.where else error.what
-    return Finding(what, ok=False, said=text, mend=error.mend or "", exit_code=error.exit_code)
+    return Finding(what, ok=False, message=text, fix=error.fix or "", exit_code=error.exit_code)

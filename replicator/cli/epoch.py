@@ -45,7 +45,7 @@ def bump(
 
     settings, offsets = options.settings(env, conf, lake), options.parse_offsets(starts or [])
     if not reason.strip():
-        raise ConfigError("a new epoch needs a reason", mend="State in --reason what happened to the source.")
+        raise ConfigError("a new epoch needs a reason", fix="State in --reason what happened to the source.")
     with exclusive(options.existing_lake(settings), ("silver",), assemble.lease_options(settings)) as fence:
         spark, target = _open(settings, source, fence, debug=options.is_debug(context))
         begun = epoch.bump(spark, target, reason, offsets)

@@ -34,7 +34,7 @@ def hudi_streamer(
         properties = tool.normalize(javaproperties.loads(_text(file)))
     except ValueError as error:
         what = f"not a properties file: {error}"
-        raise ConfigError(what, where=str(file), mend="Escape each literal backslash with another one.") from error
+        raise ConfigError(what, where=str(file), fix="Escape each literal backslash with another one.") from error
     schema = properties.get(tool.SCHEMA_FILE)
     beside = None if schema is None else _find_file(file.parent, schema)
     found = tool.translate(properties, topic, None if beside is None else _text(beside))
@@ -60,9 +60,9 @@ def _text(file: Path) -> str:
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:
         what = f"the file cannot be read: {error.strerror}"
-        raise ConfigError(what, where=str(file), mend="Check the path.") from error
+        raise ConfigError(what, where=str(file), fix="Check the path.") from error
     except UnicodeDecodeError as error:
         what = "the file is not UTF-8 text"
         raise ConfigError(
-            what, where=str(file), mend="Save it as UTF-8, or name the file that is passed to the tool."
+            what, where=str(file), fix="Save it as UTF-8, or name the file that is passed to the tool."
         ) from error

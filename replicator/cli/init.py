@@ -45,13 +45,13 @@ def init(
     if not _PREFIX.fullmatch(source):
         raise ConfigError(
             f"--source {source!r} is not a valid topic.prefix",
-            mend="Use only letters, digits, dots, hyphens and underscores.",
+            fix="Use only letters, digits, dots, hyphens and underscores.",
         )
     files = {folder / path: text for path, text in scaffold.render_project(source, kind and kind.value).items()}
     existing = next((path for path in files if path.exists()), None)
     if existing is not None:
         raise ConfigError(
-            "the file already exists", where=str(existing), mend="Give another folder; nothing was written."
+            "the file already exists", where=str(existing), fix="Give another folder; nothing was written."
         )
     for path, text in files.items():
         _write(path, text)

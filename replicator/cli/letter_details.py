@@ -32,7 +32,7 @@ def _rows(
     from replicator.operate.dead_letters import load_letters, positions
 
     order = ("first_seen", "topic", "partition", "offset")
-    found = choice.of(load_letters(spark, source, dropped=dropped)).orderBy(*order).limit(limit).collect()
+    found = choice.select(load_letters(spark, source, dropped=dropped)).orderBy(*order).limit(limit).collect()
     places = positions(spark, source, found)
     return [
         {"source": source.source.name, **row.asDict(), "position": place}
@@ -56,7 +56,7 @@ def describe(found: LetterDetails) -> dict[str, Any]:
     else:
         words = reasons.describe(letter["reason"])
         shown |= {name: letter[name] for name in ("table", "reason", "detail")}
-        shown |= {"meaning": words.meaning, "mend": words.mend, "seq": letter["seq"]}
+        shown |= {"meaning": words.meaning, "fix": words.fix, "seq": letter["seq"]}
         shown["position"] = found.position
         shown["first_seen"] = _text(letter["first_seen"])
     if found.letter is None and found.dropped is not None:

@@ -78,7 +78,7 @@ def _seconds(text: str) -> int:
 
 def _to_row(each: MaintenanceResult) -> dict[str, Any]:
     files = {"files_before": None, "files": None, "bytes_before": None, "bytes": None}
-    if each.done is not None:
-        files = {name: getattr(each.done, name) for name in files}
+    if each.result is not None:
+        files = {name: getattr(each.result, name) for name in files}
     error = None if each.error is None else str(each.error)
     return {"layer": each.layer, "table": each.table, **files, "seconds": round(each.seconds, 1), "error": error}

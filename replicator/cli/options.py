@@ -118,9 +118,7 @@ def parse_offset(text: str) -> tuple[tuple[str, int], int]:
     topic, _, rest = text.partition(":")
     partition, _, offset = rest.partition(":")
     if not (topic and partition.isdecimal() and offset.isdecimal()):
-        raise ConfigError(
-            f"--from {text!r} is not TOPIC:PARTITION:OFFSET", mend="For example shop.sales.orders:0:1234."
-        )
+        raise ConfigError(f"--from {text!r} is not TOPIC:PARTITION:OFFSET", fix="For example shop.sales.orders:0:1234.")
     return (topic, int(partition)), int(offset)
 
 
@@ -137,7 +135,7 @@ def collect_unique(flag: str, pairs: Iterable[tuple[Name, Value]]) -> dict[Name,
     for name, value in pairs:
         if name in found:
             label = name if isinstance(name, str) else ":".join(map(str, name))
-            raise ConfigError(f"{flag} {label} is given twice", mend="Leave one of them out.")
+            raise ConfigError(f"{flag} {label} is given twice", fix="Leave one of them out.")
         found[name] = value
     return found
 
@@ -170,8 +168,8 @@ def existing_lake(settings: Settings) -> Lake:
     except ReplicatorError:
         return lake
     if LAYERS.isdisjoint(found):
-        mend = "Name the right one (--lake, or lake.root of the environment); `replicator run` creates one."
-        raise ConfigError("there is no lake yet, or it is empty", where=lake.root, mend=mend)
+        fix = "Name the right one (--lake, or lake.root of the environment); `replicator run` creates one."
+        raise ConfigError("there is no lake yet, or it is empty", where=lake.root, fix=fix)
     return lake
 
 
@@ -185,7 +183,7 @@ def load_declarations(declare: Path | None, lake: str | None) -> SourceSpec:
     if declare is None:
         return SourceSpec("", "")
     if lake is None:
-        raise ConfigError("--declare needs --lake DIR", mend="With --env, the declarations in conf/sources apply.")
+        raise ConfigError("--declare needs --lake DIR", fix="With --env, the declarations in conf/sources apply.")
     return configuration.load_declarations(declare)
 
 
@@ -235,7 +233,7 @@ def split_source(table: str | None, source: str | None) -> tuple[str | None, str
     if not prefix or "." not in rest:  # a table may have a slash in its own name
         return table, source
     if source not in (None, prefix):
-        raise ConfigError(f"--table {table} is not a table of the source {source}", mend="Leave one of them out.")
+        raise ConfigError(f"--table {table} is not a table of the source {source}", fix="Leave one of them out.")
     return rest, prefix
 
 

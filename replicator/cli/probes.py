@@ -36,8 +36,8 @@ def python() -> str:
     version, (oldest, newest) = sys.version_info[:2], _PYTHONS
     name = f"Python {version[0]}.{version[1]}"
     if not oldest <= version <= newest:
-        mend = f"Use Python {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}."
-        raise ConfigError(f"{name} is not a tested version.", where=sys.executable, mend=mend)
+        fix = f"Use Python {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}."
+        raise ConfigError(f"{name} is not a tested version.", where=sys.executable, fix=fix)
     return name
 
 
@@ -68,7 +68,7 @@ def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:
     connection.
     """
     if not bootstrap_servers.strip():
-        raise ConfigError("No bootstrap servers are configured.", mend="Set kafka.bootstrap_servers.")
+        raise ConfigError("No bootstrap servers are configured.", fix="Set kafka.bootstrap_servers.")
     servers = endpoint.parse_addresses(bootstrap_servers, "Kafka", "Check kafka.bootstrap_servers.")
     plain = options.get("security.protocol", "PLAINTEXT") == "PLAINTEXT"
     reasons = []
@@ -79,7 +79,7 @@ def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:
         reasons.append(f"{server}: {refusal}")
     raise Unreachable(
         f"Kafka does not answer: {'; '.join(reasons)}.",
-        mend="Check that the broker runs and kafka.bootstrap_servers is right.",
+        fix="Check that the broker runs and kafka.bootstrap_servers is right.",
     )
 
 
@@ -95,7 +95,7 @@ def target(name: str, keys: TargetKeys, models: Sequence[Model]) -> str:
     """Check that the serving database responds and permits this login to publish these models."""
     from replicator import targets
 
-    return targets.sink(name, keys).answers(models)
+    return targets.sink(name, keys).check_connection(models)
 
 
 def objects(root: str, s3: S3Keys | None) -> str:
@@ -109,12 +109,12 @@ def objects(root: str, s3: S3Keys | None) -> str:
         return f"{root} holds objects" if found["KeyCount"] else f"{root} is empty"
     if not is_local(root):
         return f"{root} is not checked from here"
-    folder, mend = local_path(root), "Check `objects`, and that the sink ran."
+    folder, fix = local_path(root), "Check `objects`, and that the sink ran."
     try:
         with os.scandir(folder):
             return f"{folder} exists"
     except OSError as error:
-        raise ConfigError(f"The folder cannot be read: {error.strerror}.", where=str(folder), mend=mend) from error
+        raise ConfigError(f"The folder cannot be read: {error.strerror}.", where=str(folder), fix=fix) from error
 
 
 def lake(root: str, s3: S3Keys | None, *, leased: bool = True) -> str:
@@ -161,8 +161,8 @@ def _directory(root: Path) -> str:
         with tempfile.TemporaryFile(dir=existing, buffering=0) as file:
             file.write(b"\n")  # creating a file succeeds on a full disk, too
     except OSError as error:
-        mend = "Set lake.root to a directory with free space that this user can write to."
-        raise ConfigError(f"The lake cannot be written: {error.strerror}.", where=str(root), mend=mend) from error
+        fix = "Set lake.root to a directory with free space that this user can write to."
+        raise ConfigError(f"The lake cannot be written: {error.strerror}.", where=str(root), fix=fix) from error
     return f"{root} is writable" if existing == root else f"{root} can be created"
 
 

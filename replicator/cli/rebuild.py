@@ -85,7 +85,7 @@ def rebuild(
         )
         return
     if bool(wanted) == everything:
-        raise ConfigError("no table or model to rebuild is given", mend="Name tables and models, or give --all alone.")
+        raise ConfigError("no table or model to rebuild is given", fix="Name tables and models, or give --all alone.")
     from replicator.operate.rebuild import RebuildOptions
 
     declared = options.load_declarations(declare, lake)
@@ -139,10 +139,10 @@ def _refuse_mixture(checkpoint: str | None, of_tables: tuple[object, ...], of_ch
     """Raise ConfigError where options of tables and options of ``--checkpoint`` are combined."""
     if checkpoint is not None and any(of_tables):
         raise ConfigError(
-            "--checkpoint cannot be combined with tables or their options", mend="Omit tables and their options."
+            "--checkpoint cannot be combined with tables or their options", fix="Omit tables and their options."
         )
     if checkpoint is None and any(of_checkpoint):
-        raise ConfigError("--from and --yes are for --checkpoint SOURCE", mend="Leave them out.")
+        raise ConfigError("--from and --yes are for --checkpoint SOURCE", fix="Leave them out.")
 
 
 def _to_row(each: RebuildResult, *, dry: bool) -> dict[str, Any]:

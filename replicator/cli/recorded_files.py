@@ -37,11 +37,11 @@ def absolute_paths(names: list[str]) -> list[str]:
 
     if not all(names):
         raise ConfigError(
-            "--recorded was given an empty file name", mend="Name the file; a shell variable may be unset."
+            "--recorded was given an empty file name", fix="Name the file; a shell variable may be unset."
         )
     stage = next((each for each in names if each in (*STAGES, CANONICAL) and not Path(each).exists()), None)
     if stage is not None:
-        raise ConfigError(f"{stage} is a stage, not a file: --recorded runs bronze and silver", mend="Leave it out.")
+        raise ConfigError(f"{stage} is a stage, not a file: --recorded runs bronze and silver", fix="Leave it out.")
     files = [settingkeys.absolute_path(file) for file in names]
     refuse_missing(files)
     return files

@@ -30,17 +30,17 @@ def report(
     """Write one HTML page: sales, the star schema and the state of the pipeline. It can be viewed without a network."""
     page = extras.load("replicator.operate.report.page", "report")  # a missing extra is reported before any query
     if not output.parent.is_dir() or output.is_dir():
-        raise ConfigError(f"{output} cannot be written", mend="Give --output FILE in an existing folder.")
+        raise ConfigError(f"{output} cannot be written", fix="Give --output FILE in an existing folder.")
     found = _collect(context, options.settings(env, conf, lake))
     atomic_file.write_atomically(output, lambda path: _write(path, page.html(found)))
-    for trouble in found.troubles:
-        console.narrate(f"{trouble.table}: {trouble.why}", style="red")
+    for trouble in found.failures:
+        console.narrate(f"{trouble.table}: {trouble.reason}", style="red")
     if as_json:
-        troubles = [{"table": trouble.table, "why": trouble.why} for trouble in found.troubles]
+        troubles = [{"table": trouble.table, "why": trouble.reason} for trouble in found.failures]
         console.print_json({"page": str(output), "troubles": troubles})
     else:
         console.print_text(str(output))
-    if found.troubles:
+    if found.failures:
         raise typer.Exit(1)
 
 

@@ -33,12 +33,12 @@ def resolve_format(form: RowFormat | None, output: Path | None) -> RowFormat:
     """
     chosen = form or (RowFormat.table if output is None else _SUFFIXES.get(output.suffix.lower()))
     if output is None and chosen is RowFormat.parquet:
-        raise ConfigError("Parquet output needs a file", mend="Add --output FILE.parquet.")
+        raise ConfigError("Parquet output needs a file", fix="Add --output FILE.parquet.")
     if output is not None and chosen in (None, RowFormat.table):
         raise ConfigError(
             "the format of the file is unknown: CSV, JSON or Parquet",
             where=str(output),
-            mend="Add --format, or a suffix to its name.",
+            fix="Add --format, or a suffix to its name.",
         )
     return chosen or RowFormat.table
 
@@ -50,8 +50,8 @@ def resolve_limit(form: RowFormat, limit: int | None) -> int | None:
     return MOST_SHOWN if limit is None and form is RowFormat.table else limit
 
 
-def write(answer: Answer, form: RowFormat, most: int | None, output: Path | None = None) -> None:
-    """Write at most ``most`` rows and report whether there are more. In CSV, NULL is an empty field and an empty text
+def write(answer: Answer, form: RowFormat, limit: int | None, output: Path | None = None) -> None:
+    """Write at most ``limit`` rows and report whether there are more. In CSV, NULL is an empty field and an empty text
     ``""``.
 
     A file appears complete or not at all. Raises ConfigError where two columns of JSON or Parquet have one name.
@@ -59,36 +59,38 @@ def write(answer: Answer, form: RowFormat, most: int | None, output: Path | None
     if form in (RowFormat.json, RowFormat.parquet):
         _refuse_duplicates(answer.columns)
     if form is RowFormat.parquet and output is not None:
-        more, written = atomic_file.write_atomically(output, lambda path: _write_parquet(answer, path, most))
+        more, written = atomic_file.write_atomically(output, lambda path: _write_parquet(answer, path, limit))
     elif output is not None:
-        more, written = atomic_file.write_atomically(output, lambda path: _write_file(answer, form, most, path))
+        more, written = atomic_file.write_atomically(output, lambda path: _write_file(answer, form, limit, path))
     else:
-        more, written = _write(answer, form, most, sys.stdout)
+        more, written = _write(answer, form, limit, sys.stdout)
     if output is not None:
         narrate(f"{written} rows in {output}")
     if more:
-        narrate(f"only the first {most} rows are shown: --limit N, or --format csv or json, shows more", style="yellow")
+        narrate(
+            f"only the first {limit} rows are shown: --limit N, or --format csv or json, shows more", style="yellow"
+        )
 
 
 def _refuse_duplicates(columns: Sequence[str]) -> None:
     twins = [name for name, count in Counter(columns).items() if count > 1]
     if twins:
-        raise ConfigError(f"two columns are named {twins[0]!r}", mend="Rename one of them with AS.")
+        raise ConfigError(f"two columns are named {twins[0]!r}", fix="Rename one of them with AS.")
 
 
-def _write_file(answer: Answer, form: RowFormat, most: int | None, path: Path) -> tuple[bool, int]:
+def _write_file(answer: Answer, form: RowFormat, limit: int | None, path: Path) -> tuple[bool, int]:
     with path.open("w", encoding="utf-8", newline="") as file:
-        return _write(answer, form, most, file)
+        return _write(answer, form, limit, file)
 
 
-def _write(answer: Answer, form: RowFormat, most: int | None, to: TextIO) -> tuple[bool, int]:
+def _write(answer: Answer, form: RowFormat, limit: int | None, to: TextIO) -> tuple[bool, int]:
     """Return whether there are more rows, and how many were written."""
     if form is RowFormat.json:
         objects = answer.objects()
-        count = _write_json(islice(objects, most), to)
+        count = _write_json(islice(objects, limit), to)
         return next(objects, None) is not None, count
     texts = answer.texts()
-    shown = islice(texts, most)
+    shown = islice(texts, limit)
     count = _write_csv(answer.columns, shown, to) if form is RowFormat.csv else _write_table(answer.columns, shown)
     return next(texts, None) is not None, count
 
@@ -124,8 +126,8 @@ def _write_json(objects: Iterator[str], to: TextIO) -> int:
     return count
 
 
-def _write_parquet(answer: Answer, path: Path, most: int | None) -> tuple[bool, int]:
-    rows, left, count = answer.batches(), most, 0
+def _write_parquet(answer: Answer, path: Path, limit: int | None) -> tuple[bool, int]:
+    rows, left, count = answer.batches(), limit, 0
     with _parquet(path, rows.schema) as writer:
         for batch in rows:
             cut = batch if left is None else batch.slice(0, left)
@@ -145,5 +147,5 @@ def _parquet(path: Path, schema: pa.Schema) -> parquet.ParquetWriter:
     try:
         return parquet.ParquetWriter(path, schema, compression="zstd")
     except pa.ArrowNotImplementedError as error:
-        mend = "Convert such a column to text with CAST, or write CSV or JSON."
-        raise ConfigError(f"Parquet has no such type: {first_line(error)}", mend=mend) from error
+        fix = "Convert such a column to text with CAST, or write CSV or JSON."
+        raise ConfigError(f"Parquet has no such type: {first_line(error)}", fix=fix) from error

@@ -66,15 +66,15 @@ def run(
     summary = RunSummary(once=once, as_json=as_json)
     if recorded:
         if lake is None:
-            raise ConfigError("--recorded needs --lake DIR", mend="Name the folder to write the tables to.")
+            raise ConfigError("--recorded needs --lake DIR", fix="Name the folder to write the tables to.")
         if not once:
-            raise ConfigError("recorded files are finite: --continuous is for sources", mend="Leave it out.")
+            raise ConfigError("recorded files are finite: --continuous is for sources", fix="Leave it out.")
         files = recorded_files.absolute_paths([*recorded, *(stages or [])])
         recorded_files.run(options.settings(env, conf, lake), files, declare, summary, wait=wait, debug=debug)
     elif lake is not None:
         raise ConfigError(
             "neither a source nor a model is configured: with --lake no configuration is read",
-            mend=f"Set `lake: {{root: {lake}}}` in one, and omit --lake; or give --recorded FILE.",
+            fix=f"Set `lake: {{root: {lake}}}` in one, and omit --lake; or give --recorded FILE.",
         )
     else:
         _run(options.settings(env, conf), stages or [], summary, once=once, wait=wait, debug=debug)
@@ -94,13 +94,13 @@ def _run(settings: Settings, named: list[str], summary: RunSummary, *, once: boo
     known = (*STAGES, CANONICAL)
     unknown = [stage for stage in named if stage not in known]
     if unknown:
-        raise ConfigError(f"unknown stage {unknown[0]!r}", mend=f"Stages are {', '.join(known)}.")
+        raise ConfigError(f"unknown stage {unknown[0]!r}", fix=f"Stages are {', '.join(known)}.")
     if CANONICAL in named and not settings.feeds:
-        raise ConfigError("no feed is configured", mend="Add one to conf/canonical: see docs/canonical.md.")
+        raise ConfigError("no feed is configured", fix="Add one to conf/canonical: see docs/canonical.md.")
     if not (settings.sources or settings.models or settings.feeds):
         raise ConfigError(
             "neither a source nor a model is configured",
-            mend="Write conf/sources/NAME.yaml, or set --conf; `--recorded FILE` needs none.",
+            fix="Write conf/sources/NAME.yaml, or set --conf; `--recorded FILE` needs none.",
         )
     stages = named or list(known if settings.feeds else STAGES)
     if once and "bronze" in stages:
@@ -124,10 +124,10 @@ def _require_kafka(settings: Settings) -> None:
     """
     from replicator.endpoint import check_any_reachable
 
-    nowhere = next((source.name for source in settings.sources if source.is_nowhere), None)
+    nowhere = next((source.name for source in settings.sources if source.has_no_origin), None)
     if nowhere is not None:
         raise ConfigError(
-            f"source {nowhere} has no bootstrap servers", mend="Set kafka.bootstrap_servers, or its bootstrap_servers."
+            f"source {nowhere} has no bootstrap servers", fix="Set kafka.bootstrap_servers, or its bootstrap_servers."
         )
     for servers in {source.bootstrap_servers for source in settings.sources if not source.objects}:
         check_any_reachable(servers, "Kafka", "Check that a broker runs and `bootstrap_servers` is right.")

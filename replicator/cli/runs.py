@@ -72,7 +72,7 @@ def _by_spark(context: typer.Context, settings: Settings) -> Runs:
 
 def _print_one(found: Run | None, run: str, *, as_json: bool) -> None:
     if found is None:
-        raise ConfigError(f"run {run!r} does not exist", mend="`replicator runs` lists the existing ones.")
+        raise ConfigError(f"run {run!r} does not exist", fix="`replicator runs` lists the existing ones.")
     if as_json:
         console.print_json(asdict(found))
         return

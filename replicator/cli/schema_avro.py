@@ -56,10 +56,10 @@ def _newest_schema(records: Iterable[KafkaRecord], topic: str | None, where: str
         raise ConfigError(
             f"records of several topics have a schema block: {', '.join(sorted(found))}",
             where=where,
-            mend="Choose one with --topic.",
+            fix="Choose one with --topic.",
         )
     if not found:
-        mend = "Let the connector send one (`value.converter.schemas.enable: true`), if only for one record."
+        fix = "Let the connector send one (`value.converter.schemas.enable: true`), if only for one record."
         what = "no record has a schema block" if topic is None else f"no record of {topic} has a schema block"
-        raise ConfigError(what, where=where, mend=mend)
+        raise ConfigError(what, where=where, fix=fix)
     return next(iter(found.values()))[1]

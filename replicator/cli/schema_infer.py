@@ -74,11 +74,11 @@ def _database(source: SourceSpec) -> tuple[str, Database]:
     login = source.database
     if login is None:
         raise ConfigError(
-            "the source's file has no `database` block", where=source.name, mend="Add it: see docs/databases.md."
+            "the source's file has no `database` block", where=source.name, fix="Add it: see docs/databases.md."
         )
     if login.kind not in registry.CLASSES["database"]:
         raise ConfigError(
-            f"reading definitions from {login.kind} is not supported", where=source.name, mend="Omit --source."
+            f"reading definitions from {login.kind} is not supported", where=source.name, fix="Omit --source."
         )
     return login.kind, registry.load("database", login.kind)(login)
 

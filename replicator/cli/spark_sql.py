@@ -57,7 +57,7 @@ class SparkEngine:
         self, spark: SparkSession, tables_of: TableFormat, lake: Lake, when: int | datetime | None = None
     ) -> None:
         self._spark = spark.newSession()
-        self._past = AsOf(when, partial(tables_of.moment, self._spark))
+        self._past = AsOf(when, partial(tables_of.version_at, self._spark))
         self._tables_of = tables_of
         self._lake = lake
         self._silver = silver_tables(self._spark, tables_of, lake)
@@ -68,19 +68,19 @@ class SparkEngine:
         """The two-part names of silver's tables, see ``Engine``."""
         return tables.databases(self._silver)
 
-    def ask(self, query: str, most: int | None) -> Answer:
-        """Run one query; no more than ``most`` rows are computed where Spark can avoid it."""
+    def ask(self, query: str, limit: int | None) -> Answer:
+        """Run one query; no more than ``limit`` rows are computed where Spark can avoid it."""
         refuse_commands(self._spark, query)
         gold = gold_tables(self._spark, self._tables_of, self._lake)
         known = register_views(
             self._spark, self._tables_of, dict(tables.list_views(self._silver, gold)), query, self._past
         )
         rows = _rows(self._spark, query, known, self._past)
-        return SparkAnswer(rows if most is None else rows.limit(most))
+        return SparkAnswer(rows if limit is None else rows.limit(limit))
 
-    def told(self) -> str | None:
+    def summary(self) -> str | None:
         """Return which versions were read, where older ones were requested."""
-        return self._past.told()
+        return self._past.summary()
 
 
 class TopicEngine:
@@ -101,16 +101,16 @@ class TopicEngine:
             self._views[last if lasts[last.casefold()] == 1 else table.replace(".", "__")] = rows
         sandbox.restrict(self._spark)
 
-    def ask(self, query: str, most: int | None) -> Answer:
+    def ask(self, query: str, limit: int | None) -> Answer:
         """Run one query; only the views that it names are decoded."""
         refuse_commands(self._spark, query)
         for name, rows in self._views.items():
             rows.createOrReplaceTempView(names.quote_spark(name))
         self._spark.conf.set("spark.sql.caseSensitive", "false")  # for the query; decoding is planned by now
         rows = _rows(self._spark, query, sorted(self._views))
-        return SparkAnswer(rows if most is None else rows.limit(most))
+        return SparkAnswer(rows if limit is None else rows.limit(limit))
 
-    def told(self) -> str | None:
+    def summary(self) -> str | None:
         """Return the names of the views."""
         return f"views: {', '.join(sorted(self._views))}"
 
@@ -172,9 +172,9 @@ def refuse_commands(spark: SparkSession, query: str) -> None:
     nodes = _nodes(plan)
     kinds = {str(node.nodeName()) for node in nodes}
     if kinds & _WRITING_PLANS or str(plan.nodeName()) == _UNNAMED:
-        raise ConfigError(NOT_A_QUERY, mend=QUERY_HINT)
+        raise ConfigError(NOT_A_QUERY, fix=QUERY_HINT)
     if any(is_instance_of(gateway, node, name) for node in nodes for name in _NO_QUERIES):
-        raise ConfigError(NOT_A_QUERY, mend=QUERY_HINT)
+        raise ConfigError(NOT_A_QUERY, fix=QUERY_HINT)
 
 
 def _rows(spark: SparkSession, query: str, known: list[str], past: AsOf | None = None) -> DataFrame:
@@ -184,8 +184,8 @@ def _rows(spark: SparkSession, query: str, known: list[str], past: AsOf | None =
         missing = str(error).startswith("[TABLE_OR_VIEW_NOT_FOUND]")
         if missing and past is not None:
             past.explain(first_line(error))
-        mend = f"There are: {', '.join(known) if known else 'no tables in this lake yet'}." if missing else None
-        raise ConfigError(first_line(error), mend=mend) from error
+        fix = f"There are: {', '.join(known) if known else 'no tables in this lake yet'}." if missing else None
+        raise ConfigError(first_line(error), fix=fix) from error
 
 
 def _nodes(plan: Any) -> list[Any]:

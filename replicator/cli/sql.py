@@ -94,7 +94,7 @@ def sql(
         answering = _engine(context, engine, options.settings(env, conf, lake), options.parse_optional_moment(as_of))
     answer = answering.ask(_transpile(question, answering), None if most is None else most + 1)
     result_writer.write(answer, chosen, most, output)
-    if note := answering.told():
+    if note := answering.summary():
         narrate(note)
 
 
@@ -102,7 +102,7 @@ def _refuse_with_topic(engine: Engines, as_of: str | None, lake: str | None) -> 
     """Raise ConfigError for options that do not apply to a topic, which only Spark reads."""
     given = {"--engine": engine is not Engines.spark, "--as-of": as_of is not None, "--lake": lake is not None}
     for name in (name for name, is_given in given.items() if is_given):
-        raise ConfigError(f"--topic and {name} cannot be combined.", mend=f"Omit {name}.")
+        raise ConfigError(f"--topic and {name} cannot be combined.", fix=f"Omit {name}.")
 
 
 def _topic_engine(context: typer.Context, settings: Settings, topic: str, brokers: str | None) -> Engine:
@@ -131,7 +131,7 @@ def _question(
     from replicator.catalog.sql_query import SqlQuery
 
     if (query is None) == (saved is None):
-        raise ConfigError("give one query, or --saved NAME", mend="`replicator sql --list` lists the saved queries.")
+        raise ConfigError("give one query, or --saved NAME", fix="`replicator sql --list` lists the saved queries.")
     values = options.collect_unique("--param", map(_parameter, parameters))
     default: Dialect = dialect.value
     if saved is None:
@@ -161,8 +161,8 @@ def _engine(context: typer.Context, name: Engines, settings: Settings, when: int
         from replicator.catalog import athena
 
         if when is not None:
-            mend = "Use `--engine spark` or `--engine duckdb`."
-            raise ConfigError("Athena cannot read older versions of Delta tables.", mend=mend)
+            fix = "Use `--engine spark` or `--engine duckdb`."
+            raise ConfigError("Athena cannot read older versions of Delta tables.", fix=fix)
         database = settings.athena.database or settings.catalog.database
         place = athena.AthenaSettings(**settings.athena.model_dump() | {"database": database})
         return athena.AthenaEngine(athena.client(place), place)

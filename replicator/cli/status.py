@@ -43,7 +43,7 @@ def status(
     for model in _unconfigured_models(settings, found) if lake is None else ():
         console.narrate(_describe_leftover(settings, model), style="yellow")
     for trouble in troubles:
-        console.narrate(f"{trouble.table} cannot be read: {trouble.why}", style="red")
+        console.narrate(f"{trouble.table} cannot be read: {trouble.reason}", style="red")
     if troubles:
         raise typer.Exit(1)
 
@@ -64,7 +64,7 @@ def _by_spark(context: typer.Context, settings: Settings) -> tuple[list[TableSta
     spark = session(settings, debug=options.is_debug(context), brief=True)
     attempts = Attempts()
     found = by_spark.try_statuses(spark, assemble.status_inputs(spark, settings), attempts)
-    return found, tuple(attempts.troubles.values())
+    return found, tuple(attempts.failures.values())
 
 
 def _row(standing: TableStatus) -> list[str | None]:

@@ -22,7 +22,7 @@ def require_open() -> None:
     next file that is opened, which gets the same descriptor.
     """
     if sys.__stdout__ is None:
-        raise ConfigError("stdout is closed", mend="Redirect the output with `> /dev/null` if it is not needed.")
+        raise ConfigError("stdout is closed", fix="Redirect the output with `> /dev/null` if it is not needed.")
 
 
 @contextmanager
@@ -52,7 +52,7 @@ class _Stdout(io.TextIOWrapper):
         except UnicodeEncodeError as error:
             raise ConfigError(
                 f"stdout is {self.encoding}, which cannot encode {error.object[error.start]!r}",
-                mend="Set PYTHONIOENCODING=utf-8, or LANG to a UTF-8 locale.",
+                fix="Set PYTHONIOENCODING=utf-8, or LANG to a UTF-8 locale.",
             ) from error
         except OSError as error:
             self._give_up(error)

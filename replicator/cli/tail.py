@@ -77,7 +77,7 @@ def _start(text: str | None, *, follow: bool) -> StartingOffset:
         return StartingOffset() if text == "beginning" else StartingOffset(last=0)
     if not re.fullmatch(r"-?\d{1,18}", text):
         raise ConfigError(
-            f"--from {text!r} is not a position.", mend="Use beginning, end, a number, or -N for the last N."
+            f"--from {text!r} is not a position.", fix="Use beginning, end, a number, or -N for the last N."
         )
     number = int(text)
     return StartingOffset(last=-number) if text.startswith("-") else StartingOffset(offset=number)
@@ -97,7 +97,7 @@ def _lines(
     file = topics.recorded_file(what)
     if file is not None:
         if follow:
-            raise ConfigError("a file cannot be followed.", mend="Omit --follow.")
+            raise ConfigError("a file cannot be followed.", fix="Omit --follow.")
         return _record_lines(EventReader(SourceSpec("", "")), _file_records(file, start))
     settings = topics.settings_of(env, conf, lake, brokers)
     source = None if lake is not None else topics.source_of(settings, what, brokers)

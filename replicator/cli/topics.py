@@ -32,7 +32,7 @@ def recorded_file(what: str) -> Path | None:
         return path
     if re.fullmatch(_FILE_PATTERN, what):
         reason = "it is a folder" if path.is_dir() else "the file does not exist"
-        raise BadRecording(f"a recorded file cannot be read: {reason}", where=what, mend="Check the path.")
+        raise BadRecording(f"a recorded file cannot be read: {reason}", where=what, fix="Check the path.")
     return None
 
 
@@ -65,8 +65,8 @@ def require_source(settings: Settings, topic: str, brokers: str | None) -> Sourc
     servers = settings.kafka.bootstrap_servers
     found = source_of(settings, topic, brokers) or (_ad_hoc_source(topic, servers, settings) if servers else None)
     if found is None:
-        mend = "Give --brokers HOST:PORT, or `kafka: {bootstrap_servers: ...}` in the configuration."
-        raise ConfigError(f"no source reads {topic!r}, and no Kafka is configured to look for it.", mend=mend)
+        fix = "Give --brokers HOST:PORT, or `kafka: {bootstrap_servers: ...}` in the configuration."
+        raise ConfigError(f"no source reads {topic!r}, and no Kafka is configured to look for it.", fix=fix)
     return found
 
 

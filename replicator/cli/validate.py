@@ -26,7 +26,7 @@ def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, 
     settings = options.settings(env, conf)
     _check_targets(settings)
     for source in settings.sources:
-        if source.is_nowhere:
+        if source.has_no_origin:
             narrate(f"warning: {source.name} has no bootstrap servers: set kafka.bootstrap_servers", style="yellow")
         for table in _excluded_tables(source):
             narrate(f"warning: {source.name} does not read {table}, which its file declares", style="yellow")

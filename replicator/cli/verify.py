@@ -81,7 +81,7 @@ def verify(
     layers = operate.LAYERS if not layer else [each.value for each in layer]
     if show:
         only = {operate.resolve_name(spark, checks, name) for name in wanted} if wanted else None
-        _show([each for each in marks.every() if each.concerns(layers, only, against, source)], as_json=as_json)
+        _show([each for each in marks.every() if each.matches(layers, only, against, source)], as_json=as_json)
         return
     comparisons = operate.select_comparisons(spark, checks, wanted or None, layers, against)
     if lake is None and operate.SOURCE in layers:
@@ -150,9 +150,9 @@ def _exit(verdicts: Sequence[Verdict]) -> None:
 def _warn_not_compared(checks: VerifyInputs, described: Collection[str], flags: str) -> None:
     for each in checks.sources:
         if each.source.name not in checks.databases:
-            why, mend = _why_not_compared(each.source, is_described=each.source.name in described)
+            why, fix = _why_not_compared(each.source, is_described=each.source.name in described)
             other = f"{options.command('rebuild', '--all', '--dry-run', flags=flags)} compares it with bronze"
-            message = f"{each.source.name}: {why}, so silver is not compared with it{mend}; {other}."
+            message = f"{each.source.name}: {why}, so silver is not compared with it{fix}; {other}."
             console.narrate(message, style="yellow")
             continue
         for name in (declared.table for declared in each.source.tables if declared.append_only):

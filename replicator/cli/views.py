@@ -31,7 +31,7 @@ def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str
     The names are those of ``catalog.tables.list_views``. Tables that the query does not name are not opened.
     """
     tables = list_views(silver_tables(spark, tables_of, lake), gold_tables(spark, tables_of, lake))
-    return register_views(spark, tables_of, dict(tables), query, AsOf(None, partial(tables_of.moment, spark)))
+    return register_views(spark, tables_of, dict(tables), query, AsOf(None, partial(tables_of.version_at, spark)))
 
 
 def register_views(
@@ -47,7 +47,7 @@ def register_views(
 
     for name, table in tables.items():
         if is_named(name, query):
-            past.opens(name, table, partial(view, name))
+            past.resolve(name, table, partial(view, name))
     return sorted(tables)
 
 
@@ -67,7 +67,7 @@ def find_table(spark: SparkSession, tables_of: TableFormat, lake: Lake, name: st
         else f"table {name!r} does not exist{did_you_mean_table(name, known)}"
     )
     listed = ", ".join(sorted(long or known)) or "no tables in this lake yet"
-    raise ConfigError(what, mend=f"There are: {listed}.")
+    raise ConfigError(what, fix=f"There are: {listed}.")
 
 
 def silver_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> list[tuple[str, str, Table]]:

@@ -16,7 +16,7 @@ def _check_logical_type(text: str) -> str:
     try:
         parse_type(text)
     except ConfigError as error:
-        raise ValueError(f"{error.what}. {error.mend or ''}".rstrip(" .")) from error
+        raise ValueError(f"{error.what}. {error.fix or ''}".rstrip(" .")) from error
     return text
 
 

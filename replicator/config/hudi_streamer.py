@@ -66,7 +66,7 @@ def translate(properties: Mapping[str, str], topic: str | None = None, schema: s
     if not dot or table.count(".") != 1:
         raise ConfigError(
             f"topic {topic_name!r} is not a Debezium topic" if topic_name else "no topic is given",
-            mend="Give --topic <prefix>.<database or schema>.<table>.",
+            fix="Give --topic <prefix>.<database or schema>.<table>.",
         )
     table_keys: dict[str, Any] = {"format": "hudi"}
     document: dict[str, Any] = {"name": prefix, "include": [table]}

@@ -291,7 +291,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
         try:
             HandlingModes.of(self.modes())
         except ConfigError as error:
-            raise ValueError(f"{error.what}. {error.mend}") from error
+            raise ValueError(f"{error.what}. {error.fix}") from error
         return self
 
     def modes(self) -> dict[str, str]:

@@ -55,7 +55,7 @@ class Notification:
         return self.is_scan and self.status not in _DONE
 
     @property
-    def said(self) -> str:
+    def describe(self) -> str:
         """The result for a table, for display."""
         if self.failed:
             return f"{self.table} was not read: {self.status}"
@@ -110,13 +110,13 @@ def follow(
             looked = now
             look()
         if not is_answered and now - began > patience:
-            mend = (
+            fix = (
                 "A connector reads signals only after its initial snapshot, and those in a table only if that table "
                 "is captured (in PostgreSQL also published). A restarted PostgreSQL connector begins a blocking "
                 "snapshot with the first change to a captured table: write to one, the signal was accepted. A signal "
                 "row is read only after the log before it, so a connector that lags reads it later."
             )
-            raise Unreachable(f"the connector did not respond to the signal within {patience:.0f} s", mend=mend)
+            raise Unreachable(f"the connector did not respond to the signal within {patience:.0f} s", fix=fix)
 
 
 def outcomes(notifications: Iterable[Notification], tables: Iterable[str]) -> list[Notification]:
@@ -148,9 +148,9 @@ def outcomes(notifications: Iterable[Notification], tables: Iterable[str]) -> li
 
 def require_read(source: str, found: Iterable[Notification]) -> None:
     """Raise ConnectorFailed if a table was not read."""
-    if failed := [each.said for each in found if each.failed]:
-        mend = f"The log of Kafka Connect has the reason; `replicator connect check {source}` checks keys and rights."
-        raise ConnectorFailed("; ".join(failed), mend=mend)
+    if failed := [each.describe for each in found if each.failed]:
+        fix = f"The log of Kafka Connect has the reason; `replicator connect check {source}` checks keys and rights."
+        raise ConnectorFailed("; ".join(failed), fix=fix)
 
 
 def _object(value: bytes | None) -> Mapping[str, Any]:

@@ -63,7 +63,7 @@ def _await_state(connect: Connect, step: Step, known: ConnectorInfo | None, seco
     if step.action == "delete":
         connect.delete(name)
         return ""
-    if before is not None and before.held:
+    if before is not None and before.is_suspended:
         return before.connector
     return connect.wait_running(name, seconds).connector
 

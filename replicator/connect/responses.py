@@ -57,7 +57,7 @@ class Status:
         return bool(self.tasks) and {self.connector, *self.tasks} == {"RUNNING"}
 
     @property
-    def held(self) -> bool:
+    def is_suspended(self) -> bool:
         """Whether it was paused or stopped: it does not resume by itself."""
         return self.connector in ("PAUSED", "STOPPED")
 

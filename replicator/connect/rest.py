@@ -93,7 +93,7 @@ class Connect:
             raise ConfigError(
                 f"connector {name}: Kafka Connect has no plugin with connector.class {plugin!r}",
                 where=self._url,
-                mend=f"Installed plugins: {', '.join(installed)}.",
+                fix=f"Installed plugins: {', '.join(installed)}.",
             )
         body = {**config, "name": name}
         path = f"/connector-plugins/{_path(plugin)}/config/validate"
@@ -127,11 +127,11 @@ class Connect:
             if settled and status is not None and status.running:
                 return status
             if settled and status is not None and status.failed:
-                mend = "Mend the cause, then restart it."
-                raise ConnectorFailed(f"connector {name} failed: {status.trace}", where=self._url, mend=mend)
+                fix = "Fix the cause, then restart it."
+                raise ConnectorFailed(f"connector {name} failed: {status.trace}", where=self._url, fix=fix)
             if time.monotonic() > deadline:
-                mend = "The log of Kafka Connect shows what it is waiting for."
-                raise Unreachable(f"connector {name} is not running after {seconds:.0f} s", where=self._url, mend=mend)
+                fix = "The log of Kafka Connect shows what it is waiting for."
+                raise Unreachable(f"connector {name} is not running after {seconds:.0f} s", where=self._url, fix=fix)
             time.sleep(_POLL_SECONDS)
 
     def pause(self, name: str) -> None:
@@ -189,7 +189,7 @@ class Connect:
         status = self.status(name)
         if status is not None and status.connector != "STOPPED":
             what = f"connector {name} is {status.connector}: offsets can be reset only while it is stopped"
-            raise ConfigError(what, where=self._url, mend=f"Stop it first: `replicator connect stop {name}`.")
+            raise ConfigError(what, where=self._url, fix=f"Stop it first: `replicator connect stop {name}`.")
         self._call("DELETE", f"/connectors/{_path(name)}/offsets")
 
     def forget(self, name: str) -> None:
@@ -253,22 +253,22 @@ class Connect:
         except urllib3.exceptions.HTTPError as error:
             [*_, cause] = error.args or (error,)
             if isinstance(cause, ssl.SSLCertVerificationError):
-                mend = "Set SSL_CERT_FILE to a file with the CA certificate that signed it."
+                fix = "Set SSL_CERT_FILE to a file with the CA certificate that signed it."
                 what = f"the certificate of Kafka Connect is not trusted: {cause.verify_message}"
-                raise ConfigError(what, where=self._url, mend=mend) from error
+                raise ConfigError(what, where=self._url, fix=fix) from error
             raise Unreachable(
                 "Kafka Connect does not answer",
                 where=self._url,
-                mend="Check that it is running and that this is its address.",
+                fix="Check that it is running and that this is its address.",
             ) from error
 
     def _refusal(self, method: str, path: str, response: urllib3.BaseHTTPResponse) -> ConfigError | Unreachable:
         if response.status in (_NO_LOGIN, _NOT_ALLOWED):
             what = f"Kafka Connect returned {response.status} for {method} {path}: login refused"
-            return ConfigError(what, where=self._url, mend="Set connect.user and connect.password.")
+            return ConfigError(what, where=self._url, fix="Set connect.user and connect.password.")
         what = f"Kafka Connect returned {response.status} for {method} {path}: {_message(response)}"
         if response.status == _CONFLICT or response.status >= 500:
-            return Unreachable(what, where=self._url, mend="Try again; its log has details.")
+            return Unreachable(what, where=self._url, fix="Try again; its log has details.")
         return ConfigError(what, where=self._url)
 
 

@@ -54,15 +54,15 @@ class Signal:
 
 @dataclass(frozen=True)
 class SnapshotRequest:
-    """A requested snapshot of tables, which are named as in silver; ``where`` is SQL, '' for all rows. ``whole``: rows
-    that the snapshot does not contain are to be deleted.
+    """A requested snapshot of tables, which are named as in silver; ``where`` is SQL, '' for all rows. ``is_full``:
+    rows that the snapshot does not contain are to be deleted.
     """
 
     tables: tuple[str, ...]
     where: str = ""
     blocking: bool = False
     stop: bool = False
-    whole: bool = False
+    is_full: bool = False
 
 
 def build_signal(request: SnapshotRequest, config: Mapping[str, str]) -> Signal:
@@ -103,7 +103,7 @@ def table(config: Mapping[str, str]) -> str:
 def require_channel(name: str, config: Mapping[str, str]) -> None:
     """Raise ConfigError if a connector reads signals from neither."""
     if not topic(config) and not table(config):
-        raise ConfigError(f"connector {name} reads no signals", mend=_SIGNALS)
+        raise ConfigError(f"connector {name} reads no signals", fix=_SIGNALS)
 
 
 def notifications(name: str, config: Mapping[str, str], *, whole: bool = False) -> str:
@@ -112,8 +112,8 @@ def notifications(name: str, config: Mapping[str, str], *, whole: bool = False) 
     """
     found = config.get("notification.sink.topic.name", "")
     if not found or "sink" not in _channels(config, "notification.enabled.channels", ""):
-        mend = f"{_NOTIFICATIONS}." if whole else f"{_NOTIFICATIONS}, or do not wait (--no-wait)."
-        raise ConfigError(f"connector {name} does not report the progress of snapshots", mend=mend)
+        fix = f"{_NOTIFICATIONS}." if whole else f"{_NOTIFICATIONS}, or do not wait (--no-wait)."
+        raise ConfigError(f"connector {name} does not report the progress of snapshots", fix=fix)
     return found
 
 
@@ -126,26 +126,26 @@ def quote(kind: str, name: str) -> str:
 
 
 def _refuse_conflicts(request: SnapshotRequest, config: Mapping[str, str]) -> None:
-    if request.whole and (request.where or request.blocking or request.stop):
-        mend = "Omit --where, --blocking and --stop: only an incremental snapshot identifies its own end."
-        raise ConfigError("--remove-missing needs an incremental snapshot of all rows", mend=mend)
+    if request.is_full and (request.where or request.blocking or request.stop):
+        fix = "Omit --where, --blocking and --stop: only an incremental snapshot identifies its own end."
+        raise ConfigError("--remove-missing needs an incremental snapshot of all rows", fix=fix)
     if request.stop and (request.where or request.blocking):
-        raise ConfigError("--stop applies to incremental snapshots only", mend="Omit --where and --blocking.")
+        raise ConfigError("--stop applies to incremental snapshots only", fix="Omit --where and --blocking.")
     if request.where and len(request.tables) != 1:
-        raise ConfigError("--where applies to one table", mend="Name one table at a time.")
+        raise ConfigError("--where applies to one table", fix="Name one table at a time.")
     if not request.stop and not request.tables:
-        raise ConfigError("a snapshot needs table names", mend="Write <database or schema>.<table>.")
+        raise ConfigError("a snapshot needs table names", fix="Write <database or schema>.<table>.")
     marks = config.get("signal.data.collection") or config.get("read.only") == "true"
     if not request.blocking and not request.stop and not marks:
-        blocking = "" if request.whole else ", or take a blocking snapshot (--blocking)"
-        mend = f"Set `signal_data_collection` in its file and apply it{blocking}."
-        raise ConfigError("an incremental snapshot needs a signal table for its watermarks", mend=mend)
+        blocking = "" if request.is_full else ", or take a blocking snapshot (--blocking)"
+        fix = f"Set `signal_data_collection` in its file and apply it{blocking}."
+        raise ConfigError("an incremental snapshot needs a signal table for its watermarks", fix=fix)
 
 
 def _refuse_malformed(table: str, kind: str) -> None:
     parts = table.split(".")
     if len(parts) not in ((2, 3) if kind in _THREE_PARTS else (2,)) or not all(parts):
-        raise ConfigError(f"{table!r} is not a table name", mend="Write <database or schema>.<table>.")
+        raise ConfigError(f"{table!r} is not a table name", fix="Write <database or schema>.<table>.")
 
 
 def list_captured(config: Mapping[str, str]) -> list[str]:
@@ -170,8 +170,8 @@ def _refuse_uncaptured(table: str, config: Mapping[str, str]) -> None:
     key = excluding_key(table, config)
     if key:
         hint = did_you_mean(".".join(table.split(".")[-2:]), list_captured(config))
-        mend = "Its file sets which tables are captured; `replicator connect apply` applies it."
-        raise ConfigError(f"{table} is not captured: {key} is {config[key]}{hint}", mend=mend)
+        fix = "Its file sets which tables are captured; `replicator connect apply` applies it."
+        raise ConfigError(f"{table} is not captured: {key} is {config[key]}{hint}", fix=fix)
 
 
 def _split_expressions(expressions: str) -> list[str]:
@@ -192,8 +192,8 @@ def _full_name(table: str, kind: str, config: Mapping[str, str]) -> str:
         return table
     database = next((config[key] for key in _THREE_PARTS[kind] if config.get(key)), "")
     if "," in database or not database:
-        mend = "Write <database>.<schema>.<table>."
-        raise ConfigError(f"the database of {table} is ambiguous: the connector captures {database}", mend=mend)
+        fix = "Write <database>.<schema>.<table>."
+        raise ConfigError(f"the database of {table} is ambiguous: the connector captures {database}", fix=fix)
     return f"{database}.{table}"
 
 

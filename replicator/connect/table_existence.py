@@ -25,8 +25,8 @@ def find_unverified(
     signals = _name(config.get("signal.data.collection", ""))
     sees_all = config["connector.class"] == CLASSES["postgresql"] and seen is not None
     if unseen and (sees_all or any(_name(table) != signals for table in captured)):
-        mend = f"Write its name as in silver; if it exists, grant {user} access to it."
-        raise ConfigError(f"{user} sees no table {unseen[0]} at the source{suggest(unseen[0], captured)}", mend=mend)
+        fix = f"Write its name as in silver; if it exists, grant {user} access to it."
+        raise ConfigError(f"{user} sees no table {unseen[0]} at the source{suggest(unseen[0], captured)}", fix=fix)
     listed = {_name(table) for table in list_captured(config)}
     return [table for table in unseen if _name(table) not in listed]
 

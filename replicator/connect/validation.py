@@ -43,7 +43,7 @@ class Finding:
 
     key: str
     what: str
-    mend: str = ""
+    fix: str = ""
     refused: bool = True
 
 
@@ -62,8 +62,8 @@ def parse_findings(answer: Mapping[str, Any], config: Iterable[str]) -> Iterator
     for key in sorted(set(config) - known):
         now = _new_name(key)
         if now is not None or not _PASS_THROUGH_KEYS.match(key):
-            mend = _suggest(key, known) if now is None else f"Newer versions of Debezium use {now} instead."
-            yield Finding(key, "unknown key for this plugin: it has no effect", mend, refused=False)
+            fix = _suggest(key, known) if now is None else f"Newer versions of Debezium use {now} instead."
+            yield Finding(key, "unknown key for this plugin: it has no effect", fix, refused=False)
 
 
 def _new_name(key: str) -> str | None:

@@ -9,7 +9,7 @@ from replicator.databases import postgresql_connection
 from replicator.errors import ConfigError, LoginRefused, Unreachable
 from replicator.spec import Login
 
-_MEND = "Check `database` of the source: host, port, user, password, sslmode."
+_FIX = "Check `database` of the source: host, port, user, password, sslmode."
 BINLOG_LOGIN_ERRORS = frozenset({1045, 1130, 1698})
 """Error numbers of MariaDB and MySQL for a refused user, password or host."""
 _TLS: dict[str, dict[str, Any]] = {
@@ -30,7 +30,7 @@ def tls_arguments(login: Login) -> dict[str, Any]:
     """PyMySQL's arguments for an ``sslmode``, given as libpq's. Raises ConfigError for an unsupported one."""
     if login.sslmode not in _TLS:
         raise ConfigError(
-            f"sslmode {login.sslmode!r} is not supported for {login.kind}", mend=f"Use one of {', '.join(_TLS)}."
+            f"sslmode {login.sslmode!r} is not supported for {login.kind}", fix=f"Use one of {', '.join(_TLS)}."
         )
     return _TLS[login.sslmode]
 
@@ -40,8 +40,8 @@ def import_client(name: str, package: str, kind: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        mend = f"Install it: pip install {package}."
-        raise ConfigError(f"{kind} is read with {package}, which is not installed", mend=mend) from error
+        fix = f"Install it: pip install {package}."
+        raise ConfigError(f"{kind} is read with {package}, which is not installed", fix=fix) from error
 
 
 def _postgresql(login: Login) -> Any:
@@ -87,8 +87,8 @@ def _connect(module: Any, login: Login, **settings: Any) -> Any:
 
 def missing_client_error(error: RuntimeError, where: str) -> ConfigError:
     """The error for a package that PyMySQL lacks to log in by MySQL 8's own method over an unencrypted connection."""
-    mend = "Install it: pip install cryptography, or encrypt the session (`sslmode: require`)."
-    return ConfigError(f"PyMySQL cannot log in: {error}", where=where, mend=mend)
+    fix = "Install it: pip install cryptography, or encrypt the session (`sslmode: require`)."
+    return ConfigError(f"PyMySQL cannot log in: {error}", where=where, fix=fix)
 
 
 def connect_error(who: str, error: Exception, where: str, refused: frozenset[int]) -> Unreachable | LoginRefused:
@@ -98,9 +98,9 @@ def connect_error(who: str, error: Exception, where: str, refused: frozenset[int
     reason = str(error.args[-1] if error.args else error).strip().rstrip(".")
     number = error.args[0] if error.args else None
     if number in refused:
-        mend = "Mend `user` and `password` in `database` of the source, or allow the login on the server."
-        return LoginRefused(f"{who} refused the login: {reason} (error {number}).", where=where, mend=mend)
-    return Unreachable(f"{who} does not answer: {reason}.", where=where, mend=_MEND)
+        fix = "Fix `user` and `password` in `database` of the source, or allow the login on the server."
+        return LoginRefused(f"{who} refused the login: {reason} (error {number}).", where=where, fix=fix)
+    return Unreachable(f"{who} does not answer: {reason}.", where=where, fix=_FIX)
 
 
 _CONNECT_BY_KIND = {

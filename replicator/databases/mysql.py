@@ -29,7 +29,7 @@ _CONNECTION_ERRORS = frozenset(
 """Error numbers that concern the connection: refused, broken, too many."""
 _LONGER = "Set a longer {} for the reading user, or compare a `--sample`."
 _GRANT = "Grant the reading user SELECT on it."
-_MENDS: Mapping[Any, str] = {
+_FIXES: Mapping[Any, str] = {
     1142: _GRANT,
     1143: _GRANT,
     1969: _LONGER.format("`max_statement_time`"),
@@ -114,9 +114,9 @@ class MysqlSnapshot:
             raise missing_table(table, self._where)
         return found
 
-    def told(self, held: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
+    def codec(self, column: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
         """The codec from the column to that Spark type; None if there is none."""
-        return codec_for(held, kind)
+        return codec_for(column, kind)
 
     def rows(
         self,
@@ -142,7 +142,7 @@ class MysqlSnapshot:
             while found := cursor.fetchmany(chunk):
                 yield found
 
-    def later(self, seq: Column) -> Column:
+    def is_after(self, seq: Column) -> Column:
         """Whether a change's place in the binlog is beyond the end of the log at the snapshot."""
         return F.lit(False) if self._reached is None else F.substring(seq, 5, 20) > self._reached
 
@@ -155,9 +155,9 @@ class MysqlSnapshot:
             if (error.args and error.args[0] in _CONNECTION_ERRORS) or isinstance(error, client.err.InterfaceError):
                 raise Unreachable(f"{_reason(error)} while reading {what}.", where=self._where) from None
             number = error.args[0] if error.args else "?"
-            reason, mend = (f": {error.args[-1]}", _MENDS[number]) if number in _MENDS else ("", None)
+            reason, fix = (f": {error.args[-1]}", _FIXES[number]) if number in _FIXES else ("", None)
             message = f"the database refused to read {what} (error {number}){reason}"
-            raise TableStopped(message, where=self._where, mend=mend) from None
+            raise TableStopped(message, where=self._where, fix=fix) from None
 
 
 def source(login: Login) -> MysqlDatabase:
@@ -165,21 +165,21 @@ def source(login: Login) -> MysqlDatabase:
     return MysqlDatabase(login.host, login.port, login.user, login.password, connections.tls_arguments(login))
 
 
-def codec_for(held: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
+def codec_for(column: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
     """The codec from a MariaDB or MySQL column to a Spark type; None if the conversion is unknown or inexact (types.md
     Y6).
     """
-    base = re.split(r"\W", held.type, maxsplit=1)[0]
+    base = re.split(r"\W", column.type, maxsplit=1)[0]
     if base in _WHOLE or base == "decimal":
-        return _number(held.type, base, kind)
+        return _number(column.type, base, kind)
     if isinstance(kind, T.StringType):
-        return _as_text(held.type, base)
+        return _as_text(column.type, base)
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         exact = base == "double" if isinstance(kind, T.DoubleType) else base == "float"
         return column_codecs.cast(_DOUBLE, kind) if exact else None
     if isinstance(kind, T.BinaryType):
         return column_codecs.hex_bytes("HEX({})") if base in _BYTES else None
-    return _temporal(held, base, kind) or _bit_or_set(base, kind)
+    return _temporal(column, base, kind) or _bit_or_set(base, kind)
 
 
 def _number(type_: str, base: str, kind: T.DataType) -> ColumnCodec | None:
@@ -201,11 +201,11 @@ def _as_text(type_: str, base: str) -> ColumnCodec | None:
     )
 
 
-def _temporal(held: DatabaseColumn, base: str, kind: T.DataType) -> ColumnCodec | None:
+def _temporal(column: DatabaseColumn, base: str, kind: T.DataType) -> ColumnCodec | None:
     """The codec of dates and times. A zero date is NULL, or 1970 in a NOT NULL column, as the connector sends it
     (types.md section 4).
     """
-    zero = "NULL" if held.nullable else "'1970-01-01 00:00:00'"
+    zero = "NULL" if column.nullable else "'1970-01-01 00:00:00'"
     dated = f"IF(LEFT({_CAST}, 10) = '0000-00-00', {zero}, {_CAST})"
     zone = _ZONES.get((base, type(kind)))
     if zone is not None:
@@ -297,4 +297,4 @@ def _client() -> Any:
     try:
         return importlib.import_module("pymysql")
     except ImportError as error:
-        raise ConfigError("PyMySQL is not installed.", mend="pip install 'lakehouse-replicator[verify]'") from error
+        raise ConfigError("PyMySQL is not installed.", fix="pip install 'lakehouse-replicator[verify]'") from error

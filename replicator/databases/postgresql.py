@@ -80,9 +80,9 @@ class PostgresSnapshot:
             cursor.execute(_COLUMNS, (sql.Identifier(schema, name).as_string(cursor),))
             return [DatabaseColumn(*row) for row in cursor.fetchall()]
 
-    def told(self, held: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
+    def codec(self, column: DatabaseColumn, kind: T.DataType) -> ColumnCodec | None:
         """The codec from the column to that Spark type; None if there is none."""
-        return codec_for(held.type, kind)
+        return codec_for(column.type, kind)
 
     def rows(
         self,
@@ -114,7 +114,7 @@ class PostgresSnapshot:
             cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", (named.as_string(cursor),))
             return named if cursor.fetchone() == ("p",) else sql.SQL("ONLY ") + named
 
-    def later(self, seq: Column) -> Column:
+    def is_after(self, seq: Column) -> Column:
         """Whether a change's commit, or its own record, is beyond the end of the write-ahead log at the snapshot."""
         return (F.substring(seq, 9, 16) > self._reached) | (F.substring(seq, 25, 16) > self._reached)
 
@@ -266,18 +266,18 @@ def _with_name(pattern: str, name: sql.Identifier) -> sql.Composable:
 def _failure(error: psycopg2.Error, what: str, where: str) -> Unreachable | TableStopped:
     state = error.pgcode
     if state is None or state.startswith(_CONNECTION_ERRORS):
-        mend = "Run again; if it fails each time, a `transaction_timeout` of the reading user may be the cause."
-        return Unreachable(f"PostgreSQL interrupted the read of {what}", where=where, mend=mend)
+        fix = "Run again; if it fails each time, a `transaction_timeout` of the reading user may be the cause."
+        return Unreachable(f"PostgreSQL interrupted the read of {what}", where=where, fix=fix)
     if state in _TRANSIENT_ERRORS:
-        mend = "Run again; if a standby does so often, a longer `max_standby_streaming_delay` helps."
-        return Unreachable(f"PostgreSQL interrupted the read of {what} (SQLSTATE {state})", where=where, mend=mend)
+        fix = "Run again; if a standby does so often, a longer `max_standby_streaming_delay` helps."
+        return Unreachable(f"PostgreSQL interrupted the read of {what} (SQLSTATE {state})", where=where, fix=fix)
     known = error.diag.message_primary if state.startswith("42") or state in _LIMITS else None
     reason = f": {known}" if known else ""
     message = f"PostgreSQL refused to read {what} (SQLSTATE {state}){reason}"
-    return TableStopped(message, where=where, mend=_mend(state))
+    return TableStopped(message, where=where, fix=_fix(state))
 
 
-def _mend(state: str) -> str | None:
+def _fix(state: str) -> str | None:
     if state in _LIMITS:
         limit = _LIMITS[state]
         return f"Set a longer one for the reading user (ALTER ROLE ... SET {limit} = '1h'), or compare a `--sample`."

@@ -50,16 +50,16 @@ def connect(where: str, settings: SettingNames, **keys: Any) -> Any:
     first, last = lines[0], lines[-1]
     state = _refusal_sqlstate(**keys) if _SERVER_MESSAGE in message or not keys.get("password") else None
     if state is None and _SERVER_MESSAGE in message:
-        mend = "The server's message gives the reason; run again once it is resolved."
-        raise Unreachable(f"PostgreSQL accepts no connections now: {last}.", where=where, mend=mend)
+        fix = "The server's message gives the reason; run again once it is resolved."
+        raise Unreachable(f"PostgreSQL accepts no connections now: {last}.", where=where, fix=fix)
     if state is None:
-        mend = f"Check {settings.place}: host, port, user, password, {settings.database}, sslmode."
-        raise Unreachable(f"PostgreSQL does not answer: {first}.", where=where, mend=mend)
+        fix = f"Check {settings.place}: host, port, user, password, {settings.database}, sslmode."
+        raise Unreachable(f"PostgreSQL does not answer: {first}.", where=where, fix=fix)
     if state.startswith("28"):
-        mend = f"Mend `user` and `password` of {settings.place}, or allow the login on the server (pg_hba.conf)."
+        fix = f"Fix `user` and `password` of {settings.place}, or allow the login on the server (pg_hba.conf)."
     else:
-        mend = f"Mend `{settings.database}` of {settings.place}: it must exist, and `user` must be allowed to connect."
-    raise LoginRefused(f"PostgreSQL refused the login: {last} (SQLSTATE {state}).", where=where, mend=mend)
+        fix = f"Fix `{settings.database}` of {settings.place}: it must exist, and `user` must be allowed to connect."
+    raise LoginRefused(f"PostgreSQL refused the login: {last} (SQLSTATE {state}).", where=where, fix=fix)
 
 
 def _refusal_sqlstate(**keys: Any) -> str | None:

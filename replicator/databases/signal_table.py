@@ -21,8 +21,8 @@ def send(login: Login, table: str, row: tuple[str, str, str]) -> None:
             session.commit()
         except Exception as error:  # each client has its own exceptions
             reason = str(error.args[-1] if error.args else error).strip().partition("\n")[0].rstrip(".")
-            mend = f"It needs three columns (id, type, data) and INSERT granted to {login.user}: docs/databases.md."
+            fix = f"It needs three columns (id, type, data) and INSERT granted to {login.user}: docs/databases.md."
             where = f"{login.host}:{login.port}"
             raise ConfigError(
-                f"signal table {table} did not accept the signal: {reason}.", where=where, mend=mend
+                f"signal table {table} did not accept the signal: {reason}.", where=where, fix=fix
             ) from error

@@ -78,8 +78,8 @@ class _SchemaBuilder:
     def _field(self, member: Mapping[str, Any]) -> dict[str, Any]:
         name = str(member["field"])
         if not _NAME.fullmatch(name):
-            mend = "Set `field.name.adjustment.mode: avro` at the connector."
-            raise ConfigError("not a valid Avro field name", where=name, mend=mend)
+            fix = "Set `field.name.adjustment.mode: avro` at the connector."
+            raise ConfigError("not a valid Avro field name", where=name, fix=fix)
         default, kind = _default(member), self.type_of(member)
         if not member.get("optional"):
             return {"name": name, "type": kind} | ({} if default is None else {"default": default})
@@ -95,7 +95,7 @@ class _SchemaBuilder:
         keys = schema.get("keys") or {"type": "string"}
         if keys.get("type") != "string":
             what = f"Avro does not support maps with keys of type {keys.get('type')}"
-            raise ConfigError(what, where=schema.get("field"), mend="Leave the column out at the connector.")
+            raise ConfigError(what, where=schema.get("field"), fix="Leave the column out at the connector.")
         return {"type": "map", "values": self._nullable(schema.get("values") or {"type": "string"})}
 
 

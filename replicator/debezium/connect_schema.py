@@ -99,7 +99,7 @@ def require_struct(schema_block: Mapping[str, Any]) -> None:
     """Raise ConfigError if the block is not a struct."""
     if schema_block.get("type") != "struct":
         message = f"a schema of type {schema_block.get('type')!r} is not a row"
-        raise ConfigError(message, mend="Expected a Connect struct.")
+        raise ConfigError(message, fix="Expected a Connect struct.")
 
 
 def logical_of(schema: Mapping[str, Any]) -> LogicalType:

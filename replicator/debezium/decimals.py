@@ -62,7 +62,7 @@ def _number_bounds(logical: LogicalType) -> tuple[int, int]:
     if bounds is None:
         raise ConfigError(
             f"{logical} is written as a JSON number, which cannot be read beyond 38 digits",
-            mend="Set decimal.format=BASE64 on the converter, or decimal.handling.mode=string on the connector.",
+            fix="Set decimal.format=BASE64 on the converter, or decimal.handling.mode=string on the connector.",
         )
     return bounds
 
@@ -88,18 +88,18 @@ def _fixed(wire: Column, text: Column, scale: int, bounds: tuple[int, int] | Non
     return Decoded(value, reason_if_undecoded(value, text, _bytes_reason(data)))
 
 
-def _via_bigint(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Column:
+def _via_bigint(data: Column, limit: int, scale: int, bounds: tuple[int, int]) -> Column:
     """The decimal computed through BIGINT. More than 8 bytes are an overflow: Java writes no more bytes than needed."""
     digits = F.hex(data)
     integer = F.conv(sign_extended(digits, 16), 16, -10).cast("bigint")
-    fits = F.length(data).between(1, 8) & integer.between(-most, most)
+    fits = F.length(data).between(1, 8) & integer.between(-limit, limit)
     factor = Decimal(1).scaleb(-scale) if scale >= 0 else Decimal(10**-scale)
     return F.when(fits, (integer.cast("decimal(19,0)") * F.lit(factor)).cast(_ddl(bounds)))
 
 
-def _via_wide_decimal(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Column:
+def _via_wide_decimal(data: Column, limit: int, scale: int, bounds: tuple[int, int]) -> Column:
     def shifted(integer: Column) -> Column:
-        fits = integer.between(F.lit(Decimal(-most)).cast(WIDE), F.lit(Decimal(most)).cast(WIDE))
+        fits = integer.between(F.lit(Decimal(-limit)).cast(WIDE), F.lit(Decimal(limit)).cast(WIDE))
         return F.when(fits, F.concat(integer.cast("string"), F.lit(f"E{-scale}")).cast(_ddl(bounds)))
 
     return let(unscaled(data), shifted)

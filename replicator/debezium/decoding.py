@@ -53,7 +53,7 @@ class Policies:
             ("nul", self.nul, ("dead_letter", "replace")),
         ):
             if value not in known:
-                raise ConfigError(f"policy {policy} is {value!r}", mend=f"Known values: {', '.join(known)}.")
+                raise ConfigError(f"policy {policy} is {value!r}", fix=f"Known values: {', '.join(known)}.")
 
 
 def from_struct(result: Column) -> Decoded:

@@ -145,7 +145,7 @@ class EventReader:
         note = _control_note(record.topic, body)
         parts = record.topic.split(".")
         if note or (not metadata and len(parts) < 3):
-            shown = {"ddl": body["ddl"]} if note == "schema change" else None if self.source.hides_some else own
+            shown = {"ddl": body["ddl"]} if note == "schema change" else None if self.source.has_masks else own
             return ChangeEvent(record, key=self._key(record, {}), after=shown, note=note or "not a Debezium event")
         table = _table(metadata.get("schema") or metadata.get("db") or parts[-2], metadata.get("table") or parts[-1])
         types = self._types(table, schema)
@@ -167,7 +167,7 @@ class EventReader:
         if body is None:
             return None
         if not isinstance(body, dict):
-            return {"key": HIDDEN if self.source.hides_some else body}
+            return {"key": HIDDEN if self.source.has_masks else body}
         own = _schema_types(fields_of, schema, types)
         return self._row(body, {**types, **own}, table)
 
@@ -189,9 +189,9 @@ class EventReader:
 
     def _hides(self, table: str | None, name: str, value: Any) -> bool:
         """Whether a value must be hidden. Nested values are, too, since their structure may not be the expected one."""
-        if table is None or not self.source.hides_some:
+        if table is None or not self.source.has_masks:
             return False
-        return isinstance(value, dict) or self.source.hides(table, name)
+        return isinstance(value, dict) or self.source.is_masked(table, name)
 
     def _is_unsent(self, value: Any) -> bool:
         """Whether a value is the placeholder, in the spelling of any column type (E2)."""

@@ -39,7 +39,7 @@ class HandlingModes:
             (TIMES, self.times, tuple(_TIME_MODES)),
         ):
             if value not in known:
-                raise ConfigError(f"{setting} is {value!r}", mend=f"Known values: {', '.join(known)}.")
+                raise ConfigError(f"{setting} is {value!r}", fix=f"Known values: {', '.join(known)}.")
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> HandlingModes:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
-    """One sentence on what is wrong with a dead letter, and ``mend``, one on what to do about it."""
+    """One sentence on what is wrong with a dead letter, and ``fix``, one on what to do about it."""
 
     meaning: str
-    mend: str
+    fix: str
 
 
 _RETRY = "then `replicator dead-letters retry`"
-_PRODUCER = "Mend its producer; a record that is not a change can be dropped."
+_PRODUCER = "Fix its producer; a record that is not a change can be dropped."
 _AGAIN = "for earlier changes take a new snapshot of the table"
 _WHOLE = "Set REPLICA IDENTITY FULL at the source, take a new snapshot of the table, then drop the letter; or"
 _DECLARE = f"Declare a type that holds it, {_RETRY}."

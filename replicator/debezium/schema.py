@@ -87,7 +87,7 @@ def build_form(example: Example, declaration: Declaration, known: Mapping[str, L
         raise SchemaRefused(
             f"it has its own column {CHANGE}, which is the key of an append-only table",
             where=declaration.table,
-            mend="Rename the column at the connector (`ReplaceField`).",
+            fix="Rename the column at the connector (`ReplaceField`).",
         )
     return Form(
         id=example.form,

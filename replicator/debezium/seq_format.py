@@ -50,7 +50,7 @@ def parse(seq: str) -> SeqParts:
     """
     match = _SEQ.fullmatch(seq)
     if match is None:
-        raise ReplicatorError(f"{seq!r} is not a _seq", mend="It has 56 hex digits: epoch, major, minor, offset.")
+        raise ReplicatorError(f"{seq!r} is not a _seq", fix="It has 56 hex digits: epoch, major, minor, offset.")
     epoch, major, minor, offset, cleared = match.groups()
     return SeqParts(int(epoch, 16), major, minor, int(offset, 16), bool(cleared))
 

@@ -89,12 +89,12 @@ class Template:
 
     @property
     def size(self) -> int:
-        """Bytes of its texts and of ``spelled``."""
+        """Bytes of its texts and of ``to_text``."""
         texts = (*self.marks, *self.image, *self.key, *self.value, *(each or "" for each in self.constants.values()))
         return 2 * sum(map(sys.getsizeof, texts))
 
     @cached_property
-    def spelled(self) -> str:
+    def to_text(self) -> str:
         """The template as the text that ``Alike.java`` reads."""
         return _PART.join((_STEP.join(self.marks), *self.image, _STEP.join(self.key), _STEP.join(self.value)))
 

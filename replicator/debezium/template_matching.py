@@ -117,7 +117,7 @@ class TemplateCache:
     def of(self, topics: Collection[str]) -> list[KnownTemplate]:
         """The templates of some topics; none if together they are too long to be sent with a batch."""
         found = [each for known in self._learned.values() for each in known if each.topic in topics]
-        return found if sum(len(each.template.spelled) for each in found) <= _MAX_BATCH_CHARACTERS else []
+        return found if sum(len(each.template.to_text) for each in found) <= _MAX_BATCH_CHARACTERS else []
 
     def unknown(self, topics: Iterable[str]) -> list[str]:
         """Topics without any learned record; empty once the cache is full."""
@@ -197,7 +197,7 @@ def _record_columns(binlog: str, source: Mapping[str, Column]) -> dict[str, Colu
 
 def _match_column(records: DataFrame, templates: Sequence[KnownTemplate]) -> Column:
     """ARRAY<BINARY>: the number of the matching template and its captures, by slot; NULL if none matches."""
-    spelled = _TEMPLATE.join(f"{each.topic}{_TOPIC}{each.template.spelled}" for each in templates)
+    spelled = _TEMPLATE.join(f"{each.topic}{_TOPIC}{each.template.to_text}" for each in templates)
     like = java_udfs.create(
         records.sparkSession, "replicator.debezium.Alike", "array<binary>", spelled, IMAGE_SLOT + 1, uses=java_udfs.JSON
     )

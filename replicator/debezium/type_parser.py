@@ -66,7 +66,7 @@ def _decimal(text: str, name: str, numbers: tuple[int, ...], encoding: str, mode
     if name == "decimal" and not numbers:
         raise ConfigError(
             f"type {text!r} needs a precision and a scale",
-            mend="Write decimal(10,2), or variable_decimal if the source's column has none.",
+            fix="Write decimal(10,2), or variable_decimal if the source's column has none.",
         )
     precision = numbers[0] if numbers else None
     scale = None if precision is None else (numbers[1] if len(numbers) > 1 else 0)
@@ -77,7 +77,7 @@ def _decimal(text: str, name: str, numbers: tuple[int, ...], encoding: str, mode
 
 def _bits(text: str, numbers: tuple[int, ...]) -> LogicalType:
     if len(numbers) > 1 or (numbers and numbers[0] < 1):
-        raise ConfigError(f"type {text!r}: bits needs one positive length", mend="Write bits(8).")
+        raise ConfigError(f"type {text!r}: bits needs one positive length", fix="Write bits(8).")
     length = numbers[0] if numbers else 1
     return LogicalType("boolean") if length == 1 else LogicalType("bits", length=length)
 

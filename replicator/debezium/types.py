@@ -101,7 +101,7 @@ class _Decoder:
 def _decoder_of(logical: LogicalType) -> _Decoder:
     found = _DECODERS.get(logical.name)
     if found is None:
-        raise ConfigError(f"values of type {str(logical)!r} cannot be decoded", mend="docs/types.md lists the types.")
+        raise ConfigError(f"values of type {str(logical)!r} cannot be decoded", fix="docs/types.md lists the types.")
     return found
 
 

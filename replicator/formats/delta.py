@@ -72,7 +72,7 @@ class DeltaFormat:
         snapshot = self._snapshot(spark, table)
         return None if snapshot is None else int(snapshot.version())
 
-    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
+    def version_at(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
         """By the modification times of the log's files, among versions whose files are still retained."""
         if self.version(spark, table) is None:
             raise TableMissing.of(table)
@@ -94,7 +94,7 @@ class DeltaFormat:
         """The transaction id from the commit's file, or its time where another writer recorded no id."""
         return self._log(table).commit_id(spark, version)
 
-    def kept(self, spark: SparkSession, table: Table) -> TableDetail:
+    def detail(self, spark: SparkSession, table: Table) -> TableDetail:
         """Protocol and partition columns, from the log."""
         snapshot = self._snapshot(spark, table)
         if snapshot is None:

@@ -45,7 +45,7 @@ def fenced_commit(spark: SparkSession, fence: Fence, location: str) -> Iterator[
             yield
     except _CONFLICTS as error:
         what = "another writer has changed the table meanwhile; nothing was written"
-        raise StaleWriter(what, where=location, mend="Run again, with a single driver.") from error
+        raise StaleWriter(what, where=location, fix="Run again, with a single driver.") from error
 
 
 @contextmanager

@@ -88,10 +88,10 @@ def _small_file_bytes(state: State | None) -> int:
     return min(_SMALL_BYTES, sum(file.size for file in files) * _SMALL_ROWS // rows) if rows else _SMALL_BYTES
 
 
-def _small_file_conf(most: int) -> Mapping[str, str]:
+def _small_file_conf(limit: int) -> Mapping[str, str]:
     return {
-        f"{_OPTIMIZE}.minFileSize": str(most),
-        f"{_OPTIMIZE}.maxFileSize": str(_COMPACTED_FACTOR * most),
+        f"{_OPTIMIZE}.minFileSize": str(limit),
+        f"{_OPTIMIZE}.maxFileSize": str(_COMPACTED_FACTOR * limit),
         f"{_OPTIMIZE}.maxDeletedRowsRatio": "1.0",
     }
 

@@ -124,23 +124,23 @@ def _files_of_small_table(
     )
 
 
-def _files_for_deletion_vectors(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:
+def _files_for_deletion_vectors(spark: SparkSession, log: Log, snapshot: Any, limit: int) -> Sequence[AddedFile] | None:
     """The files of a table whose rows can be marked as deleted: the log has the row count of each. Otherwise None."""
     if not _can_write_feed(spark, log, snapshot) or not delta_properties.has_vectors(snapshot):
         return None
     files = log.live_files(spark, snapshot)
     hides = delta_deletion_vectors.RESERVED_COLUMNS & set(delta_files.schema(snapshot).names)
-    if files is None or len(files) > most or hides:
+    if files is None or len(files) > limit or hides:
         return None
     return files if all(file.has_row_count for file in files) else None
 
 
-def _files_for_rewrite(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:
+def _files_for_rewrite(spark: SparkSession, log: Log, snapshot: Any, limit: int) -> Sequence[AddedFile] | None:
     """The files of a table without deletion vectors, any of which can be rewritten; otherwise None."""
     if not _can_write_feed(spark, log, snapshot) or delta_properties.has_vectors(snapshot):
         return None
     files = log.live_files(spark, snapshot)
-    if not files or len(files) > most or any(file.has_vector for file in files):
+    if not files or len(files) > limit or any(file.has_vector for file in files):
         return None
     return None if delta_rewrite.RESERVED_COLUMNS & set(delta_files.schema(snapshot).names) else files
 

@@ -36,7 +36,7 @@ def resolve_version(spark: SparkSession, table: Table, when: int | datetime) -> 
         raise ConfigError(
             f"{table.name} stores the times of its commits inside of them",
             where=table.location,
-            mend="Specify a version.",
+            fix="Specify a version.",
         )
     known = time_travel.list_delta_versions(control.list_files(spark, f"{table.location}/_delta_log"))
     found = time_travel.select(table, known, when, time_travel.RETENTION_HINT)

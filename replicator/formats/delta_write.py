@@ -78,7 +78,7 @@ def _refuse_new_table(rows: DataFrame, table: Table) -> None:
         raise TableStopped(
             "the existing table is in Hudi, but its declared format is Delta",
             where=table.name,
-            mend="Restore `format: hudi` and `formats: [delta, hudi]`, or delete the table's folder: the next run "
+            fix="Restore `format: hudi` and `formats: [delta, hudi]`, or delete the table's folder: the next run "
             "builds it in Delta.",
         )
     validation.refuse_delta_columns(rows.schema, table.partition_by, table.name)

@@ -31,9 +31,9 @@ class FencedFormat:
         """As the format does."""
         return self._inner.version(spark, table)
 
-    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
+    def version_at(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
         """As the format does."""
-        return self._inner.moment(spark, table, when)
+        return self._inner.version_at(spark, table, when)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """As the format does."""
@@ -47,9 +47,9 @@ class FencedFormat:
         """As the format does."""
         return self._inner.commit_id(spark, table, version)
 
-    def kept(self, spark: SparkSession, table: Table) -> TableDetail:
+    def detail(self, spark: SparkSession, table: Table) -> TableDetail:
         """As the format does."""
-        return self._inner.kept(spark, table)
+        return self._inner.detail(spark, table)
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """As the format does."""

@@ -52,7 +52,7 @@ class HudiFormat:
         commits = self._commits(spark, table)
         return commits[-1].note.version if commits else None
 
-    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
+    def version_at(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
         """By the completion times of commits whose files are still retained."""
         timeline = self._timeline(spark, table)
         if not timeline.ours:
@@ -78,12 +78,12 @@ class HudiFormat:
         commit = self._timeline(spark, table).at(version)
         return None if commit is None else commit.begun
 
-    def kept(self, spark: SparkSession, table: Table) -> TableDetail:
+    def detail(self, spark: SparkSession, table: Table) -> TableDetail:
         """From Hudi's table properties and its list of partitions."""
         timeline = self._timeline(spark, table)
         if not timeline.ours:
             raise TableMissing.of(table)
-        return timeline.kept(spark, merge_on_read=timeline.ours[-1].note.kind == hudi_options.MERGE_ON_READ)
+        return timeline.detail(spark, merge_on_read=timeline.ours[-1].note.kind == hudi_options.MERGE_ON_READ)
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """Bytes that the commits on the timeline wrote: more than the table holds if it is rewritten often."""
@@ -189,7 +189,7 @@ class HudiFormat:
             raise SchemaRefused(
                 "the key and the partitions of a table in Hudi cannot be changed",
                 where=table.name,
-                mend="Delete the table's folder: the next run rebuilds it, and readers find no table until then.",
+                fix="Delete the table's folder: the next run rebuilds it, and readers find no table until then.",
             )
         with gateway.local_checkpoint(rows) as kept:
             count = kept.count()

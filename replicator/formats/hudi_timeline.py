@@ -175,14 +175,14 @@ class Timeline:
             raise TableStopped(
                 "the existing Hudi table was written by another program, perhaps with other keys",
                 where=self._location,
-                mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
+                fix="Move it away, or give the lake another root: the next run builds the table from bronze.",
             )
         ahead = _parse_utc_instant(max(self._known, default="")) - datetime.now(timezone.utc)
         if ahead > timedelta():
             raise TableStopped(
                 f"the table's newest commit is {ahead.total_seconds():.0f} seconds ahead of this machine's clock",
                 where=self._location,
-                mend="Nothing was written. Synchronize the clocks of the machines that write the lake, then run again.",
+                fix="Nothing was written. Synchronize the clocks of the machines that write the lake, then run again.",
             )
 
     def is_begun(self, spark: SparkSession) -> bool:
@@ -218,7 +218,7 @@ class Timeline:
         """See ``hudi_ordering``."""
         hudi_ordering.order_by_commit(spark, self._client(spark))
 
-    def kept(self, spark: SparkSession, *, merge_on_read: bool) -> TableDetail:
+    def detail(self, spark: SparkSession, *, merge_on_read: bool) -> TableDetail:
         """The table's version, type and partition columns, and the sorted paths of its partitions."""
         client, hudi = self._client(spark), gateway.of(spark).org.apache.hudi.common
         properties = client.getTableConfig()

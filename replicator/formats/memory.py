@@ -57,7 +57,7 @@ class MemoryFormat:
         stored = self._tables.get(table.location)
         return None if stored is None else len(stored.versions) - 1
 
-    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:  # noqa: ARG002
+    def version_at(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:  # noqa: ARG002
         """The version at a time by this process's clock."""
         stored = self._tables.get(table.location)
         if stored is None:
@@ -69,7 +69,7 @@ class MemoryFormat:
         inside = {place.removeprefix(f"{folder}/") for place in self._tables if place.startswith(f"{folder}/")}
         return tuple(sorted(place for place in inside if "/" not in place))
 
-    def kept(self, spark: SparkSession, table: Table) -> TableDetail:  # noqa: ARG002
+    def detail(self, spark: SparkSession, table: Table) -> TableDetail:  # noqa: ARG002
         """Partitioned as the table was created."""
         stored = self._tables.get(table.location)
         if stored is None:

@@ -38,9 +38,9 @@ class MixedFormat:
             return self._of(spark, table).version(spark, table)
         return newest
 
-    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
+    def version_at(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
         """As the table's format does."""
-        return self._of(spark, table).moment(spark, table, when)
+        return self._of(spark, table).version_at(spark, table, when)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """Sub-folders that hold a table of any format."""
@@ -54,9 +54,9 @@ class MixedFormat:
         """As the table's format does."""
         return self._of(spark, table).commit_id(spark, table, version)
 
-    def kept(self, spark: SparkSession, table: Table) -> TableDetail:
+    def detail(self, spark: SparkSession, table: Table) -> TableDetail:
         """As the table's format does."""
-        return self._of(spark, table).kept(spark, table)
+        return self._of(spark, table).detail(spark, table)
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """As the table's format does."""
@@ -100,7 +100,7 @@ class MixedFormat:
             raise TableStopped(
                 f"the table is stored as {there}, but {table.format} is declared",
                 where=table.name,
-                mend="Revert the format, or delete the table's folder in silver: the next run builds it in the other "
+                fix="Revert the format, or delete the table's folder in silver: the next run builds it in the other "
                 "format.",
             )
         return format_.apply(changes, table, progress)

@@ -52,7 +52,7 @@ def refuse_partition_types(
             f"a {found[0].dataType.simpleString()} cannot partition a table of this format: "
             f"{names.decode(found[0].name)}",
             where=where,
-            mend=_UNPARTED,
+            fix=_UNPARTED,
         )
 
 
@@ -71,7 +71,7 @@ def refuse_hudi_columns(rows: StructType, partition_by: Sequence[str], where: st
             problem = "Hudi cannot rewrite files that have timestamps without time zone within another type"
         else:
             continue
-        raise SchemaRefused(f"{problem}: {names.decode(each.name)}", where=where, mend=_IN_DELTA)
+        raise SchemaRefused(f"{problem}: {names.decode(each.name)}", where=where, fix=_IN_DELTA)
 
 
 def refuse_partition_keys(rows: DataFrame, keys: Sequence[str], partition_by: Sequence[str], where: str) -> None:
@@ -82,7 +82,7 @@ def refuse_partition_keys(rows: DataFrame, keys: Sequence[str], partition_by: Se
             f"an empty string (or {NULL_PARTITION_VALUES[1]}) cannot be stored in a column that is both of the key "
             "and a partition column: " + ", ".join(map(names.decode, texts)),
             where=where,
-            mend=_UNPARTED,
+            fix=_UNPARTED,
         )
 
 
@@ -94,7 +94,7 @@ def refuse_hudi_keys(rows: DataFrame, keys: Sequence[str], where: str) -> None:
             "a table in Hudi cannot store a key that is an empty string or empty bytes, or one of several columns "
             "whose strings look like Hudi's own encoding of such keys: " + ", ".join(map(names.decode, keys)),
             where=where,
-            mend="Declare `format: delta`; if the table exists, delete its folder: the next run rebuilds it.",
+            fix="Declare `format: delta`; if the table exists, delete its folder: the next run rebuilds it.",
         )
 
 

@@ -56,7 +56,7 @@ class ExpressionCache:
     def __init__(self) -> None:
         self._built: dict[tuple[Any, ...], _CachedExpression] = {}
 
-    def once(self, build: Callable[[], Any], *parts: Any) -> Any:
+    def get_or_build(self, build: Callable[[], Any], *parts: Any) -> Any:
         """Return what ``build`` makes of the parts: cached if all of them are cached expressions or literals, else
         built now.
         """
@@ -120,8 +120,8 @@ def _literal_key(part: Any) -> tuple[type, Any] | None:
 class _CachedExpression:
     """A column or a sequence of columns in the JVM, which py4j accepts as the Java object that it wraps."""
 
-    def __init__(self, java: Any, kept: ExpressionCache) -> None:
-        self._java, self._kept = java, kept
+    def __init__(self, java: Any, cache: ExpressionCache) -> None:
+        self._java, self._kept = java, cache
 
     def _get_object_id(self) -> Any:
         return self._java._get_object_id()  # noqa: SLF001 - how py4j asks
@@ -132,14 +132,14 @@ class _CachedExpression:
         member = getattr(self._java, name)
         if name not in _METHODS:
             return member
-        return lambda *parts: self._kept.once(lambda: member(*parts), self, name, *parts)
+        return lambda *parts: self._kept.get_or_build(lambda: member(*parts), self, name, *parts)
 
 
 class _Functions:
     """Wraps ``org.apache.spark.sql.functions``."""
 
-    def __init__(self, java: Any, kept: ExpressionCache) -> None:
-        self._java, self._kept = java, kept
+    def __init__(self, java: Any, cache: ExpressionCache) -> None:
+        self._java, self._kept = java, cache
 
     def __getattr__(self, name: str) -> Any:
         java, kept = getattr(self._java, name), self._kept
@@ -147,7 +147,7 @@ class _Functions:
             return java
 
         def function(*parts: Any) -> Any:
-            return kept.once(lambda: java(*parts), "functions", name, *parts)
+            return kept.get_or_build(lambda: java(*parts), "functions", name, *parts)
 
         setattr(self, name, function)  # looked up hundreds of times a batch
         return function
@@ -156,8 +156,8 @@ class _Functions:
 class _Utilities:
     """Wraps ``PythonUtils``, whose sequences of columns are parts of expressions."""
 
-    def __init__(self, java: Any, lists: Any, kept: ExpressionCache) -> None:
-        self._java, self._list_of, self._kept = java, lists.of, kept
+    def __init__(self, java: Any, lists: Any, cache: ExpressionCache) -> None:
+        self._java, self._list_of, self._kept = java, lists.of, cache
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._java, name)
@@ -169,4 +169,4 @@ class _Utilities:
         def made() -> Any:
             return self._java.toSeq(self._list_of(*every) if len(every) <= _LISTED else every)
 
-        return self._kept.once(made, "sequence", *every)
+        return self._kept.get_or_build(made, "sequence", *every)

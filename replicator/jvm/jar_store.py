@@ -58,7 +58,7 @@ class JarStore:
         if (found := _sha256(fetched)) != sha256:
             raise JarsMissing(
                 f"The repository's file for {coordinate} has SHA-256 {found}, the lock says {sha256}.",
-                mend="Do not use it: find out which mirror served it.",
+                fix="Do not use it: find out which mirror served it.",
             )
         fetched.replace(self.path(coordinate))
 
@@ -67,7 +67,7 @@ class JarStore:
         return sum(size_of(path) for path in self.paths(lock))
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Lock the cache against other fetching processes; the kernel releases the lock even if this process dies."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / ".lock").open("w") as lock:

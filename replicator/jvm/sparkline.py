@@ -86,8 +86,8 @@ def of(version: str, where: str | None = None) -> Line:
     found = next((line for line in LINES if match is not None and line.name == match[0]), None)
     if found is None:
         known = ", ".join(line.name for line in LINES)
-        mend = f"Known lines: {known}." + (" Unset PYTHONPATH if it adds this version." if where is not None else "")
-        raise ConfigError(f"Spark {version!r} is not of a tested release line.", where=where, mend=mend)
+        fix = f"Known lines: {known}." + (" Unset PYTHONPATH if it adds this version." if where is not None else "")
+        raise ConfigError(f"Spark {version!r} is not of a tested release line.", where=where, fix=fix)
     return found
 
 
@@ -106,5 +106,5 @@ def refuse_formats(line: Line, formats: Collection[str]) -> None:
         lines = ", ".join(other.name for other in LINES if set(missing) <= set(other.formats)) or "no line"
         raise ConfigError(
             f"tables in {named} are not supported on Spark {line.name}: there is no release of it for this line.",
-            mend=f"Use delta (`format: delta`), or run on Spark {lines}, which supports {named}.",
+            fix=f"Use delta (`format: delta`), or run on Spark {lines}, which supports {named}.",
         )

@@ -75,8 +75,8 @@ class FileRegister:
                     break
                 except BlockingIOError:
                     if time.monotonic() > give_up:
-                        mend = "A suspended driver holds it: resume it or end it."
-                        raise Unreachable("the lease is locked", where=self.where, mend=mend) from None
+                        fix = "A suspended driver holds it: resume it or end it."
+                        raise Unreachable("the lease is locked", where=self.where, fix=fix) from None
                     time.sleep(_PAUSE)
             yield
 
@@ -99,4 +99,4 @@ class FileRegister:
         except OSError as error:
             kind = ConfigError if error.errno in _REFUSALS else Unreachable
             what = f"cannot write a lease to the lake: {error.strerror or error}"
-            raise kind(what, where=self.where, mend="Check the disk and its permissions.") from error
+            raise kind(what, where=self.where, fix="Check the disk and its permissions.") from error

@@ -115,7 +115,7 @@ def _busy_error(found: LeaseRecord, register: Register) -> LakeBusy:
     return LakeBusy(
         f"{found.stage} of this lake is being written by {found.holder}, since {found.since}",
         where=register.where,
-        mend=f"Wait for it, or stop it: one driver writes a lake. `replicator lease break {found.stage}`, with "
+        fix=f"Wait for it, or stop it: one driver writes a lake. `replicator lease break {found.stage}`, with "
         "--lake, --env and --conf as here, fences it off.",
     )
 
@@ -208,5 +208,5 @@ class Lease:
         return LeaseLost(
             f"the lease of {self._held.stage} is lost: {why}. Nothing was written afterwards",
             where=self._register.where,
-            mend="Run again: it completes the remaining work.",
+            fix="Run again: it completes the remaining work.",
         )

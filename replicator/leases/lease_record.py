@@ -42,6 +42,4 @@ def parse(text: str, where: str) -> LeaseRecord:
         return LeaseRecord(**{**record, "holder": Holder(**record["holder"])})
     except (ValueError, TypeError, KeyError) as error:
         what = "not a valid lease"
-        raise ConfigError(
-            what, where=where, mend="Make sure that no driver writes the lake, then remove it."
-        ) from error
+        raise ConfigError(what, where=where, fix="Make sure that no driver writes the lake, then remove it.") from error

@@ -12,7 +12,7 @@ from replicator.leases.register import Stored
 _CONFLICT, _FAILED = 409, 412
 _TRIES = 5
 _NO_TAG = f'"{"0" * 32}"'
-_MEND = "Check that the bucket exists and these keys may read and write below _replicator/leases."
+_FIX = "Check that the bucket exists and these keys may read and write below _replicator/leases."
 
 
 class S3Register:
@@ -30,7 +30,7 @@ class S3Register:
 
     def read(self) -> Stored | None:
         """Read the object by GET."""
-        with s3.translate_errors(self.where, "read", _MEND):
+        with s3.translate_errors(self.where, "read", _FIX):
             try:
                 text, tag = s3.read_object(self._client, self._bucket, self._key)
             except self._client.exceptions.NoSuchKey:
@@ -42,7 +42,7 @@ class S3Register:
         the object has the sent text. 409 means that another writer is active, and leaves the outcome open.
         """
         for _ in range(_TRIES):
-            with s3.translate_errors(self.where, "write", _MEND):
+            with s3.translate_errors(self.where, "write", _FIX):
                 tag = _put(self._client, self._bucket, self._key, text, expected)
             if tag is not None:
                 return tag
@@ -51,8 +51,8 @@ class S3Register:
                 return stored.tag
             if (None if stored is None else stored.tag) != expected:
                 return None
-        mend = "Try again later."
-        raise Unreachable("the object store did not resolve a conflict between writers", where=self.where, mend=mend)
+        fix = "Try again later."
+        raise Unreachable("the object store did not resolve a conflict between writers", where=self.where, fix=fix)
 
 
 def refuse_unconditional(client: Any, folder: str) -> None:
@@ -60,7 +60,7 @@ def refuse_unconditional(client: Any, folder: str) -> None:
     location = f"{folder}/probe-{uuid4().hex}"
     bucket, key = s3.split_location(location)
     probe = S3Register(client, location)  # its first write may be sent twice, and then the second is refused
-    with s3.translate_errors(folder, "write with a condition", _MEND):
+    with s3.translate_errors(folder, "write with a condition", _FIX):
         try:
             is_conditional = probe.replace("first", None) is not None
             is_conditional = (
@@ -72,7 +72,7 @@ def refuse_unconditional(client: Any, folder: str) -> None:
         raise ConfigError(
             "the object store ignores If-None-Match or If-Match and overwrites objects: it cannot hold a lease",
             where=folder,
-            mend="Use a store with conditional writes, or set lake.lease: off and start only one driver.",
+            fix="Use a store with conditional writes, or set lake.lease: off and start only one driver.",
         )
 
 

@@ -27,5 +27,5 @@ def _read(text: str, where: str) -> Token:
     except (ValueError, TypeError, KeyError) as error:
         what = "not a valid lease token"
         raise ConfigError(
-            what, where=where, mend="Restore it, or remove it: tokens then start from the beginning."
+            what, where=where, fix="Restore it, or remove it: tokens then start from the beginning."
         ) from error

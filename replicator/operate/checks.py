@@ -30,9 +30,9 @@ class ModelCheckResult:
     error: ReplicatorError | None = None
 
     @property
-    def is_well(self) -> bool:
+    def passed(self) -> bool:
         """Whether the checks could run, and no check failed but those of severity `warn`."""
-        return self.error is None and all(each.is_kept or each.check.severity != FAIL for each in self.verdicts)
+        return self.error is None and all(each.passed or each.check.severity != FAIL for each in self.verdicts)
 
 
 def select_models(models: Sequence[Model], names: Sequence[str]) -> list[Model]:

@@ -43,14 +43,14 @@ class LetterFilter:
         """Whether neither a table nor a reason is given."""
         return self.table is None and self.reason is None
 
-    def of(self, letters: DataFrame) -> DataFrame:
+    def select(self, letters: DataFrame) -> DataFrame:
         """Return the selected rows of ``load_letters``."""
         if self.table is not None:
             named = F.col("table") == self.table
             letters = letters.where(named if "." in self.table else named | F.col("table").endswith(f".{self.table}"))
         return letters if self.reason is None else letters.where(F.col("reason") == self.reason)
 
-    def takes(self, table: str | None, reason: str) -> bool:
+    def matches(self, table: str | None, reason: str) -> bool:
         """Whether the filter selects a letter of that table with that reason."""
         if self.table is not None:
             is_named = table == self.table or ("." not in self.table and (table or "").endswith(f".{self.table}"))
@@ -118,7 +118,7 @@ def load_letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) 
 
 def counts(spark: SparkSession, at: Refinement, choice: LetterFilter, *, dropped: bool = False) -> list[Count]:
     """Return the counts per (table, reason), largest first."""
-    chosen = choice.of(load_letters(spark, at, dropped=dropped))
+    chosen = choice.select(load_letters(spark, at, dropped=dropped))
     grouped = chosen.groupBy("table", "reason").agg(
         F.count("*").alias("letters"), F.min("first_seen").alias("first_seen"), F.max("first_seen").alias("last_seen")
     )
@@ -183,7 +183,7 @@ def drop(spark: SparkSession, at: Refinement, choice: LetterFilter) -> int:
     """Drop letters and return their number. The audit table keeps them, with time and filter, and they are not written
     again.
     """
-    chosen = choice.of(load_letters(spark, at)).localCheckpoint()
+    chosen = choice.select(load_letters(spark, at)).localCheckpoint()
     found = chosen.count()
     if found:
         _audit(spark, at, chosen, choice)

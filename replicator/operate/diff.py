@@ -59,9 +59,9 @@ def changes(spark: SparkSession, tables_of: TableFormat, request: DiffRequest) -
     """
     session = tuning.session_for(spark, tables_of.size(spark, request.table))
     sandbox.restrict(session)
-    before = tables_of.moment(spark, request.table, request.since)
+    before = tables_of.version_at(spark, request.table, request.since)
     until = tables_of.version(spark, request.table) if request.until is None else request.until
-    after = tables_of.moment(spark, request.table, 0 if until is None else until)
+    after = tables_of.version_at(spark, request.table, 0 if until is None else until)
     before_rows, after_rows = (tables_of.read(session, request.table, each.version) for each in (before, after))
     table = with_key(after_rows, request.table)
     refuse_other_key(before_rows, table, before)
@@ -94,25 +94,23 @@ def with_key(rows: DataFrame, table: Table) -> Table:
     unknown = next((key for key in requested if key not in rows.columns), None)
     if unknown is not None:
         hint = suggest(names.decode(unknown), map(names.decode, rows.columns))
-        mend = (
+        fix = (
             f"Omit --key: its rows record {_join_names(noted)}."
             if noted
             else "Name the columns of its key: --key COLUMN,..."
         )
-        raise ConfigError(
-            f"{table.name} has no column {names.decode(unknown)!r}{hint}", where=table.location, mend=mend
-        )
+        raise ConfigError(f"{table.name} has no column {names.decode(unknown)!r}{hint}", where=table.location, fix=fix)
     if noted and requested and {*requested} - {history.KEY} != {*noted}:
         raise ConfigError(
             f"the key of {table.name} is {_join_names(noted)}, which its rows record",
             where=table.location,
-            mend="Omit --key: it is for gold tables that no model here describes.",
+            fix="Omit --key: it is for gold tables that no model here describes.",
         )
     if noted or history.KEY in rows.columns:
         return replace(table, keys=(*noted, history.KEY) if history.KEY in rows.columns else noted)
     if not requested:
-        mend = f"Add --key COLUMN,...; columns: {_join_names(rows.columns)}. With --env NAME, its model states the key."
-        raise ConfigError(f"the key of {table.name} is not known here", where=table.location, mend=mend)
+        fix = f"Add --key COLUMN,...; columns: {_join_names(rows.columns)}. With --env NAME, its model states the key."
+        raise ConfigError(f"the key of {table.name} is not known here", where=table.location, fix=fix)
     return replace(table, keys=tuple(requested))
 
 
@@ -130,7 +128,7 @@ def refuse_other_key(before: DataFrame, table: Table, at: CommittedVersion) -> N
         raise ConfigError(
             f"the key of {table.name} is {key}, but version {at.version} has {has}",
             where=table.location,
-            mend="Compare versions with the same key: all from before the key changed, or all from after.",
+            fix="Compare versions with the same key: all from before the key changed, or all from after.",
         )
 
 

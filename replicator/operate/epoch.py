@@ -186,5 +186,5 @@ def _first_after_rewind(
 
 def _is_new_partition(known: source_state.SourceState, topic: str, partition: int) -> bool:
     """Whether silver has applied records of the topic, but none of the partition."""
-    level = known.levels.get(topic)
+    level = known.watermarks.get(topic)
     return level is not None and partition not in level.partitions

@@ -125,7 +125,7 @@ def _exclusion(
     record, letter, change = history.records[place], history.letters.get(place), history.changes.get(place)
     if place in history.held:
         return Verdict(WAITING, f"its transaction, or an earlier one, is incomplete: it waits {history.held_back}")
-    if place in history.unread:
+    if place in history.unread_places:
         return _WAITS
     if letter is not None:
         return _dead_letter(letter, can_be_applied=change is not None and change["_reject"] is None)
@@ -180,7 +180,7 @@ def _explanation(
             removed_why if removed_why == _READ_AGAIN else "silver has no such row, although these records produce one"
         )
         warnings = (warning,) if missing else ()
-        return Explanation(name, history.wanted, entries, None, None, None, (), warnings)
+        return Explanation(name, history.key, entries, None, None, None, (), warnings)
     column_seqs = row["_column_seq"] or {}
     cells = tuple(
         Cell(
@@ -195,7 +195,7 @@ def _explanation(
     agrees = state is not None and (state.seq, state.deleted) == (row["_seq"], row["_deleted"])
     warnings = () if agrees else (removed_why if _is_removed_by_snapshot(row, state) else _MISMATCH,)
     position = seq_format.describe(row["_seq"], history.connector, history.order)
-    return Explanation(name, history.wanted, entries, row["_seq"], position, row["_deleted"], cells, warnings)
+    return Explanation(name, history.key, entries, row["_seq"], position, row["_deleted"], cells, warnings)
 
 
 def _is_removed_by_snapshot(row: Row, state: State | None) -> bool:

@@ -136,7 +136,7 @@ def _register_factory(lake: Lake, terms: LeaseOptions, *, probed: bool = False) 
         raise ConfigError(
             "leases need a local disk or s3a://",
             where=lake.root,
-            mend="Set lake.lease: off in a configuration (--env NAME, not --lake), and start one driver per lake.",
+            fix="Set lake.lease: off in a configuration (--env NAME, not --lake), and start one driver per lake.",
         )
     client = s3.client(terms.s3)
     if probed:

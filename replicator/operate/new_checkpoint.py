@@ -76,7 +76,7 @@ class Plan:
         each = (f"{gap.topic}, partition {gap.partition}, {gap.first} to {gap.last}" for gap in self.unaccepted)
         raise OffsetsLost(
             f"offsets that bronze does not have would be skipped: {'; '.join(each)}",
-            mend="The checkpoint is unchanged. With --accept-gap the source continues after them, and `replicator "
+            fix="The checkpoint is unchanged. With --accept-gap the source continues after them, and `replicator "
             "status` reports them until new snapshots have replaced them.",
         )
 
@@ -94,13 +94,16 @@ def build_plan(spark: SparkSession, stopped: StoppedSource, requested: Mapping[T
         raise TableMissing(
             f"there is no bronze of {at.source} to make a checkpoint from",
             where=at.table.location,
-            mend=f"Restore it. If there never was one, remove {folder}: the next run starts at the first records.",
+            fix=f"Restore it. If there never was one, remove {folder}: the next run starts at the first records.",
         )
     _refuse_older_bronze(spark, stopped, version)
     stream, number = _newest_batch(spark, at)
     bronze_state = BronzeTableState(spark, at)
     starts = resolve_starts(
-        bronze_state.ends(), _checkpoint_offsets(spark, at), stopped.broker.offered(spark, bronze_state), requested
+        bronze_state.ends(),
+        _checkpoint_offsets(spark, at),
+        stopped.broker.available_offsets(spark, bronze_state),
+        requested,
     )
     known = stopped.known
     new = (start.gap for start in starts)
@@ -143,7 +146,7 @@ def _newest_batch(spark: SparkSession, at: Ingestion) -> tuple[str, int]:
         raise BronzeReplaced(
             "bronze has records, but none was written by a stream from Kafka",
             where=at.table.location,
-            mend="Give the lake a new root: what else such records lack cannot be determined.",
+            fix="Give the lake a new root: what else such records lack cannot be determined.",
         )
     return max(written.items(), key=lambda written_batch: written_batch[1])
 

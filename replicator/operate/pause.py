@@ -91,7 +91,7 @@ def _known_tables(survey: Survey, source: SourceSpec) -> set[str]:
 def _resolve(name: str, known: Sequence[str]) -> str:
     found = names.match_tables(name, known)
     if len(found) > 1:
-        raise ConfigError(f"{name!r} matches several tables", mend=f"Choose one: {', '.join(sorted(found))}.")
+        raise ConfigError(f"{name!r} matches several tables", fix=f"Choose one: {', '.join(sorted(found))}.")
     if not found:
         raise ConfigError(f"table {name!r} does not exist{suggest_table(name, known)}")
     return found[0]

@@ -47,7 +47,7 @@ def select_tables(spark: SparkSession, sources: Sequence[Refinement], name: str 
             raise ConfigError(
                 "the table keeps its deleted rows",
                 where=f"{at.source.name}/{table}",
-                mend="Declare `purge_after` for it, such as `30 days`: longer than Kafka keeps records.",
+                fix="Declare `purge_after` for it, such as `30 days`: longer than Kafka keeps records.",
             )
         return [(at, table)]
     found = [
@@ -92,7 +92,7 @@ def _refuse_other_order(spark: SparkSession, at: Refinement, name: str) -> None:
     """
     identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     if identity is not None:
-        at.reached.open(at.control, at.lake.reached(at.source.name), identity)
+        at.state.open(at.control, at.lake.reached(at.source.name), identity)
         for stopped in order_checks.find_reordered(at, {name: at.source.order(name)}).values():
             raise stopped
 
@@ -145,7 +145,7 @@ def _last_offsets(
         raise TableStopped(
             f"bronze no longer has its version {upto}, up to which the table has read",
             where=f"{at.source.name}/{name}",
-            mend="Run `replicator run silver`, then purge again.",
+            fix="Run `replicator run silver`, then purge again.",
         )
     offsets: dict[str, dict[str, int]] = {}
     for row in records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect():

@@ -118,14 +118,14 @@ def _execute(spark: SparkSession, begun: Rebuild, how: RebuildOptions) -> Rebuil
     if not shadow.is_made(spark, begun):
         shadow.make(spark, begun)
     if missing_rows.is_done(spark, begun.at, begun.name):
-        missing_rows.remove(spark, begun.aside, begun.name)
-    size = silver.size(spark, begun.table) + silver.size(spark, begun.made)
+        missing_rows.remove(spark, begun.shadow, begun.name)
+    size = silver.size(spark, begun.table) + silver.size(spark, begun.shadow_table)
     spark = tuning.session_for(spark, size, exact_names=True)
     with _compare_table(spark, begun) as table_comparison, _compare_history(spark, begun) as history_comparison:
         losses_text = "" if how.accept_gap else losses.describe(spark, begun, (table_comparison, history_comparison))
         if losses_text and not how.dry:
-            mend = "The table is unchanged. With --accept-gap it is rebuilt from what bronze has."
-            raise WouldLose(losses_text, where=begun.table.name, mend=mend)
+            fix = "The table is unchanged. With --accept-gap it is rebuilt from what bronze has."
+            raise WouldLose(losses_text, where=begun.table.name, fix=fix)
         letters = 0 if how.column is not None else swap.add_dead_letters(spark, begun, dry=how.dry)
         result = replace(
             _with_history(summarize(table_comparison), history_comparison),
@@ -148,14 +148,14 @@ def _compare_table(spark: SparkSession, begun: Rebuild) -> Iterator[TableCompari
     absent, unless the declared order has changed (Q9): positions of two orders cannot be compared.
     """
     at = begun.at
-    present, rebuilt = at.silver.read(spark, begun.table), at.silver.read(spark, begun.made)
+    present, rebuilt = at.silver.read(spark, begun.table), at.silver.read(spark, begun.shadow_table)
     if not swap.is_reordered(begun):
         purged = purge_horizons.load(spark, at, begun.name, begun.table)
         rebuilt = rebuilt if purged is None else rebuild_diff.without_deleted(rebuilt, purged.seq)
         present = rebuild_diff.without_deleted(present, shadow.last_truncate(begun))
     keys = key_of(rebuilt.schema)
     parts = shadow.partitions(at, begun.name, rebuilt.columns)
-    other = _partition_differences(at.silver.kept(spark, begun.table).partition_by, parts)
+    other = _partition_differences(at.silver.detail(spark, begun.table).partition_by, parts)
     table = replace(begun.table, keys=keys, partition_by=parts)
     with _compare(begun, table, present, rebuilt, other, same_key=set(key_of(present.schema)) == set(keys)) as found:
         yield found
@@ -172,7 +172,7 @@ def _compare_history(spark: SparkSession, begun: Rebuild) -> Iterator[TableCompa
     if table is None or (is_new and begun.column is not None):
         yield None
         return
-    rebuilt, present = silver.read(spark, begun.made_history), None if is_new else silver.read(spark, table)
+    rebuilt, present = silver.read(spark, begun.shadow_history), None if is_new else silver.read(spark, table)
     keys = (*key_of(rebuilt.schema), history.KEY)
     if (
         begun.column is not None
@@ -182,7 +182,7 @@ def _compare_history(spark: SparkSession, begun: Rebuild) -> Iterator[TableCompa
         raise TableStopped(
             f"with the column {begun.column}, some states of the history have other validity periods",
             where=table.name,
-            mend="Rebuild the whole table.",
+            fix="Rebuild the whole table.",
         )
     same_key = present is not None and set(key_of(present.schema)) == set(key_of(rebuilt.schema))
     with _compare(begun, replace(table, keys=keys), present, rebuilt, (), same_key=same_key) as found:
@@ -196,7 +196,7 @@ def _compare(
     wanted = rebuilt
     if begun.column is not None and present is not None:
         if not same_key:
-            raise TableStopped("the table has another key now", where=table.name, mend="Rebuild the whole table.")
+            raise TableStopped("the table has another key now", where=table.name, fix="Rebuild the whole table.")
         wanted, other = _patch_column(begun.column, table, present, rebuilt), ()
     mismatches = [] if present is None else type_differences(present, wanted)
     with swap.compare_tables(table, present, wanted, [*other, *mismatches], same_key=same_key) as found:
@@ -213,7 +213,7 @@ def _patch_column(column: str, table: Table, present: DataFrame, rebuilt: DataFr
         raise ConfigError(
             f"column {column} cannot be rebuilt alone",
             where=table.name,
-            mend="Name a column that bronze has and that is not part of the key, as the source spells it.",
+            fix="Name a column that bronze has and that is not part of the key, as the source spells it.",
         )
     mismatches = set(
         compare.type_mismatches(
@@ -224,7 +224,7 @@ def _patch_column(column: str, table: Table, present: DataFrame, rebuilt: DataFr
         raise TableStopped(
             f"the type of column {column} changes, and so does the position of some rows in the source's order",
             where=table.name,
-            mend="Rebuild the whole table.",
+            fix="Rebuild the whole table.",
         )
     return rebuild_diff.patch_columns(present, rebuilt, table.keys, versions)
 
@@ -235,17 +235,17 @@ def _select_names(rows: DataFrame, columns: Sequence[str]) -> list[str]:
 
 def summarize(comparison: TableComparison) -> RebuildResult:
     """Summarize the comparison of one table."""
-    result = RebuildResult(comparison.table.name, comparison.wanted.count(), columns=tuple(comparison.other))
-    if comparison.found is None or comparison.present is None:
+    result = RebuildResult(comparison.table.name, comparison.rebuilt.count(), columns=tuple(comparison.mismatches))
+    if comparison.found is None or comparison.current is None:
         key = f"key: now {', '.join(map(names.decode, comparison.table.keys))}"
-        deleted = 0 if comparison.present is None else comparison.present.count()
+        deleted = 0 if comparison.current is None else comparison.current.count()
         return replace(result, added=result.rows, gone=deleted, columns=(key, *result.columns), verdict=REPLACED)
     return replace(
         result,
         added=comparison.counts.get(compare.EXTRA, 0),
         changed=comparison.counts.get(compare.DIFFERING, 0),
         gone=comparison.counts.get(compare.MISSING, 0),
-        of_deleted=_count_deleted(comparison.present, comparison.wanted, comparison.found, comparison.table.keys)
+        of_deleted=_count_deleted(comparison.current, comparison.rebuilt, comparison.found, comparison.table.keys)
         if comparison.counts
         else 0,
         named=_describe_keys(comparison.found),
@@ -271,17 +271,17 @@ def _with_history(result: RebuildResult, history_comparison: TableComparison | N
         else f"the history: {sum(history_comparison.counts.values())} rows"
     )
     verdict = WRITTEN if result.verdict == EQUAL else result.verdict
-    return replace(result, columns=(*result.columns, remark, *history_comparison.other), verdict=verdict)
+    return replace(result, columns=(*result.columns, remark, *history_comparison.mismatches), verdict=verdict)
 
 
 def _count_skipped(begun: Rebuild, comparison: TableComparison) -> int:
     """Return the number of rows that the rebuild of one column leaves unchanged, since their rebuilt row has another
     position in the source's order.
     """
-    if begun.column is None or comparison.present is None:
+    if begun.column is None or comparison.current is None:
         return 0
-    rebuilt = begun.at.silver.read(comparison.present.sparkSession, begun.made)
-    return rebuild_diff.unmatched(comparison.present, rebuilt, comparison.table.keys).count()
+    rebuilt = begun.at.silver.read(comparison.current.sparkSession, begun.shadow_table)
+    return rebuild_diff.unmatched(comparison.current, rebuilt, comparison.table.keys).count()
 
 
 def _describe_keys(found: DataFrame) -> tuple[str, ...]:

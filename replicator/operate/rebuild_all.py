@@ -54,14 +54,14 @@ def resolve_selection(
     known = {model.name: model for model in models}
     ambiguous = sorted(set(wanted) & known.keys() & tables.keys())
     if ambiguous:
-        mend = f"Name the table {tables[ambiguous[0]]}, or gold.{ambiguous[0]} for the model."
-        raise ConfigError(f"{ambiguous[0]} is both a model and a table", mend=mend)
+        fix = f"Name the table {tables[ambiguous[0]]}, or gold.{ambiguous[0]} for the model."
+        raise ConfigError(f"{ambiguous[0]} is both a model and a table", fix=fix)
     known |= {f"gold.{name}": model for name, model in known.items() if f"gold.{name}" not in tables.values()}
     names = [model.name for model in models]
     found = [find_table(spark, sources, name, names) for name in dict.fromkeys(wanted) if name not in known]
     paused = [table for at, table in found if _is_paused(at, table)]
     if paused:
-        raise ConfigError(f"{paused[0]} is paused", mend=f"Resume it first: `replicator tables resume {paused[0]}`.")
+        raise ConfigError(f"{paused[0]} is paused", fix=f"Resume it first: `replicator tables resume {paused[0]}`.")
     return Selection(
         tuple(found),
         tuple(model for model in models if any(known.get(name) is model for name in wanted)),
@@ -76,7 +76,7 @@ def carry_out(spark: SparkSession, what: Selection, at: Warehouse, how: RebuildO
     """
     if how.column is not None:
         if len(what.tables) != 1 or what.models:
-            raise ConfigError("--column needs exactly one table", mend="Name it as `replicator status` does.")
+            raise ConfigError("--column needs exactly one table", fix="Name it as `replicator status` does.")
         yield rebuild(spark, *what.tables[0], how)
         return
     for where, table in what.tables:

@@ -38,7 +38,7 @@ def retry(spark: SparkSession, at: Refinement, choice: LetterFilter) -> list[Acc
     """
     bronze = at.lake.bronze(at.source.name)
     upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
-    chosen = choice.of(load_letters(spark, at)).localCheckpoint()
+    chosen = choice.select(load_letters(spark, at)).localCheckpoint()
     topics = [row["topic"] for row in chosen.select("topic").distinct().collect()]
     if upto is None or identity is None or not topics:
         return []
@@ -55,7 +55,7 @@ def retry(spark: SparkSession, at: Refinement, choice: LetterFilter) -> list[Acc
     watch = TickContext(
         session, with_histories, NewRecords(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name))
     )
-    at.reached.open(at.control, at.lake.reached(at.source.name), identity)
+    at.state.open(at.control, at.lake.reached(at.source.name), identity)
     with watch.describe_any_shape(records, topics) as own, with_positions(watch, own, history) as described:
         accounts = silver.reapply(watch, described, routes, rejected)
         stopped = {account.table for account in accounts if account.error is not None}
@@ -99,7 +99,7 @@ def _build_missing(spark: SparkSession, at: Refinement, chosen: DataFrame) -> No
     """
     tables = [row["table"] for row in chosen.select("table").distinct().collect() if row["table"] is not None]
     if any(at.silver.version(spark, at.lake.silver(at.source.name, table)) is None for table in tables):
-        at.reached.settled = None  # no tick has seen what was declared since
+        at.state.caught_up = None  # no tick has seen what was declared since
         silver.refine(spark, at)
 
 

@@ -142,7 +142,7 @@ def _resolve(spark: SparkSession, sources: Sequence[Refinement], table: str) -> 
         raise ConfigError(f"no source has delivered a table {table!r} yet{suggest_table(table, known)}")
     if len(found) > 1:
         matches = ", ".join(f"{at.source.name}/{each}" for at, each in found)
-        raise ConfigError(f"{table!r} matches several tables", mend=f"Choose one: {matches}.")
+        raise ConfigError(f"{table!r} matches several tables", fix=f"Choose one: {matches}.")
     return found[0]
 
 

@@ -64,5 +64,5 @@ def _filter_topics(topics: frozenset[str], offsets: Mapping[TopicPartition, int]
 
 def _refuse_unsupported(at: Refinement, table: str) -> None:
     if reason := missing_rows.find_obstacle(at.source, table):
-        mend = "Omit --remove-missing: the snapshot alone corrects rows that differ."
-        raise ConfigError(f"missing rows cannot be determined: {reason}", where=f"{at.source.name}/{table}", mend=mend)
+        fix = "Omit --remove-missing: the snapshot alone corrects rows that differ."
+        raise ConfigError(f"missing rows cannot be determined: {reason}", where=f"{at.source.name}/{table}", fix=fix)

@@ -119,7 +119,7 @@ class SparkSurvey:
         is_time = kinds.get("updated_at") == "timestamp"
         return self._tally(table, newest=F.unix_millis(F.max("updated_at")) if is_time else None)
 
-    def ahead(self, source: str) -> int | None:
+    def backlog(self, source: str) -> int | None:
         """Return the number of objects not yet read, or of records below Kafka's end offsets that bronze lacks."""
         return self._unread_objects(self.at.intakes[source]) if source in self.at.intakes else self._kafka_lag(source)
 

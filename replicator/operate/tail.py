@@ -25,8 +25,8 @@ def read_commit(
     Raises VersionMissing where the version, or the one before, is no longer available; ConfigError for a table whose
     key is not known, or differs between the two versions.
     """
-    at = tables_of.moment(spark, table, version)
-    previous = tables_of.moment(spark, table, version - 1) if version else None
+    at = tables_of.version_at(spark, table, version)
+    previous = tables_of.version_at(spark, table, version - 1) if version else None
     session = tuning.session_for(spark, tables_of.size(spark, table))
     after = tables_of.read(session, table, version)
     table = with_key(after, table)

@@ -57,13 +57,13 @@ class Engine(Protocol):
         """``(database, table)`` in small letters -> the views that are called so."""
         ...
 
-    def ask(self, query: str, most: int | None) -> Answer:
-        """The answer to one query in its dialect, of which nobody will read more than ``most`` rows (None: all).
+    def ask(self, query: str, limit: int | None) -> Answer:
+        """The answer to one query in its dialect, of which nobody will read more than ``limit`` rows (None: all).
 
         Raises ConfigError for a query that it refuses, Unreachable where something does not answer.
         """
         ...
 
-    def told(self) -> str | None:
+    def summary(self) -> str | None:
         """What the last answer took, for people; None where there is nothing to tell."""
         ...

@@ -41,14 +41,14 @@ class Source(Protocol):
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
         """The offset after the last record, per (topic, partition): what there is to read. Raises Unreachable."""
 
-    def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
+    def resume(self, spark: SparkSession, checkpoint: str, stream_state: StreamState) -> None:
         """Adapt a stream's checkpoint to the present topics before the stream starts: topics that are no longer read
-        are removed, new ones begin where ``held`` ends. Repeating it changes nothing.
+        are removed, new ones begin where ``stream_state`` ends. Repeating it changes nothing.
 
         Raises TopicDeleted, OffsetsLost if records to be read are gone, Unreachable.
         """
 
-    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, stream_state: StreamState) -> None:
         """Raise the error that names what is gone, after a stream has stopped because the next records are missing.
 
         Raises TopicDeleted, TopicRecreated, OffsetsLost with topic, partition and offsets, Unreachable; returns if the
@@ -59,10 +59,12 @@ class Source(Protocol):
 class Broker(Protocol):
     """The cluster that stores a source's topics, each partition from some offset on."""
 
-    def offered(self, spark: SparkSession, held: StreamState) -> Mapping[tuple[str, int], tuple[int, int]]:
+    def available_offsets(
+        self, spark: SparkSession, stream_state: StreamState
+    ) -> Mapping[tuple[str, int], tuple[int, int]]:
         """The first available offset and the one after the last, per partition of the topics to be read.
 
-        Raises TopicDeleted and TopicRecreated if ``held`` is of another incarnation of a topic, Unreachable.
+        Raises TopicDeleted and TopicRecreated if ``stream_state`` is of another incarnation of a topic, Unreachable.
         """
 
 
@@ -74,7 +76,7 @@ class Listing(Protocol):
         """Objects of the source's topics, in no order."""
 
     @property
-    def strange(self) -> Sequence[str]:
+    def unrecognized(self) -> Sequence[str]:
         """Paths whose names no sink connector gives, sorted."""
 
     def read(self, objects: Sequence[LandingObject]) -> DataFrame:
@@ -90,5 +92,5 @@ class Landing(Protocol):
     Objects are added at any time and in any order; old ones may go.
     """
 
-    def listed(self, spark: SparkSession) -> Listing:
+    def list_objects(self, spark: SparkSession) -> Listing:
         """List the objects there are now; reading the result does not list again. Raises Unreachable."""

@@ -22,7 +22,7 @@ class TableFormat(Protocol):
     def version(self, spark: SparkSession, table: Table) -> int | None:
         """The newest version, None if the table is missing."""
 
-    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
+    def version_at(self, spark: SparkSession, table: Table, when: int | datetime) -> CommittedVersion:
         """The version of that number, or the newest one committed at or before that time (with a zone): :meth:`read`
         can read it.
 
@@ -45,7 +45,7 @@ class TableFormat(Protocol):
         None if the version does not exist, or has no such id.
         """
 
-    def kept(self, spark: SparkSession, table: Table) -> TableDetail:
+    def detail(self, spark: SparkSession, table: Table) -> TableDetail:
         """The layout of the newest version, for a catalog. Raises TableMissing."""
 
     def size(self, spark: SparkSession, table: Table) -> int:

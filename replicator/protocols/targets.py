@@ -42,7 +42,7 @@ class Sink(Protocol):
     tries once and times out soon. Raises ConfigError for settings that the kind does not support.
     """
 
-    def answers(self, models: Sequence[Model] = ()) -> str:
+    def check_connection(self, models: Sequence[Model] = ()) -> str:
         """Connect, and describe the server and its address in a few words. Raises Unreachable, and ConfigError if a
         privilege is missing that every publication needs, or that of these models.
         """

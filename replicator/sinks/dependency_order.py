@@ -24,4 +24,4 @@ def referenced_first(differences: Iterable[Difference]) -> tuple[Difference, ...
         return tuple(by_name[name] for name in TopologicalSorter(graph).static_order())
     except CycleError as error:
         circle = " -> ".join(error.args[1])
-        raise ConfigError(f"models reference each other in a cycle: {circle}", mend="Drop one reference.") from None
+        raise ConfigError(f"models reference each other in a cycle: {circle}", fix="Drop one reference.") from None

@@ -60,8 +60,8 @@ class KafkaOutlet:
             if any(name in str(error) for name in _OUT_OF_REACH):
                 raise brokers.unreachable_error(self.bootstrap_servers) from error
             what = f"topic {topic} did not accept the events: {causes.summarize(error)}"
-            mend = "Check the topic's settings (max.message.bytes) and this client's write permissions."
-            raise TargetRefused(what, where=self.bootstrap_servers, mend=mend) from error
+            fix = "Check the topic's settings (max.message.bytes) and this client's write permissions."
+            raise TargetRefused(what, where=self.bootstrap_servers, fix=fix) from error
 
     @contextmanager
     def _having(self, topic: str) -> Iterator[Any]:

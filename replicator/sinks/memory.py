@@ -33,7 +33,7 @@ class MemorySink:
         """Return a new sink, whatever address is given; its contents end with the process."""
         return cls(fence=fence)
 
-    def answers(self, models: Sequence[Model] = ()) -> str:  # noqa: ARG002
+    def check_connection(self, models: Sequence[Model] = ()) -> str:  # noqa: ARG002
         """Return its name; it is always reachable."""
         return "memory of this process"
 
@@ -51,13 +51,13 @@ class MemorySink:
         for difference in ordered:
             name, table = difference.model.name, _table(difference.model)
             recorded = self.progress(difference.model)
-            with refusals.noting():
+            with refusals.record():
                 if self._is_new(difference):
                     tables[name] = self._after(difference)
                     applied[name] = _compare(self.tables.get(table, {}), tables[name], difference.progress.version)
                 elif recorded is not None:
                     applied[name] = Applied(0, 0, 0, recorded.version)
-        committed = [each for each in ordered if each.model.name in tables and not refusals.stops(each.model.name)]
+        committed = [each for each in ordered if each.model.name in tables and not refusals.blocks(each.model.name)]
         self._let_in()
         self.tables = self.tables | {_table(each.model): tables[each.model.name] for each in committed}
         self.ledger = self.ledger | {_table(each.model): each.progress for each in committed}
@@ -70,7 +70,7 @@ class MemorySink:
         if token is None:
             return
         if token.number < self.tokens.get(token.lake, 0):
-            raise StaleWriter("a later writer of this lake has published", where="memory", mend="Run again.")
+            raise StaleWriter("a later writer of this lake has published", where="memory", fix="Run again.")
         self.tokens[token.lake] = token.number
 
     def _is_new(self, difference: Difference) -> bool:
@@ -80,7 +80,7 @@ class MemorySink:
                 f"the ledger has no such input for model {difference.model.name}: a partial publication is not enough."
             )
             raise TargetMoved(
-                what, where=difference.model.name, mend="Publish again: it sends everything that is missing."
+                what, where=difference.model.name, fix="Publish again: it sends everything that is missing."
             )
         return recorded is None or not recorded.covers(wanted)
 
@@ -111,7 +111,7 @@ def _refuse_null(model: Model, row: dict[str, Any]) -> None:
     for column in model.columns:
         if row[column.name] is None and (not column.nullable or column.name in model.key):
             what = f"column {column.name} of model {model.name} may not be NULL."
-            raise TargetRefused(what, where=model.name, mend="Mend the model and run publish again.")
+            raise TargetRefused(what, where=model.name, fix="Fix the model and run publish again.")
 
 
 def _compare(before: Rows, after: Rows, version: int) -> Applied:

@@ -24,11 +24,11 @@ def translate_compute_errors(model: str) -> Iterator[None]:
     except ALL_FAILURES as error:
         what = f"the rows of model {model} were not sent to the target: {causes.summarize(error)}."
         if causes.is_unreachable(error):
-            raise Unreachable(what, where=model, mend="Run again once it has recovered.") from error
+            raise Unreachable(what, where=model, fix="Run again once it has recovered.") from error
         if causes.is_access_denied(error):
             raise s3.access_error(causes.summarize(error), model) from error
         usual = "Correct the model; if memory is short, give Spark more (`spark.driver.memory`)."
-        raise TargetRefused(what, where=model, mend=damage.repair_hint(str(error)) or usual) from error
+        raise TargetRefused(what, where=model, fix=damage.repair_hint(str(error)) or usual) from error
 
 
 class Refusals:
@@ -45,14 +45,14 @@ class Refusals:
             self._errors.setdefault(str(name), error)
 
     @contextmanager
-    def noting(self) -> Iterator[None]:
+    def record(self) -> Iterator[None]:
         """Note a TargetRefused raised in the block instead of passing it on."""
         try:
             yield
         except TargetRefused as error:
             self.note(error)
 
-    def stops(self, model: str) -> bool:
+    def blocks(self, model: str) -> bool:
         """Whether a model is refused, or references a refused one."""
         return model in self._errors or model in self._waits()
 
@@ -67,7 +67,7 @@ class Refusals:
         raise TargetRefused(
             " ".join(each.what for each in distinct),
             where=", ".join(refused),
-            mend=distinct[0].mend,
+            fix=distinct[0].fix,
             refused=refused,
             applied=committed,
         )

@@ -56,7 +56,7 @@ class KafkaSource:
         full_match = f"^(?:{self.topics})$"  # Spark searches for the expression anywhere in a name
         return _records(reader.option("subscribePattern", full_match).load())
 
-    def present(self, spark: SparkSession) -> DataFrame:
+    def bounded(self, spark: SparkSession) -> DataFrame:
         """Return the same columns as a bounded frame: the currently existing records, without those of open
         transactions; repeated reads return the same. Raises Unreachable if Kafka does not answer or has no such topic.
         """
@@ -78,7 +78,7 @@ class KafkaSource:
         """Return the offset after the last record, per (topic, partition)."""
         return self._offsets(spark, "latest")
 
-    def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
+    def resume(self, spark: SparkSession, checkpoint: str, stream_state: StreamState) -> None:
         """Insert a batch without records if topics were added or have left. A planned batch that bronze does not have
         is planned again.
         """
@@ -88,7 +88,7 @@ class KafkaSource:
             return
         topics = self.topic_ids(spark)
         removed = batch.ends.keys() - topics.keys()
-        added = self._starts_of_new_topics(spark, sorted(topics.keys() - batch.ends.keys()), held)
+        added = self._starts_of_new_topics(spark, sorted(topics.keys() - batch.ends.keys()), stream_state)
         self._refuse_deleted(topic for topic in removed if any(batch.ends[topic].values()))
         if not removed and not added:
             return
@@ -96,25 +96,27 @@ class KafkaSource:
             remaining = {topic: ends for topic, ends in batch.ends.items() if topic not in removed}
             checkpoints.append_empty_batch(spark, checkpoint, batch, {**remaining, **added})
             return
-        settle = checkpoints.mark_committed if held.has(batch.number) else checkpoints.discard_plan
+        settle = checkpoints.mark_committed if stream_state.has(batch.number) else checkpoints.discard_plan
         settle(spark, checkpoint, batch)
-        self.resume(spark, checkpoint, held)
+        self.resume(spark, checkpoint, stream_state)
 
-    def offered(self, spark: SparkSession, held: StreamState) -> Mapping[tuple[str, int], tuple[int, int]]:
+    def available_offsets(
+        self, spark: SparkSession, stream_state: StreamState
+    ) -> Mapping[tuple[str, int], tuple[int, int]]:
         """Determined by Kafka's topic ids and its offsets."""
         topics = self.topic_ids(spark)
-        self._refuse_deleted({topic for topic, _ in held.ends()} - topics.keys())
-        self._refuse_recreated(topics, held)
+        self._refuse_deleted({topic for topic, _ in stream_state.ends()} - topics.keys())
+        self._refuse_recreated(topics, stream_state)
         first, last = self._offsets(spark, "earliest"), self._offsets(spark, "latest")
         return {place: (first[place], last[place]) for place in sorted(first.keys() & last.keys())}
 
-    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, stream_state: StreamState) -> None:
         """Determined by the end offsets of the newest batch that is done. Deleted and recreated topics are reported
         first, since their offsets mean nothing.
         """
         ends, topics = checkpoints.read_committed_offsets(spark, checkpoint), self.topic_ids(spark)
         self._refuse_deleted(topic for topic, read in ends.items() if topic not in topics and any(read.values()))
-        self._refuse_recreated({topic: topics[topic] for topic in ends.keys() & topics.keys()}, held)
+        self._refuse_recreated({topic: topics[topic] for topic in ends.keys() & topics.keys()}, stream_state)
         first, last = self._offsets(spark, "earliest"), self._offsets(spark, "latest")
         for topic, partition in sorted(first.keys() & last.keys()):
             wanted = ends.get(topic, {}).get(str(partition))
@@ -122,13 +124,15 @@ class KafkaSource:
             if wanted is not None and not has[0] <= wanted <= has[1]:
                 raise OffsetsLost.next(topic, partition, wanted, has, self.bootstrap_servers)
 
-    def _starts_of_new_topics(self, spark: SparkSession, topics: Sequence[str], held: StreamState) -> EndOffsets:
+    def _starts_of_new_topics(
+        self, spark: SparkSession, topics: Sequence[str], stream_state: StreamState
+    ) -> EndOffsets:
         """The starting offsets of topics that were not read before, or are read again; only of topics with a starting
         offset other than 0, where Spark begins by itself.
         """
         if not topics:
             return {}
-        ends, found = held.ends(topics), dict[tuple[str, int], int]()
+        ends, found = stream_state.ends(topics), dict[tuple[str, int], int]()
         for (topic, partition), first in sorted(self._offsets(spark, "earliest").items()):
             if topic not in topics:
                 continue
@@ -137,13 +141,13 @@ class KafkaSource:
                 raise OffsetsLost(
                     f"topic {topic} was not read for some time, and Kafka dropped its records {read} to {first - 1}",
                     where=self.bootstrap_servers,
-                    mend=OffsetsLost.MEND,
+                    fix=OffsetsLost.FIX,
                 )
             found[topic, partition] = read
         return {topic: starts for topic, starts in by_topic(found).items() if any(starts.values())}
 
-    def _refuse_recreated(self, topics: Mapping[str, str | None], held: StreamState) -> None:
-        known = held.ids()
+    def _refuse_recreated(self, topics: Mapping[str, str | None], stream_state: StreamState) -> None:
+        known = stream_state.ids()
         for topic, identity in sorted(topics.items()):
             if identity is not None and known.get(topic, identity) != identity:
                 raise TopicRecreated.of(topic, self.bootstrap_servers)
@@ -157,7 +161,7 @@ class KafkaSource:
             raise TopicDeleted(
                 f"topic {topic} was deleted: whether all of it was read is unknown",
                 where=self.bootstrap_servers,
-                mend="To continue without it, `exclude` its table or narrow `topics`; its rows in silver are kept.",
+                fix="To continue without it, `exclude` its table or narrow `topics`; its rows in silver are kept.",
             )
 
     def _offsets(

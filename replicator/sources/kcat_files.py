@@ -25,7 +25,7 @@ def refuse_missing(files: Sequence[str]) -> None:
     plain = [file for file in files if "://" not in file and not _PATTERN.search(file)]
     absent = [file for file in plain if not Path(file).exists()]
     if absent:
-        raise BadRecording("a recorded file cannot be read", where=", ".join(absent), mend="Check the path.")
+        raise BadRecording("a recorded file cannot be read", where=", ".join(absent), fix="Check the path.")
 
 
 def read_records(path: Path) -> Iterator[KafkaRecord]:
@@ -36,11 +36,11 @@ def read_records(path: Path) -> Iterator[KafkaRecord]:
                 if line.strip():
                     yield _parse_record(line, path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        mend = "Check that it is complete and that its extension (.gz) matches its content."
-        raise BadRecording("a recorded file cannot be read", where=str(path), mend=mend) from error
+        fix = "Check that it is complete and that its extension (.gz) matches its content."
+        raise BadRecording("a recorded file cannot be read", where=str(path), fix=fix) from error
     except OSError as error:
         message = f"a recorded file cannot be read: {error.strerror}"
-        raise BadRecording(message, where=str(path), mend="Check the path.") from error
+        raise BadRecording(message, where=str(path), fix="Check the path.") from error
 
 
 def raw_json_parts(line: str | None) -> tuple[str | None, str | None] | None:
@@ -83,7 +83,7 @@ def _parse_record(line: str, path: Path, number: int) -> KafkaRecord:
             str(record["topic"]), int(record["partition"]), int(record["offset"]), record.get("ts"), key, value
         )
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise BadRecording("a line is not a Kafka record", where=f"{path}:{number}", mend=_format_hint(path)) from error
+        raise BadRecording("a line is not a Kafka record", where=f"{path}:{number}", fix=_format_hint(path)) from error
 
 
 def _text(value: Any, line: str, part: str) -> bytes | None:

@@ -37,14 +37,14 @@ _HIDDEN = re.compile(r"/(?:[.]|_[^/=]*(?:/|$))")
 
 @dataclass(frozen=True)
 class ObjectsListing:
-    """The result of one listing: ``objects`` of the source's topics, and ``strange`` paths, which are not those of
+    """The result of one listing: ``objects`` of the source's topics, and ``unrecognized`` paths, which are not those of
     objects.
 
     ``files`` are the texts of everything listed; ``uris`` maps a path to Spark's URI of it.
     """
 
     objects: tuple[LandingObject, ...]
-    strange: tuple[str, ...]
+    unrecognized: tuple[str, ...]
     files: DataFrame | None
     uris: Mapping[str, str]
 
@@ -73,7 +73,7 @@ class ObjectsSource:
     root: str
     topics: str
 
-    def listed(self, spark: SparkSession) -> ObjectsListing:
+    def list_objects(self, spark: SparkSession) -> ObjectsListing:
         """List what exists now; nothing if the folder does not exist. Files whose name or folder begins with ``_`` or
         ``.`` are ignored, since writers hide unfinished files so. Raises NO_LAKE.
         """
@@ -109,7 +109,7 @@ class ObjectsSource:
         return Unreachable(
             f"the objects cannot be listed: {reason}",
             where=self.root,
-            mend="Check that the store is running and that `objects` and its keys are correct; then run again.",
+            fix="Check that the store is running and that `objects` and its keys are correct; then run again.",
         )
 
 

@@ -80,10 +80,10 @@ class RecordedSource:
         ends = self.read(spark).groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end"))
         return {(row["topic"], row["partition"]): row["end"] for row in ends.collect()}
 
-    def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
+    def resume(self, spark: SparkSession, checkpoint: str, stream_state: StreamState) -> None:
         """Does nothing: files are always read completely."""
 
-    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None:
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, stream_state: StreamState) -> None:
         """Does nothing: files lose no records."""
 
     def _lines(self, spark: SparkSession) -> DataFrame:
@@ -96,14 +96,14 @@ class RecordedSource:
         except AnalysisException as error:
             missing = [file for file in self.files if not Path(file).exists()] or self.files
             raise BadRecording(
-                "a recorded file cannot be read", where=", ".join(missing), mend="Check the path."
+                "a recorded file cannot be read", where=", ".join(missing), fix="Check the path."
             ) from error
         except FAILURES as error:  # one is raised by Spark 3.5, the other by 4.1
             folders = [file for file in self.files if Path(file).is_dir()]
             if not folders:
                 raise
             raise BadRecording(
-                "a folder cannot be read as one recording", where=", ".join(folders), mend="Name the files."
+                "a folder cannot be read as one recording", where=", ".join(folders), fix="Name the files."
             ) from error
 
     def _check_lines(self, parsed: DataFrame) -> bool:
@@ -118,12 +118,12 @@ class RecordedSource:
             raise BadRecording(
                 f"a recorded file cannot be read: {summary}",
                 where=", ".join(self.files),
-                mend="Check that it is complete and that its extension (.gz) matches its content.",
+                fix="Check that it is complete and that its extension (.gz) matches its content.",
             ) from error
         first = min((each for each in files if each["broken"]), key=itemgetter("file"), default=None)
         if first is not None:
-            where, mend = _locate_first_broken(first["file"])
-            raise BadRecording(f"{first['broken']} lines are not Kafka records", where=where, mend=mend)
+            where, fix = _locate_first_broken(first["file"])
+            raise BadRecording(f"{first['broken']} lines are not Kafka records", where=where, fix=fix)
         return any(each["is_json"] for each in files)
 
 
@@ -160,7 +160,7 @@ def _locate_first_broken(uri: str) -> tuple[str, str]:
         for _ in kcat_files.read_records(path):
             pass
     except BadRecording as error:
-        return error.where or str(path), error.mend or kcat_files.EXPECTED
+        return error.where or str(path), error.fix or kcat_files.EXPECTED
     return str(path), kcat_files.EXPECTED
 
 

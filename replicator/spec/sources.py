@@ -103,7 +103,7 @@ class SourceSpec:
         is_other = sequence_by == BY_POSITION and self.binlog_position != "file_pos"
         return self.binlog_position if is_other else sequence_by
 
-    def keeping_history(self, tables: Iterable[str]) -> SourceSpec:
+    def with_history(self, tables: Iterable[str]) -> SourceSpec:
         """Return a copy in which these tables keep every state of every row."""
         declarations = {table: replace(self.declaration(table), stored_as_scd_type=2) for table in tables}
         return replace(
@@ -137,7 +137,7 @@ class SourceSpec:
         return next((into for shards, into in self.reading.shards if re.fullmatch(shards, table)), table)
 
     @property
-    def is_nowhere(self) -> bool:
+    def has_no_origin(self) -> bool:
         """Whether neither servers nor objects are configured."""
         return not (self.bootstrap_servers or self.objects)
 
@@ -147,14 +147,14 @@ class SourceSpec:
         return any(table.compacted_topic for table in (*self.tables, self.default))
 
     @property
-    def enveloped(self) -> tuple[str, ...]:
+    def envelope_topics(self) -> tuple[str, ...]:
         """The topics whose records are declared to be envelopes."""
         return self._topics_of_shape("envelope")
 
     def _topics_of_shape(self, shape: str) -> tuple[str, ...]:
         return tuple(f"{self.name}.{declared.table}" for declared in self.tables if declared.shape == shape)
 
-    def hides(self, table: str, column: str) -> bool:
+    def is_masked(self, table: str, column: str) -> bool:
         """Return whether the values of a source table's column must not be shown: its file has them hashed, masked or
         left out, in silver or already in bronze. Case is ignored, since the source may change it.
         """
@@ -166,7 +166,7 @@ class SourceSpec:
         return left_out or is_masked or name in map(str.casefold, listed)
 
     @property
-    def hides_some(self) -> bool:
+    def has_masks(self) -> bool:
         """Whether any column may be hidden."""
         transforms = [declared.transform for declared in (*self.tables, self.default) if declared.transform is not None]
         columns = [(*t.hashed, *t.masked, *t.except_column_list, *t.column_list) for t in transforms]

@@ -45,7 +45,7 @@ from replicator.transforms.event_schema import build_json_schema
 @dataclass(frozen=True)
 class FeedContext:
     """The inputs and destinations of feeds: ``outlets`` by the name of the feed, ``keys`` by the name of the model,
-    ``refinements`` by the name of the source. ``reached`` is what the process remembers of the order, by the name of a
+    ``refinements`` by the name of the source. ``states`` is what the process remembers of the order, by the name of a
     feed of every change: it is separate from silver's, because such a feed has a progress of its own.
     """
 
@@ -55,7 +55,7 @@ class FeedContext:
     refinements: Mapping[str, Refinement]
     at: Warehouse
     fence: Fence = UNFENCED
-    reached: dict[str, SourceState] = field(default_factory=dict, compare=False, repr=False)
+    states: dict[str, SourceState] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _translate_errors(feed: Feed) -> Iterator[None]:
         if not is_refused:
             raise engine_errors.to_table_error(error, f"feed {feed.name}") from error
         message = f"feed {feed.name}: {first_line(error)}"
-        raise ConfigError(message, mend="Mend `select` or `where` in its file.") from error
+        raise ConfigError(message, fix="Fix `select` or `where` in its file.") from error
 
 
 def _send_commits(spark: SparkSession, offer: FeedContext, feed: Feed) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -203,14 +203,14 @@ def _rules(feed: Feed, table: Table) -> dict[str, Any]:
 def _refuse_incompatible(feed: Feed, progress: FeedProgress, now: FeedProgress, table: Table) -> None:
     """Raise ChangesLost or SchemaRefused if further events would not fit those that were sent."""
     before, rules = progress.rules or now.rules or {}, now.rules or {}
-    reason, advice = _reason_lost(progress, now, before, rules), commit_events.MEND.format(feed.name)
+    reason, advice = _reason_lost(progress, now, before, rules), commit_events.FIX.format(feed.name)
     if reason is not None:
-        raise ChangesLost(reason, where=table.name, mend=advice)
+        raise ChangesLost(reason, where=table.name, fix=advice)
     if before["version"] == rules["version"] and before["select"] != rules["select"]:
         raise SchemaRefused(
             f"`select` differs from that of the events sent as version {feed.version}",
             where=f"feed {feed.name}",
-            mend=f"Raise `version` in its file, or revert `select`; if the columns stay the same, {advice}",
+            fix=f"Raise `version` in its file, or revert `select`; if the columns stay the same, {advice}",
         )
 
 
@@ -251,19 +251,19 @@ def _missing(spark: SparkSession, offer: FeedContext, feed: Feed) -> TableMissin
     name.
     """
     table, suggestion = _input(offer, feed)[1], ""
-    mend = (
+    fix = (
         "`replicator run` creates it."
         if feed.source
         else "`replicator run` builds it, or reports what stops its model."
     )
     if feed.source is not None and not feed.every_change:
-        mend = (
-            "`replicator run` creates it from its first records; otherwise mend `table` in the file of feed "
+        fix = (
+            "`replicator run` creates it from its first records; otherwise fix `table` in the file of feed "
             f"{feed.name}."
         )
         known = offer.at.silver.tables(spark, offer.at.lake.silver_root(feed.source))
         suggestion = did_you_mean(feed.table, [f"{feed.source}/{names.decode_table(each)}" for each in known])
-    return TableMissing(f"table {table.name} does not exist yet{suggestion}", where=table.location, mend=mend)
+    return TableMissing(f"table {table.name} does not exist yet{suggestion}", where=table.location, fix=fix)
 
 
 def _batches(
@@ -273,8 +273,8 @@ def _batches(
     table_format, table = _input(offer, feed)
     if feed.every_change:
         if progress.upto != newest:
-            reached = offer.reached.setdefault(feed.name, SourceState())
-            at = replace(offer.refinements[str(feed.source)], reached=reached, befores=True)
+            reached = offer.states.setdefault(feed.name, SourceState())
+            at = replace(offer.refinements[str(feed.source)], state=reached, keep_before=True)
             yield newest, every_change.read_changes(session, at, feed, progress.upto, newest)
         return
     upto = progress.upto
@@ -295,7 +295,7 @@ def _send(offer: FeedContext, feed: Feed, batch: EventBatch, into: str | None) -
         raise SchemaRefused(
             f"the columns of its events no longer match version {feed.version}",
             where=f"feed {feed.name}",
-            mend="Raise `version` in its file, or make `select` return the columns that consumers expect.",
+            fix="Raise `version` in its file, or make `select` return the columns that consumers expect.",
         )
     with tuning.persist(batch.rows) as rows:
         count = rows.where(F.col("value").isNotNull()).count()
@@ -312,7 +312,7 @@ def _check_topic_id(offer: FeedContext, feed: Feed, into: str | None) -> str | N
     now = offer.outlets[feed.name].identity(feed.topic)
     if None not in (into, now) and now != into:
         message = f"topic {feed.topic} is not the topic that events were sent to, and has none of these rows"
-        raise ChangesLost(message, where=f"feed {feed.name}", mend=commit_events.MEND.format(feed.name))
+        raise ChangesLost(message, where=f"feed {feed.name}", fix=commit_events.FIX.format(feed.name))
     return now
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import MENDED_ELSEWHERE, NO_LAKE, SHUT, ReplicatorError, Unreachable
+from replicator.errors import FIXED_ELSEWHERE, NO_LAKE, SHUT, ReplicatorError, Unreachable
 from replicator.jvm import causes
 from replicator.jvm.failures import FAILURES
 from replicator.stages import canonical, engine_errors
@@ -28,7 +28,7 @@ from replicator.stages.tick import transaction_cut
 _PAUSE_SECONDS = 0.2
 
 _AGAIN_SECONDS = 60
-"""Retry interval in seconds for what is mended outside this process, which is not notified of it."""
+"""Retry interval in seconds for what is fixed outside this process, which is not notified of it."""
 
 _BACK, _GOES_ON = "reachable again", "continues"
 
@@ -59,21 +59,21 @@ def run_continuously(
         passes = _StageLoop(spark, pipeline, stages, report, aside, pace, stop)
         with passes.finished():
             while not stop.is_set():
-                streams.look()
+                streams.poll()
                 for poller in pollers:
                     poller.poll_if_due(spark, report)
-                passes.look()
+                passes.poll()
                 between()
                 stop.wait(_PAUSE_SECONDS)
 
 
 @dataclass
 class _ObjectPoller:
-    """When to poll for objects again, and which messages were already reported (``said``)."""
+    """When to poll for objects again, and which messages were already reported (``reported``)."""
 
     intake: ObjectIngestion
     due: float = 0.0
-    said: frozenset[str] = frozenset()
+    reported: frozenset[str] = frozenset()
 
     def poll_if_due(self, spark: SparkSession, report: Report) -> None:
         """Ingest new objects if it is time to. Messages that were reported in the last poll are not repeated."""
@@ -85,9 +85,9 @@ class _ObjectPoller:
             line = ReportLine("bronze", self.intake.source, error=error)
         self.due = time.monotonic() + self.intake.every_seconds
         messages = frozenset(line.warnings) | ({str(line.error)} if line.error is not None else set())
-        if line.rows_in or messages != self.said:
-            report(replace(line, warnings=tuple(warning for warning in line.warnings if warning not in self.said)))
-        self.said = messages
+        if line.rows_in or messages != self.reported:
+            report(replace(line, warnings=tuple(warning for warning in line.warnings if warning not in self.reported)))
+        self.reported = messages
 
 
 def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[Any]:
@@ -116,8 +116,8 @@ def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) 
 
 @dataclass
 class _StageLoop:
-    """The later stages of a continuous run. ``read`` are the versions that were processed; ``away`` maps what was
-    unreachable, or is mended elsewhere, by stage and name, to the message for its recovery.
+    """The later stages of a continuous run. ``read`` are the versions that were processed; ``unreachable`` maps what
+    was unreachable, or is fixed elsewhere, by stage and name, to the message for its recovery.
 
     With silver, publish runs in the background of the next pass's silver: it reads a version of gold, and gold gets no
     newer one until publish is done, except by maintenance, which keeps that version.
@@ -127,19 +127,19 @@ class _StageLoop:
     pipeline: Pipeline
     stages: Collection[str]
     report: Report
-    aside: BackgroundTask[list[ReportLine]]
+    background: BackgroundTask[list[ReportLine]]
     pace: Pace
     stop: Event
     read: list[Any] | None = None
-    away: dict[tuple[str, str], str] = field(default_factory=dict)
-    again: float = inf
+    unreachable: dict[tuple[str, str], str] = field(default_factory=dict)
+    retry_at: float = inf
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Run a pass if something is new or must be retried."""
         self._published(wait=False)
         newest = self._newest()
-        if newest is not None and (newest != self.read or time.monotonic() > self.again):
-            self.read, self.again = newest, inf  # publish may take either back
+        if newest is not None and (newest != self.read or time.monotonic() > self.retry_at):
+            self.read, self.retry_at = newest, inf  # publish may take either back
             if not self._pass():
                 self.read = None
 
@@ -198,7 +198,7 @@ class _StageLoop:
                 with self.pace.ending() if has_gold else nullcontext():
                     run_gold(spark, pipeline, stages, told)
             if is_beside:
-                self.aside.begin(lambda: list(publish_all(spark, pipeline)))
+                self.background.begin(lambda: list(publish_all(spark, pipeline)))
             run_serving(spark, pipeline, stages, told)
         except Unreachable as error:
             told(ReportLine("run", "", error=error))
@@ -206,7 +206,7 @@ class _StageLoop:
 
     def _published(self, *, wait: bool) -> None:
         """Report what publish did in the background, once it is done."""
-        lines = self.aside.taken(wait=wait)
+        lines = self.background.take_result(wait=wait)
         if lines is not None:
             for line in lines:
                 self.report(line)
@@ -215,16 +215,16 @@ class _StageLoop:
 
     def _record_outcome(self, lines: Sequence[ReportLine], stages: Collection[str]) -> bool:
         """Record what these stages report as unreachable or back. Return False as :meth:`_pass` does."""
-        if any(map(_is_mended_elsewhere, lines)):
-            self.again = time.monotonic() + _AGAIN_SECONDS
+        if any(map(_is_fixed_elsewhere, lines)):
+            self.retry_at = time.monotonic() + _AGAIN_SECONDS
         unreachable = {(line.stage, line.table): _BACK for line in lines if isinstance(line.error, SHUT)}
         if ("run", "") not in unreachable:
             silent = {stage for stage, _ in unreachable}
-            known = {place for place, how in self.away.items() if how == _BACK or place[0] not in silent}
+            known = {place for place, how in self.unreachable.items() if how == _BACK or place[0] not in silent}
             reported = {(line.stage, line.table) for line in lines}
             self._report_recovered({place for place in known if place[0] in stages}, reported)
-        self.away |= unreachable
-        self.away |= {(line.stage, line.table): _GOES_ON for line in lines if _is_mended_elsewhere(line)}
+        self.unreachable |= unreachable
+        self.unreachable |= {(line.stage, line.table): _GOES_ON for line in lines if _is_fixed_elsewhere(line)}
         if unreachable:
             time.sleep(1)
         return not unreachable and not any(line.error is not None and line.error.retry for line in lines)
@@ -236,10 +236,10 @@ class _StageLoop:
         for stage, name in sorted(known):
             if (stage, name) not in reported and (stage, name.partition("/")[0]) in reported:
                 continue
-            how = self.away.pop((stage, name))
+            how = self.unreachable.pop((stage, name))
             if (stage, name) not in reported:
                 self.report(ReportLine(stage, name, how=how))
 
 
-def _is_mended_elsewhere(line: ReportLine) -> bool:
-    return isinstance(line.error, MENDED_ELSEWHERE)
+def _is_fixed_elsewhere(line: ReportLine) -> bool:
+    return isinstance(line.error, FIXED_ELSEWHERE)

@@ -26,7 +26,7 @@ def to_table_error(error: Exception, table: str) -> EngineFailed | ValueRefused:
     if shut is not None:
         raise shut from error
     stopped = _to_value_error(error, table) or EngineFailed(
-        f"the engine failed: {causes.summarize(error)}", where=table, mend=repair_hint(str(error))
+        f"the engine failed: {causes.summarize(error)}", where=table, fix=repair_hint(str(error))
     )
     stopped.__cause__ = error
     return stopped
@@ -49,16 +49,16 @@ def _to_value_error(error: Exception, table: str) -> ValueRefused | None:
     """
     if is_raised_by_sql(error):
         message = f"an expression raises an error for some row: {causes.summarize(error)}"
-        return ValueRefused(message, where=table, mend="Mend the row, or the SQL.")
+        return ValueRefused(message, where=table, fix="Fix the row, or the SQL.")
     condition = error_condition(error)
     if condition is None or _OF_ROWS.fullmatch(condition[1]) is None:
         return None
     message = f"an expression cannot be computed for some row ({condition[0]}, SQLSTATE {condition[1]})"
-    mend = (
-        "Mend its SQL (`try_cast`, `try_element_at`, `nullif` and the like), or the row; `--debug` shows "
+    fix = (
+        "Fix its SQL (`try_cast`, `try_element_at`, `nullif` and the like), or the row; `--debug` shows "
         "Spark's message."
     )
-    return ValueRefused(message, where=table, mend=mend)
+    return ValueRefused(message, where=table, fix=fix)
 
 
 def repair_hint(told: str) -> str | None:
@@ -77,7 +77,7 @@ def to_schema_error(error: Exception, table: str) -> TableStopped:
     stopped = TableStopped(
         f"the schema block of a record cannot be read: {causes.summarize(error)}",
         where=table,
-        mend="`replicator tail` shows the records; `--debug` shows the whole trace.",
+        fix="`replicator tail` shows the records; `--debug` shows the whole trace.",
     )
     stopped.__cause__ = error
     return stopped
@@ -90,4 +90,4 @@ def to_lake_error(error: Exception, where: str) -> Unreachable | StoreRefused | 
     if not causes.is_unreachable(error):
         return s3.access_error(causes.summarize(error), where) if causes.is_access_denied(error) else None
     message = f"a service does not answer: {causes.summarize(error)}"
-    return Unreachable(message, where=where, mend="Nothing is lost; run again once the service is available.")
+    return Unreachable(message, where=where, fix="Nothing is lost; run again once the service is available.")

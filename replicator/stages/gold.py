@@ -133,7 +133,7 @@ def _refuse_moved(model: Model, at: Warehouse, expected: Mapping[str, CutState |
 
 
 def _refresh_full(model: Model, at: Warehouse, work: Work) -> RefreshResult:
-    fresh = transform.with_unknown_member(work.whole(), model.unknown_member)
+    fresh = transform.with_unknown_member(work.full_rows(), model.unknown_member)
     growth = None if work.stored is None else _growth(model, work, work.stored, fresh)
     before = work.stored if work.stored is not None and _has_key(model, work.stored) else None
     stored = None if before is None or growth is None else apply_evolution(before, growth)
@@ -142,13 +142,13 @@ def _refresh_full(model: Model, at: Warehouse, work: Work) -> RefreshResult:
 
 
 def _refresh_affected(model: Model, at: Warehouse, task: Task, work: Work) -> RefreshResult:
-    if work.stored is None or task.touched is None:
-        nothing = work.whole().limit(0).withColumn("_op", F.lit("upsert"))
+    if work.stored is None or task.affected_keys is None:
+        nothing = work.full_rows().limit(0).withColumn("_op", F.lit("upsert"))
         return _with_action(replace(_commit(model, at, work, work.stored, Difference(nothing)), affected=0), task)
     _refuse_broken_keys(model, task.broken)
     with ExitStack() as stack:
         try:
-            diff = stack.enter_context(affected_rows.compare(model, task, work, task.touched))
+            diff = stack.enter_context(affected_rows.compare(model, task, work, task.affected_keys))
             difference = stack.enter_context(_count_difference(model, diff))
         except FAILURES as error:
             fallback = refresh_plan.fall_back_to_full(task, error)
@@ -205,7 +205,7 @@ def compute_full(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -
     cuts = load_source_cuts(model, at)
     work = refresh_plan.load_work(spark, model, at, keys)
     _refuse_moved(model, at, cuts)
-    with tuning.persist(transform.with_unknown_member(work.whole(), model.unknown_member)) as fresh:
+    with tuning.persist(transform.with_unknown_member(work.full_rows(), model.unknown_member)) as fresh:
         count, warnings = check_full(model, fresh, work.stored, work.parents)
         yield ComputedModel(model, at.table(model), fresh, count, work, warnings)
 
@@ -268,7 +268,7 @@ def _refuse_broken_keys(model: Model, broken: int) -> None:
         raise ChecksFailed(
             f"{broken} keys of {', '.join(model.key)} are NULL or occur more than once",
             where=model.name,
-            mend="The gold table was not changed. Mend the model's SQL or its `key`.",
+            fix="The gold table was not changed. Fix the model's SQL or its `key`.",
         )
 
 
@@ -280,7 +280,7 @@ def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Ev
         raise SchemaRefused(
             f"the model's columns changed incompatibly: {', '.join(incompatible)}",
             where=model.name,
-            mend=f"`replicator rebuild {model.name}` builds it again.",
+            fix=f"`replicator rebuild {model.name}` builds it again.",
         )
     if work.rekeyed and _has_key(model, stored):
         _refuse_duplicate_keys(model, stored)
@@ -299,5 +299,5 @@ def _refuse_duplicate_keys(model: Model, stored: DataFrame) -> None:
             f"the model's key is now {', '.join(model.key)}, which is not unique or is NULL in existing rows "
             "of its table",
             where=model.name,
-            mend=f"`replicator rebuild {model.name}` builds it again.",
+            fix=f"`replicator rebuild {model.name}` builds it again.",
         )

@@ -45,7 +45,7 @@ class BackgroundTask(AbstractContextManager["BackgroundTask[Result]"], Generic[R
         """
         self._under_way = self._pool.submit(gateway.inherit_context(work))
 
-    def taken(self, *, wait: bool) -> Result | None:
+    def take_result(self, *, wait: bool) -> Result | None:
         """Return the result, once; None if nothing was started, or if it is still running and ``wait`` is false. Raises
         what the work raised.
         """

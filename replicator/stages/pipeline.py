@@ -98,8 +98,8 @@ def _missing_bronze(spark: SparkSession, refinement: Refinement) -> ReplicatorEr
     bronze = refinement.lake.bronze(refinement.source.name)
     if refinement.bronze.version(spark, bronze) is not None:
         return None
-    mend = "`replicator run bronze` reads it from Kafka; or specify the right lake."
-    return TableMissing(f"bronze of {refinement.source.name} does not exist yet", where=bronze.location, mend=mend)
+    fix = "`replicator run bronze` reads it from Kafka; or specify the right lake."
+    return TableMissing(f"bronze of {refinement.source.name} does not exist yet", where=bronze.location, fix=fix)
 
 
 def run_gold(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:

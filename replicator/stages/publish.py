@@ -131,8 +131,8 @@ def _pending(
     version_now = table_versions.current(spark, gold, table)
     identity, upto, commit = version_now
     if identity is None or upto is None:
-        message, mend = f"gold table {model.name} does not exist yet.", "Run gold first."
-        raise TableMissing(message, where=table.location, mend=mend)
+        message, fix = f"gold table {model.name} does not exist yet.", "Run gold first."
+        raise TableMissing(message, where=table.location, fix=fix)
     size = gold.size(spark, table)
     spark = tuning.session_for(spark, size)
     recorded = sink.progress(model)
@@ -150,7 +150,7 @@ def _pending(
             f"the ledger has version {recorded.version} of gold table {model.name}, but the table is at "
             f"version {upto}: it was reverted."
         )
-        raise StaleWriter(message, where=table.location, mend=_SEND_ALL)
+        raise StaleWriter(message, where=table.location, fix=_SEND_ALL)
     version_before = VersionRef(recorded.input, recorded.version, recorded.commit)
     keys = table_versions.changed_keys(spark, gold, table, version_before, version_now)
     if keys is None:
@@ -195,4 +195,4 @@ def _refuse_missing_columns(model: Model, rows: DataFrame) -> None:
     missing = [column.name for column in model.columns if column.name not in rows.columns]
     if missing:
         message = f"model {model.name} declares columns that its gold table lacks: {', '.join(missing)}."
-        raise TargetRefused(message, where=model.name, mend="Run gold again, or mend the model's columns.")
+        raise TargetRefused(message, where=model.name, fix="Run gold again, or fix the model's columns.")

@@ -18,9 +18,9 @@ class Refinement:
     """The context of one source's silver. ``bronze`` also stores the dead letters. A batch with a larger
     ``dead_letter_share`` stops its table (R5).
 
-    In a batch that is not large, up to ``tables_at_once`` tables are processed in parallel. ``reached`` is what the
+    In a batch that is not large, up to ``tables_at_once`` tables are processed in parallel. ``state`` is what the
     process remembers of the order so far, ``templates`` how records are written. ``turn`` is the lock for writing what
-    tables share (dead letters, routes). ``befores``: for each update the row before it is needed, too.
+    tables share (dead letters, routes). ``keep_before``: for each update the row before it is needed, too.
     """
 
     source: SourceSpec
@@ -30,8 +30,8 @@ class Refinement:
     lake: Lake
     dead_letter_share: float = 0.01
     tables_at_once: int = 3
-    befores: bool = False
-    reached: SourceState = field(default_factory=SourceState, compare=False, repr=False)
+    keep_before: bool = False
+    state: SourceState = field(default_factory=SourceState, compare=False, repr=False)
     templates: TemplateCache = field(default_factory=TemplateCache, compare=False, repr=False)
     turn: Lock = field(default_factory=Lock, compare=False, repr=False)
 

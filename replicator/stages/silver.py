@@ -90,7 +90,7 @@ def _run_tick(
         if tick is None:
             return [], None
         accounts = _apply_tick(tick) if tick.cut is None else _apply_with_cut(tick, *tick.cut)
-        upto, newest = tick.watch.news.upto, tick.newest if before.newest is None else before.newest
+        upto, newest = tick.watch.new_records.upto, tick.newest if before.newest is None else before.newest
         progress = BacklogProgress(upto, before.stopped.union(_stopped_in(at, accounts)), newest)
         return accounts, progress if upto < newest else None
 
@@ -120,7 +120,7 @@ def _apply_with_cut(tick: Tick, previous_cut: CutState, next_cut: CutState) -> l
     at = tick.watch.at
     transaction_cut.prepare(at, previous_cut, next_cut)
     accounts = _apply_tick(tick)
-    failed = {*_stopped_in(at, accounts), *tick.watch.news.paused}
+    failed = {*_stopped_in(at, accounts), *tick.watch.new_records.paused}
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), tick.routes.bronze)
     transaction_cut.finalize(
         at, previous_cut, next_cut, failed, {topic for table in failed for topic in routes.topics(table)}
@@ -138,7 +138,7 @@ def reapply(watch: TickContext, records: DataFrame, routes: Routes, rejects: lis
     ones are added to ``rejects``.
     """
     marked = skip_rules.apply_declared(records, watch.at.source)
-    return _apply_tick(Tick(watch, marked, surveying.run_survey(watch, marked), routes, again=rejects))
+    return _apply_tick(Tick(watch, marked, surveying.run_survey(watch, marked), routes, retried_rejects=rejects))
 
 
 def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> dict[str, Plan | ReplicatorError]:
@@ -185,20 +185,20 @@ def _apply_tick(tick: Tick) -> list[Account]:
     watch, at, found = tick.watch, tick.watch.at, tick.surveyed[1]
     shared = tick_split.split_by_table(tick)
     failpoints.hit("silver.range_read")
-    strays = _account_for_strays(watch.spark, at, shared.records, shared.strays, tick.again)
+    strays = _account_for_strays(watch.spark, at, shared.records, shared.orphans, tick.retried_rejects)
     bookkeeping.save_routes(at, resharding.with_previous(shared.routes, at.source, tick.moved), tick.routes)
     orders, stops = shared.orders, dict[str, ReplicatorError](shared.stops)
-    if tick.again is None:
+    if tick.retried_rejects is None:
         stops |= order_checks.find_stops(watch, tick.records, found, shared.routes, orders, tick.existing)
     else:
         stops |= order_checks.find_reordered(
             at, {s.name: orders[s.name] for s in shared.shares if s.rows and not _is_missing(s)}
         )
     done = _apply_shares(watch, shared, stops)
-    if tick.again is None:
+    if tick.retried_rejects is None:
         failpoints.hit("silver.tables_done")
-        retry_backoff.record_results(watch.spark, at, shared.routes, watch.news, done)
-        failed = {table for table, account in done.items() if account.error is not None} | watch.news.paused
+        retry_backoff.record_results(watch.spark, at, shared.routes, watch.new_records, done)
+        failed = {table for table, account in done.items() if account.error is not None} | watch.new_records.paused
         bookkeeping.save_moved_topics(at, shared.routes, tick.moved, failed)
         bookkeeping.save_watermarks(watch, found, shared.routes, orders, failed)
         unwritten = {share.name for share in shared.shares if not done[share.name].applied and _is_missing(share)}
@@ -241,7 +241,7 @@ def _apply_shares(watch: TickContext, shared: TickSplit, stops: Mapping[str, Rep
 
 def _apply_share(share: TableShare, records: DataFrame) -> Account:
     """The account of one table. Columns that the table is newly allowed to have are filled from bronze first."""
-    wanted = frozenset() if share.again is not None else column_backfill.find_columns(share)
+    wanted = frozenset() if share.retried_rejects is not None else column_backfill.find_columns(share)
     if wanted:
         with_history = replace(share, at=history_table.with_existing_histories(share.spark, share.at, [share.name]))
         with column_backfill.read_all(with_history, wanted) as (all_read, known):
@@ -266,9 +266,9 @@ def _stopped_account(share: TableShare, error: ReplicatorError) -> Account:
 
 def _with_order_warning(at: Refinement, account: Account, by_time: bool) -> Account:
     """The account, with a warning about ordering by time, once per run (Q9)."""
-    if not by_time or account.table in at.reached.warned:
+    if not by_time or account.table in at.state.warned:
         return account
-    at.reached.warned.add(account.table)
+    at.state.warned.add(account.table)
     return replace(account, warnings=(*account.warnings, _BY_TIME))
 
 

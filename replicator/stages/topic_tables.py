@@ -59,7 +59,7 @@ def read_tables(
         with ticks.build(watch, watch.in_epochs(rows, topics), Routes("")) as tick:
             shared = tick_split.split_by_table(tick)
             tables = {share.name: _changes(share, shared.records) for share in shared.shares if share.rows}
-            yield TopicTables(tables, _texts(shared.records, hidden=at.source.hides_some))
+            yield TopicTables(tables, _texts(shared.records, hidden=at.source.has_masks))
 
 
 def _changes(share: TableShare, records: DataFrame) -> DataFrame:
@@ -80,7 +80,7 @@ def _changes(share: TableShare, records: DataFrame) -> DataFrame:
 
 
 def _visible_columns(changed: DataFrame, layout: Layout, share: TableShare) -> DataFrame:
-    hides = share.at.source.hides
+    hides = share.at.source.is_masked
     own = [
         (
             F.lit(None).cast(kind)

@@ -46,7 +46,7 @@ class Cells:
         """The value; NULL if it was not sent."""
         return self._if_sent(at, F.col(f"_c{at}.value" if self.reasons else f"_c{at}"))
 
-    def unsent(self, at: int) -> Column:
+    def is_unsent(self, at: int) -> Column:
         """Whether the value was not sent; only with a placeholder."""
         return F.col(f"_c{at}.unsent" if self.reasons else f"_u{at}")
 
@@ -61,7 +61,7 @@ class Cells:
         return self._if_sent(at, doubt | F.col(f"_q{at}") if quoting.is_required(logical) else doubt)
 
     def _if_sent(self, at: int, found: Column) -> Column:
-        return found if self.placeholder is None else F.when(~self.unsent(at), found)
+        return found if self.placeholder is None else F.when(~self.is_unsent(at), found)
 
 
 def raw_columns(form: Form) -> frozenset[str]:

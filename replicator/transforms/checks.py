@@ -19,29 +19,29 @@ RowRule = NotNull | AcceptedValues | Expression
 @dataclass(frozen=True)
 class BuildRows:
     """The rows of one build of a model: those ``written``, the former rows that they replace or that are deleted
-    (``gone``), and those left unchanged (``rest``). All have the model's columns.
+    (``deleted``), and those left unchanged (``unchanged``). All have the model's columns.
     """
 
     written: DataFrame
-    gone: DataFrame
-    rest: DataFrame
+    deleted: DataFrame
+    unchanged: DataFrame
 
     @property
-    def whole(self) -> DataFrame:
+    def all_rows(self) -> DataFrame:
         """The model after the build."""
-        return self.rest.unionByName(self.written)
+        return self.unchanged.unionByName(self.written)
 
     @staticmethod
-    def of(stored: DataFrame | None, difference: DataFrame, key: Sequence[str]) -> BuildRows:
+    def from_difference(stored: DataFrame | None, difference: DataFrame, key: Sequence[str]) -> BuildRows:
         """From the former rows (None: there were none) and a difference (``transforms/model.py``)."""
         written = difference.where(F.col("_op") == "upsert").drop("_op")
         if stored is None:
-            return BuildRows.at_rest(written)
+            return BuildRows.unchanged_build(written)
         keys, on = difference.select(*map(names.quote_spark, key)), list(key)
         return BuildRows(written, stored.join(keys, on, how="left_semi"), stored.join(keys, on, how="left_anti"))
 
     @staticmethod
-    def at_rest(rows: DataFrame) -> BuildRows:
+    def unchanged_build(rows: DataFrame) -> BuildRows:
         """Treat all rows of a model as just written."""
         return BuildRows(rows, rows.limit(0), rows.limit(0))
 
@@ -77,14 +77,14 @@ def orphans(rule: Relationship, rows: BuildRows, parents: DataFrame, left: DataF
     children = rows.written.where(column.isNotNull())
     if left is not None:
         gone = left.select(F.col(names.quote_spark(left.columns[0])).alias("__left"))
-        children = children.unionByName(rows.rest.join(gone, column == F.col("__left"), how="left_semi"))
+        children = children.unionByName(rows.unchanged.join(gone, column == F.col("__left"), how="left_semi"))
     known = parents.select(F.col(names.quote_spark(rule.field)).alias("__parent"))
     return children.join(known, column == F.col("__parent"), how="left_anti")
 
 
 def _duplicates(columns: Sequence[str], rows: BuildRows) -> DataFrame:
     on, quoted = list(columns), [names.quote_spark(column) for column in columns]
-    near = rows.whole.join(rows.written.select(*quoted).distinct(), on, how="left_semi")
+    near = rows.all_rows.join(rows.written.select(*quoted).distinct(), on, how="left_semi")
     repeated = near.groupBy(*quoted).agg(F.count("*").alias("__count")).where("__count > 1").select(*quoted)
     return near.join(repeated, on, how="left_semi")
 
@@ -93,8 +93,8 @@ def _semi_additive_violations(rule: SemiAdditive, rows: BuildRows) -> DataFrame:
     """Balances with a NULL in ``by`` or ``over``, several balances of one moment, and those after a gap."""
     by, over = [names.quote_spark(column) for column in rule.by], F.col(names.quote_spark(rule.over))
     is_placed = _all([F.col(column).isNotNull() for column in by]) & over.isNotNull()
-    touched = rows.written.select(*by).unionByName(rows.gone.select(*by)).distinct()
-    near = rows.whole.where(is_placed).join(touched, list(rule.by), how="left_semi")
+    touched = rows.written.select(*by).unionByName(rows.deleted.select(*by)).distinct()
+    near = rows.all_rows.where(is_placed).join(touched, list(rule.by), how="left_semi")
     before = F.lag(over).over(Window.partitionBy(*by).orderBy(over))
     of_one_moment = F.count(F.lit(1)).over(Window.partitionBy(*by, over))
     is_behind_gap = F.lit(False) if rule.every is None else (before < over) & ~_is_next(rule.every, before, over)

@@ -107,14 +107,14 @@ def _decode_form(
         records = key_headers.with_header_keys(records)
     member_structs = [struct for struct in structs if isinstance(struct, MemberStruct)]
     if member_structs:
-        records = records.select("*", *[struct.tell(records) for struct in member_structs])
+        records = records.select("*", *[struct.extract(records) for struct in member_structs])
     parsed = records.select(
         *_RECORD_COLUMNS,
         F.col("source_ts_ms").alias("_source_ts_ms"),
         "key",
         *dict.fromkeys(struct.json for struct in structs if struct.json != "key"),
         *[struct.parsed().alias(struct.name) for struct in structs],
-        *[F.col(struct.members).isNotNull().alias(struct.is_told) for struct in member_structs],
+        *[F.col(struct.members).isNotNull().alias(struct.is_extracted) for struct in member_structs],
         *([type_inference.raw_texts(F.col("value"), form.path).alias(cells.RAW)] if cells.raw_columns(form) else []),
         *_optional_columns(form, needs),
         *(["happened"] if form.appended else []),
@@ -122,7 +122,7 @@ def _decode_form(
     # a number is distinguished from a placeholder by its text
     texts = {f"{struct.name}_text": struct.text(whole=needs.placeholder is not None) for struct in structs}
     asked = [struct for struct in structs if reasons or struct.name != cells.ROW]
-    bare = {name: column for struct in asked for name, column in struct.bare().items()}
+    bare = {name: column for struct in asked for name, column in struct.unquoted().items()}
     with_texts = parsed.select("*", *[text.alias(name) for name, text in (texts | bare).items() if text is not None])
     decoded = with_texts.select(
         *_RECORD_COLUMNS,
@@ -147,7 +147,7 @@ def _with_reasons(decoded: DataFrame, row: Cells, layout: Layout, table: str, ne
         *columns,
         "_source_ts_ms",
         _unavailable(row, layout, needs).alias("_unavailable"),
-        _verdict(row, key_problem, layout.misfit(row.form)).alias("_verdict"),
+        _verdict(row, key_problem, layout.find_misfit(row.form)).alias("_verdict"),
         *_extra_columns(row, layout, needs),
     )
     why = to_dead_letter(
@@ -175,7 +175,7 @@ def _with_doubts(decoded: DataFrame, row: Cells, layout: Layout, table: str, nee
         "_source_ts_ms",
         _unavailable(row, layout, needs).alias("_unavailable"),
         F.when(
-            _may_be_rejected(row, key_problem, layout.misfit(row.form)),
+            _may_be_rejected(row, key_problem, layout.find_misfit(row.form)),
             to_dead_letter(table, nothing, nothing, F.col("_seq")),
         ).alias("_reject"),
         *_extra_columns(row, layout, needs),
@@ -226,14 +226,14 @@ def _values(row: Cells, layout: Layout, needs: DecodeOptions) -> tuple[dict[str,
     values = {home: row.value(i) for i, field in enumerate(form.fields) if (home := layout.home(field)) is not None}
     if form.appended:
         return values | {key: append_only.build_key(row) for key in layout.keys}, append_only.reject_reason()
-    keys, problem = RowKeys(form, layout, needs.keyless_deletes).of_row(values)
+    keys, problem = RowKeys(form, layout, needs.keyless_deletes).from_row(values)
     return values | keys, problem
 
 
 def _unavailable(row: Cells, layout: Layout, needs: DecodeOptions) -> Column:
     """Stored names of the columns that were not sent, with all versions of a source column (G3)."""
     unsent = [
-        (column, row.unsent(i))
+        (column, row.is_unsent(i))
         for i, field in enumerate(row.form.fields)
         if row.placeholder is not None and layout.home(field) is not None
         for column in layout.versions(field.name)

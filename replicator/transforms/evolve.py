@@ -132,7 +132,7 @@ def refuse_withheld(table: str, found: Plan, policy: Policy) -> None:
         UNREACHABLE: "Make it compatible at the source, or set `schema_changes: freeze` for the table.",
     }
     approve = f"`replicator schema diff --approve {table}` allows it; so does `schema_changes: evolve` for the table."
-    raise SchemaRefused(f"{change}{more}", where=table, mend=advice.get(change.kind, approve))
+    raise SchemaRefused(f"{change}{more}", where=table, fix=advice.get(change.kind, approve))
 
 
 def first_seen(change: ColumnChange, forms: Sequence[Form], firsts: Mapping[int, str]) -> str | None:
@@ -214,7 +214,7 @@ def _keys(table: str, forms: Sequence[Form], keys: Sequence[str], declared: Sequ
         raise SchemaRefused(
             f"the key was {','.join(keys)} and is now {shown}" if keys else f"the key changed: {shown}",
             where=table,
-            mend=_key_advice(table, keys, found),
+            fix=_key_advice(table, keys, found),
         )
     return next(iter(found if declared else (*known, *found)), ())
 

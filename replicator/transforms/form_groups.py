@@ -32,7 +32,7 @@ def group_forms(forms: Sequence[Form], layout: Layout) -> list[FormGroup]:
     groups: list[_GroupBuilder] = []
     alike = defaultdict[tuple[Any, ...], list[_GroupBuilder]](list)
     for form in forms:
-        place = (_frame(form, layout), layout.misfit(form), form.id if form.appended else None)
+        place = (_frame(form, layout), layout.find_misfit(form), form.id if form.appended else None)
         group = next((each for each in alike[place] if each.agrees(form)), None)
         if group is None:
             group = _GroupBuilder(form)
@@ -80,7 +80,7 @@ def _frame(form: Form, layout: Layout) -> tuple[Any, ...]:
     """What must be equal within a group: the paths of row and key, the key's fields, whether there is a row, and which
     key columns it has.
     """
-    keys = frozenset(layout.named(each.name) for each in form.fields) & frozenset(layout.keys)
+    keys = frozenset(layout.stored_name(each.name) for each in form.fields) & frozenset(layout.keys)
     return form.path, form.key_path, form.key_fields, bool(form.fields), keys
 
 

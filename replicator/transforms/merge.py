@@ -65,7 +65,7 @@ def same_key(keys: Sequence[str], sides: Sides) -> Column:
     if not keys:
         raise SchemaRefused(
             "the table has no key columns for merging rows",
-            mend="Declare `keys` in conf/sources, then rebuild the table: `replicator rebuild TABLE`.",
+            fix="Declare `keys` in conf/sources, then rebuild the table: `replicator rebuild TABLE`.",
         )
     return reduce(and_, (sides.of_stored(key) == sides.of_change(key) for key in keys))
 

@@ -47,7 +47,7 @@ class Struct:
         lacking = [field_text.needs_text(logical, F.col(self.name).getField(name)) for name, logical in odd.items()]
         return F.when(F.col(self.name).isNotNull() & expressions.any_of(lacking), read)
 
-    def bare(self) -> dict[str, Column]:
+    def unquoted(self) -> dict[str, Column]:
         """The fields that must be quoted, as read by the probes of ``debezium/quoting.py``, one column per probe; NULL
         if no field looks unquoted.
         """
@@ -91,11 +91,11 @@ class MemberStruct(Struct):
         return f"{self.name}_members"
 
     @property
-    def is_told(self) -> str:
+    def is_extracted(self) -> str:
         """The column that says, after parsing, whether the members were extracted."""
         return f"{self.name}_is_told"
 
-    def tell(self, records: DataFrame) -> Column:
+    def extract(self, records: DataFrame) -> Column:
         """The extracted members of records, as the column ``members``."""
         return json_members.extract(records, self.json, self.path, self.kinds).alias(self.members)
 
@@ -107,8 +107,8 @@ class MemberStruct(Struct):
     def text(self, *, whole: bool) -> Column | None:
         """As of any struct; NULL where it was told."""
         read = super().text(whole=whole)
-        return None if read is None else F.when(~F.col(self.is_told), read)
+        return None if read is None else F.when(~F.col(self.is_extracted), read)
 
-    def bare(self) -> dict[str, Column]:
+    def unquoted(self) -> dict[str, Column]:
         """As of any struct; NULL where it was told."""
-        return {name: F.when(~F.col(self.is_told), reading) for name, reading in super().bare().items()}
+        return {name: F.when(~F.col(self.is_extracted), reading) for name, reading in super().unquoted().items()}

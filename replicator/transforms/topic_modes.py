@@ -22,7 +22,8 @@ class TopicModes:
     - ``null_deletes``: a null value is a delete (F2, B6) from the table that the topic carries, or a dead letter if it
       carries several (None).
     - ``lone_deletes``: the same for a lone tombstone (B5).
-    - ``enveloped``: an object that is neither an envelope nor has a field of Debezium's is ``unknown_shape`` (A1).
+    - ``envelope_topics``: an object that is neither an envelope nor has a field of Debezium's is ``unknown_shape``
+      (A1).
     - ``marked``: so is a flattened row that does not say whether it is deleted: nulls delete nothing there, and may be
       the only trace of its delete (B6).
     - ``by_time``: tables in the order of ``source.ts_ms`` (Q9), unless nulls delete from them: nulls have no time.
@@ -31,7 +32,7 @@ class TopicModes:
     by_offset: Sequence[str]
     null_deletes: Mapping[str, str | None]
     lone_deletes: Mapping[str, str | None]
-    enveloped: Sequence[str]
+    envelope_topics: Sequence[str]
     marked: Sequence[str] = ()
     by_time: Sequence[str] = ()
     scattered: Sequence[str] = ()
@@ -43,7 +44,7 @@ class TopicModes:
         is_declared = (topic.isin(*self.null_deletes) & null) | (topic.isin(*self.lone_deletes) & lone)
         return F.col("key").isNotNull() & is_declared
 
-    def carried(self) -> Column:
+    def sole_table(self) -> Column:
         """The table of such a delete; NULL if the topic carries several."""
         tables = {**self.lone_deletes, **self.null_deletes}
         known = [F.when(F.col("topic") == name, F.lit(table)) for name, table in tables.items()]
@@ -57,12 +58,12 @@ class TopicModes:
     def has_unknown_shape(self) -> Column:
         """Whether an object has a different shape from the records of its topic."""
         topic, unmarked = F.col("topic"), F.col("flat") & ~F.col("rewritten")
-        return (topic.isin(*self.enveloped) & F.col("bare")) | (topic.isin(*self.marked) & unmarked)
+        return (topic.isin(*self.envelope_topics) & F.col("bare")) | (topic.isin(*self.marked) & unmarked)
 
 
 def apply_modes(records: DataFrame, modes: TopicModes) -> DataFrame:
     """Set ``rule``, ``reason``, ``op``, ``table``, ``position`` and ``is_snapshot`` of described records by mode."""
-    deletes, carried, timed = modes.deletes(), modes.carried(), modes.is_ordered_by_time()
+    deletes, carried, timed = modes.deletes(), modes.sole_table(), modes.is_ordered_by_time()
     without = F.col("topic").isin(*modes.by_offset) & ~timed
     place = (
         F.when(timed, position.from_timestamp(F.col("source_ts_ms")))

@@ -83,12 +83,12 @@ def first_waiting(changes: DataFrame, told: DataFrame, waits: DataFrame) -> Data
     return held.groupBy("topic", "partition").agg(F.min("offset").alias("offset"))
 
 
-def states(changes: DataFrame, told: DataFrame) -> DataFrame:
+def states(changes: DataFrame, rows: DataFrame) -> DataFrame:
     """One row per transaction, from tagged changes and ends: ``_tx, whole BOOLEAN, place`` (the smallest that has
     arrived), ``ended``. It is whole once its end and all tables' events have arrived.
     """
     found = (
-        _by_table(changes, told)
+        _by_table(changes, rows)
         .groupBy("_tx")
         .agg(
             F.max("is_short").alias("is_short"),
@@ -100,12 +100,12 @@ def states(changes: DataFrame, told: DataFrame) -> DataFrame:
     return found.withColumn("whole", F.col("is_told") & ~F.col("is_short"))
 
 
-def missing_tables(changes: DataFrame, told: DataFrame) -> DataFrame:
+def missing_tables(changes: DataFrame, rows: DataFrame) -> DataFrame:
     """One row per transaction, from tagged changes and ends: ``_tx, is_told BOOLEAN`` (its end has arrived), ``tables
     ARRAY<STRING>`` (those with events still missing), ``place, ended`` as in :func:`states`.
     """
     return (
-        _by_table(changes, told)
+        _by_table(changes, rows)
         .groupBy("_tx")
         .agg(
             F.max("is_told").alias("is_told"),
@@ -116,7 +116,7 @@ def missing_tables(changes: DataFrame, told: DataFrame) -> DataFrame:
     )
 
 
-def _by_table(changes: DataFrame, told: DataFrame) -> DataFrame:
+def _by_table(changes: DataFrame, rows: DataFrame) -> DataFrame:
     """One row per transaction and last two parts of a table's name: ``_tx, table, is_short, is_told, place, ended``."""
     last_two = F.substring_index("table", ".", -2).alias("_name")
     here = changes.groupBy("_tx", last_two).agg(
@@ -126,7 +126,7 @@ def _by_table(changes: DataFrame, told: DataFrame) -> DataFrame:
         F.min("place").alias("place"),
     )
     # a repeated end may have lower counts than the first: 0 after a crash
-    each = told.groupBy("_tx", "table").agg(F.max("expected").alias("expected"), F.min("ended").alias("ended"))
+    each = rows.groupBy("_tx", "table").agg(F.max("expected").alias("expected"), F.min("ended").alias("ended"))
     expected = each.groupBy("_tx", last_two).agg(
         F.min("table").alias("_told"), F.sum("expected").alias("expected"), F.min("ended").alias("ended")
     )

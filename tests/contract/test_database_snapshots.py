@@ -48,7 +48,7 @@ def read(snapshot: Any, table: str, text: str = "{}::text", pause: float = 0.0) 
     return [row for chunk in snapshot.rows(table, [("id", text)], None, 100) for row in chunk]
 
 
-def test_a_limit_of_the_user_for_statements_is_named_with_how_to_mend_it(postgres: Served, admin: Served) -> None:
+def test_a_limit_of_the_user_for_statements_is_named_with_how_to_fix_it(postgres: Served, admin: Served) -> None:
     """Another try comes to the same end, so it is one table's error (exit 1), and says which limit it was."""
     table, slowly = f"{postgres.schema}.things", "pg_sleep(0.01)::text || {}::text"
     with (
@@ -57,7 +57,7 @@ def test_a_limit_of_the_user_for_statements_is_named_with_how_to_mend_it(postgre
         database.read_snapshot() as snapshot,
     ):
         read(snapshot, table, slowly)
-    assert "ALTER ROLE ... SET statement_timeout = " in str(told.value.mend)
+    assert "ALTER ROLE ... SET statement_timeout = " in str(told.value.fix)
 
 
 def test_what_the_user_is_told_to_do_otherwise_takes_no_part(postgres: Served, admin: Served) -> None:
@@ -100,10 +100,10 @@ def test_a_table_that_the_user_may_not_read_is_said_with_what_to_grant(postgres:
         execute(postgres, "CREATE TABLE $.others (id integer)")
         with pytest.raises(TableStopped, match="permission denied") as told, database.read_snapshot() as snapshot:
             read(snapshot, f"{postgres.schema}.others")
-    assert "Grant" in str(told.value.mend)
+    assert "Grant" in str(told.value.fix)
 
 
-def test_what_mariadb_lets_nobody_read_is_said_with_its_mend(stack: Stack) -> None:
+def test_what_mariadb_lets_nobody_read_is_said_with_its_fix(stack: Stack) -> None:
     """A table that was not granted, and a limit of the server's for statements: neither goes well with another try."""
     server = stack.up(("mariadb",), owner=os.getpid()).mariadb
     root = Login("mariadb", server.host, server.port, server.user, server.password, "", "disable")
@@ -122,10 +122,10 @@ def test_what_mariadb_lets_nobody_read_is_said_with_its_mend(stack: Stack) -> No
             reading.read_snapshot() as snapshot,
         ):
             read(snapshot, "glances.things", AS_TEXT)
-        assert "Grant" in str(told.value.mend)
+        assert "Grant" in str(told.value.fix)
         cursor.execute("GRANT SELECT ON glances.* TO reader WITH MAX_STATEMENT_TIME 0.2")
         with pytest.raises(TableStopped, match=r"\(error 1969\)") as told, reading.read_snapshot() as snapshot:
             read(snapshot, "glances.things", "CONCAT(SLEEP(0.01), {})")
-        assert "max_statement_time" in str(told.value.mend)
+        assert "max_statement_time" in str(told.value.fix)
         cursor.execute("DROP USER reader")
         cursor.execute("DROP DATABASE glances")

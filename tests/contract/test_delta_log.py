@@ -200,7 +200,7 @@ def test_small_work_is_planned_without_a_compiler(spark: SparkSession) -> None:
         assert (small.conf.get(key), large.conf.get(key)) == ("false", "true")
 
 
-def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_fixes_it(spark: SparkSession, tmp_path: Path) -> None:
     """Spark fails with the words of its parser for JSON, in the first process that looks at the table as in a later
     one; a commit that is whole is none of it.
     """
@@ -218,7 +218,7 @@ def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(spark
             DeltaFormat().progress(spark, table, "bronze")
         stopped = engine_errors.to_table_error(caught.value, table.name)
         assert f"a commit of the table's log is truncated: {commit}" in stopped.what
-        assert f"remove the folder {table.location}: the next run rebuilds the table" in str(stopped.mend)
+        assert f"remove the folder {table.location}: the next run rebuilds the table" in str(stopped.fix)
 
 
 def test_a_first_commit_that_is_empty_is_told_with_its_file(spark: SparkSession, tmp_path: Path) -> None:

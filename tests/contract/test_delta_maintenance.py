@@ -153,7 +153,7 @@ def test_the_log_forgets_what_no_kept_version_is_made_of(spark: SparkSession, tm
         assert reader.append_only_since(spark, table, 0, 6) == 6
         assert reader.append_only_since(spark, table, 5, 7) == 7  # small files were written together
         assert len(reader.arrivals(spark, table, 4, 6) or ()) == 2
-        assert reader.moment(spark, table, 5).version == 5
+        assert reader.version_at(spark, table, 5).version == 5
         assert reader.read(spark, table).count() == 7
         assert reader.progress(spark, table, "query") == Progress("query", 6)
 

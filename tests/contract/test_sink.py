@@ -216,7 +216,7 @@ def test_a_model_whose_rows_spark_cannot_compute_is_refused(spark: SparkSession,
     assert (served.rows(of), served.rows(other)) == ([], [(1,)])
 
 
-def test_a_model_whose_gold_lost_a_file_is_refused_with_what_mends_it(
+def test_a_model_whose_gold_lost_a_file_is_refused_with_what_fixes_it(
     spark: SparkSession, served: Served, tmp_path: Path
 ) -> None:
     """No SQL is to blame, nor the driver's memory: the file is named, with the way out."""
@@ -227,7 +227,7 @@ def test_a_model_whose_gold_lost_a_file_is_refused_with_what_mends_it(
     file.unlink()
     with pytest.raises(TargetRefused, match=file.name) as caught:
         served.sink.publish([Difference(of, rows, Progress("gold-1", 1), complete=True)])
-    assert f"remove the folder {folder}" in str(caught.value.mend)
+    assert f"remove the folder {folder}" in str(caught.value.fix)
 
 
 def test_a_model_waits_for_the_refused_one_that_it_references(spark: SparkSession, served: Served) -> None:
@@ -330,7 +330,7 @@ def test_a_column_that_comes_back_is_asked_for(spark: SparkSession, served: Serv
 def test_what_answers_is_told(served: Served) -> None:
     """By a sink as the configuration makes it, of each kind."""
     where = {} if served.connection is None else vars(served.connection)
-    assert type(served.sink).at(**where).answers()
+    assert type(served.sink).at(**where).check_connection()
 
 
 # Postgres alone
@@ -651,7 +651,7 @@ def test_a_database_out_of_reach_is_named(spark: SparkSession) -> None:
     with pytest.raises(Unreachable):
         sink.progress(of)
     with pytest.raises(Unreachable):
-        sink.answers()
+        sink.check_connection()
 
 
 @pytest.mark.parametrize(
@@ -666,7 +666,7 @@ def test_options_outside_the_list_are_refused(option: str) -> None:
 @pytest.mark.parametrize("limit", ["10", "1 s", "1s -c search_path=x", "-1s", ""])
 def test_a_limit_that_is_no_time_is_refused(limit: str) -> None:
     """It becomes a setting of the session: nothing else may ride along."""
-    with pytest.raises(ConfigError, match="no time"):
+    with pytest.raises(ConfigError, match="is not a duration"):
         PostgresConnection("db", 5432, "d", "u", options={"lock_timeout": limit})
 
 

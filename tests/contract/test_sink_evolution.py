@@ -185,7 +185,7 @@ def test_a_view_of_somebody_elses_is_named_with_its_owner(postgres: Served, admi
         TargetRefused, match="theirs reads a column that must be widened, and belongs to postgres"
     ) as caught:
         evolved(postgres, wider_name(customers(postgres.schema)))
-    assert str(caught.value.mend).startswith("Have postgres drop it")
+    assert str(caught.value.fix).startswith("Have postgres drop it")
 
 
 def test_what_the_owner_of_a_table_has_to_alter_is_said(postgres: Served, admin: Served) -> None:
@@ -196,7 +196,7 @@ def test_what_the_owner_of_a_table_has_to_alter_is_said(postgres: Served, admin:
     grown = replace(of, columns=(of.columns[0], ModelColumn("name", "text"), ModelColumn("at", "date")))
     with pytest.raises(TargetRefused, match=r"table \S+\.dim_customers belongs to another role and lacks") as caught:
         evolved(postgres, grown)
-    statement = str(caught.value.mend).partition(": ")[2]
+    statement = str(caught.value.fix).partition(": ")[2]
     assert statement.endswith('ADD COLUMN "at" date, ALTER COLUMN "name" TYPE text, ALTER COLUMN "name" DROP NOT NULL')
     execute(admin, statement.replace(f'"{postgres.schema}"', "$"))
     evolved(postgres, grown)

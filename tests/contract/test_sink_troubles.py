@@ -162,7 +162,7 @@ def test_a_target_that_only_reads_is_waited_for(spark: SparkSession, postgres: S
             match=r"does not accept writes from role .* RESET "
             r"default_transaction_read_only",
         ):
-            postgres.sink.answers()
+            postgres.sink.check_connection()
         assert postgres.sink.progress(of).version == 1
     assert postgres.sink.publish([batch]) == {of.name: Applied(0, 1, 0, 2)}
 
@@ -184,7 +184,7 @@ def test_a_roles_limit_for_transactions_is_none_of_a_batchs(
     with role_setting(admin, "transaction_timeout = '250ms'"):
         batch = difference(spark, of, [ann("Bea")], CUSTOMERS, 2)
         assert postgres.sink.publish([batch]) == {of.name: Applied(0, 1, 0, 2)}
-        with postgres.sink.look(of) as look:
+        with postgres.sink.read_back(of) as look:
             time.sleep(0.5)
             assert list(look.snapshot.rows(look.table, [("name", "{}::text")], None, 9)) == [[("Bea",)]]
 
@@ -227,19 +227,19 @@ def _alone(admin: Served, statement: str) -> None:
 def test_a_right_and_a_character_that_a_database_lacks_are_said(
     spark: SparkSession, postgres: Served, admin: Served, western: Served
 ) -> None:
-    """Without TEMPORARY (0045) asking and publishing say the GRANT that mends it; a character that the server's
+    """Without TEMPORARY (0045) asking and publishing say the GRANT that fixes it; a character that the server's
     encoding lacks is said with its column, and no value.
     """
     of, other = customers(western.schema), model(western.schema, "other", {"id": "integer", "name": "text"})
     named = "id INT, name STRING, _op STRING"
     good = difference(spark, other, [(1, "Zoë", "upsert")], named, 1, complete=True)
     with pytest.raises(ConfigError, match="may not create temporary tables") as asked:
-        western.sink.answers()
+        western.sink.check_connection()
     with pytest.raises(TargetRefused, match=r"model other: role .* may not create temporary tables") as refused:
         western.sink.publish([good])
-    assert refused.value.mend == asked.value.mend
-    _alone(admin, refused.value.mend.partition(": ")[2])
-    assert western.sink.answers().startswith("PostgreSQL ")
+    assert refused.value.fix == asked.value.fix
+    _alone(admin, refused.value.fix.partition(": ")[2])
+    assert western.sink.check_connection().startswith("PostgreSQL ")
     bad = difference(spark, of, [ann("Zoë"), ann("secret 名", key=2)], CUSTOMERS, 1, complete=True)
     with pytest.raises(TargetRefused, match=r"model dim_customers: .*22P05 - column name\.") as caught:
         western.sink.publish([bad, good])
@@ -257,18 +257,18 @@ def test_rights_that_publishing_models_takes_are_asked_for_before(
     of = customers(western.schema)
     _alone(admin, f"GRANT TEMPORARY ON DATABASE {western.connection.database} TO PUBLIC")
     owner = replace(admin, connection=replace(admin.connection, database=western.connection.database))
-    assert western.sink.answers([of]).startswith("PostgreSQL ")
+    assert western.sink.check_connection([of]).startswith("PostgreSQL ")
     _alone(admin, f"REVOKE CREATE ON DATABASE {western.connection.database} FROM {western.connection.user}")
     with pytest.raises(ConfigError, match=f"may not create schema {western.schema}, which does not exist") as refused:
-        western.sink.answers([of])
-    assert f'CREATE SCHEMA "{western.schema}" AUTHORIZATION' in str(refused.value.mend)
+        western.sink.check_connection([of])
+    assert f'CREATE SCHEMA "{western.schema}" AUTHORIZATION' in str(refused.value.fix)
     columns = "id integer PRIMARY KEY, name varchar(10), credit numeric(10,2)"
     execute(owner, f"CREATE SCHEMA $; CREATE TABLE $.dim_customers ({columns})")
     told = r"use schema .*, create tables in schema .*, SELECT and INSERT and UPDATE and DELETE in .*\.dim_customers"
     with pytest.raises(ConfigError, match=told) as lacking:
-        western.sink.answers([of])
-    owner.run(sql.SQL(str(lacking.value.mend).partition(": ")[2]))
-    assert western.sink.answers([of]).startswith("PostgreSQL ")
+        western.sink.check_connection([of])
+    owner.run(sql.SQL(str(lacking.value.fix).partition(": ")[2]))
+    assert western.sink.check_connection([of]).startswith("PostgreSQL ")
     western.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
     assert [row[0] for row in western.rows(of)] == [1]
 
@@ -290,7 +290,7 @@ def test_rows_that_a_role_may_not_write_are_not_staged(
     broken = replace(good, rows=good.rows.withColumn("name", F.raise_error(F.lit("never computed"))))
     with pytest.raises(TargetRefused, match=rf"dim_customers: role .* may not {right} in .*\.{table}\.") as refused:
         postgres.sink.publish([broken])
-    admin.run(sql.SQL(str(refused.value.mend).partition(": ")[2]))
+    admin.run(sql.SQL(str(refused.value.fix).partition(": ")[2]))
     postgres.sink.publish([good])
     assert [row[0] for row in postgres.rows(of)] == [1, 2]
 
@@ -302,7 +302,7 @@ def test_a_right_that_asking_the_ledger_takes_is_said_with_its_grant(postgres: S
     execute(admin, "CREATE TABLE $._replicator_ledger (table_name text, input text, version bigint)")
     with pytest.raises(TargetRefused, match=r"refused the ledger: role .* may not SELECT and .*_ledger\.") as refused:
         postgres.sink.progress(of)
-    admin.run(sql.SQL(str(refused.value.mend).partition(": ")[2]))
+    admin.run(sql.SQL(str(refused.value.fix).partition(": ")[2]))
     assert postgres.sink.progress(of) is None
 
 
@@ -317,29 +317,29 @@ def test_a_right_that_reading_a_target_back_takes_is_said_with_its_grant(
         execute(admin, f"ALTER TABLE $.{table} OWNER TO {admin.connection.user}")
     with (
         pytest.raises(TargetRefused, match=r"model dim_customers: role .* may not SELECT in .*_ledger") as refused,
-        postgres.sink.look(of),
+        postgres.sink.read_back(of),
     ):
         pass
-    admin.run(sql.SQL(str(refused.value.mend).partition(": ")[2]))
-    with postgres.sink.look(of) as look:
+    admin.run(sql.SQL(str(refused.value.fix).partition(": ")[2]))
+    with postgres.sink.read_back(of) as look:
         read = [row for rows in look.snapshot.rows(look.table, [("id", "{}::text")], None, 9) for row in rows]
         assert (look.progress, read) == (postgres.sink.progress(of), [("1",)])
 
 
 @pytest.mark.parametrize(
-    ("body", "told", "mend"),
+    ("body", "told", "fix"),
     [
         (
             "RAISE EXCEPTION 'secret %', NEW.name;",
             r"raise exception, SQLSTATE P0001 - in function \S+\.f\(\)\.",
-            "Mend",
+            "Fix",
         ),
         ("INSERT INTO audit VALUES (1);", r'"audit" does not exist, in function \S+\.f\(\)\.', "SET search_path"),
     ],
     ids=["raises", "finds no name"],
 )
 def test_a_function_of_the_table_that_fails_is_named(
-    spark: SparkSession, postgres: Served, body: str, told: str, mend: str
+    spark: SparkSession, postgres: Served, body: str, told: str, fix: str
 ) -> None:
     """What it says itself may hold values; names without a schema it finds by a search path of its own only."""
     of, quoted = customers(postgres.schema), body.replace("'", "''")
@@ -352,7 +352,7 @@ def test_a_function_of_the_table_that_fails_is_named(
     )
     with pytest.raises(TargetRefused, match=told) as refused:
         postgres.sink.publish([difference(spark, of, [ann("Bea")], CUSTOMERS, 2)])
-    assert mend in str(refused.value.mend)
+    assert fix in str(refused.value.fix)
     assert "secret" not in str(refused.value)
 
 
@@ -423,7 +423,7 @@ def test_a_policy_that_hides_rows_from_the_publisher_stops_its_model(
     gone = difference(spark, of, [ann("Bob", op="delete", key=2)], CUSTOMERS, 2)
     with pytest.raises(TargetRefused, match=f"row-level security may hide rows .* from {role}") as refused:
         postgres.sink.publish([gone])
-    execute(postgres, str(refused.value.mend).partition(": ")[2].replace(f'"{postgres.schema}"', "$"))
+    execute(postgres, str(refused.value.fix).partition(": ")[2].replace(f'"{postgres.schema}"', "$"))
     assert postgres.sink.publish([gone]) == {of.name: Applied(0, 0, 1, 2)}
     execute(postgres, "CREATE POLICY strict ON $.dim_customers AS RESTRICTIVE FOR DELETE USING (id < 9)")
     with pytest.raises(TargetRefused, match="row-level security may hide rows"):

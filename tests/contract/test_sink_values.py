@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_refused_with_its_column(
 
 
 def test_a_declaration_that_is_refused_leaves_no_table_of_its_types(spark: SparkSession, postgres: Served) -> None:
-    """Nothing was published: mended, the model is published at once, and nobody has to alter an empty table."""
+    """Nothing was published: fixed, the model is published at once, and nobody has to alter an empty table."""
     rows = spark.sql("SELECT 1 AS id, array('a') AS list, 'upsert' AS _op")
     for kind, told in (("text", "cannot be stored"), ("jsonb", "")):
         of = model(postgres.schema, "lists", {"id": "integer", "list": kind})
@@ -215,8 +215,8 @@ def test_a_key_that_postgres_cannot_hold_is_nobodys_once_it_is_gone(
     postgres.sink.publish([sent(1, (there, "1", "upsert"), complete=True)])
     with pytest.raises(TargetRefused, match="column id"):
         postgres.sink.publish([sent(2, (taken_back, "2", "upsert"))])
-    mended = sent(3, (taken_back, "NULL", "delete"), (there, "3", "upsert"))
-    assert postgres.sink.publish([mended]) == {of.name: Applied(0, 1, 0, 3)}
+    fixed = sent(3, (taken_back, "NULL", "delete"), (there, "3", "upsert"))
+    assert postgres.sink.publish([fixed]) == {of.name: Applied(0, 1, 0, 3)}
     assert [row[1] for row in postgres.rows(of)] == [3]
 
 
@@ -270,8 +270,8 @@ def test_the_last_moment_of_all_stays_in_its_year(spark: SparkSession, postgres:
         ("2027-01-01 00:00:00", "2027-01-01 00:00:00+00", None),
         (None, None, None),
     ]
-    with postgres.sink.look(of) as looked:
-        wall, at = (each.value.cast("string") for each in looked.shown(rows) if each.name in ("wall", "at"))
+    with postgres.sink.read_back(of) as looked:
+        wall, at = (each.value.cast("string") for each in looked.as_served(rows) if each.name in ("wall", "at"))
     shown = [tuple(row) for row in rows.orderBy("id").select(wall, at).collect()]
     assert shown == [(each[0], each[1] and each[1].removesuffix("+00")) for each in held]
 

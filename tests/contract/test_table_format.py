@@ -338,7 +338,7 @@ def test_what_commits_appended_is_found_by_partition(world: World) -> None:
     world.format.append(world.frame(("s.a", 2), ddl=ddl), table, None)
     world.format.append(world.frame(("s.a", 3), ("__debezium-heartbeat.s", 3), ddl=ddl), table, None)
     assert world.format.size(world.spark, table) > 0
-    assert world.format.kept(world.spark, table).partition_by == ("topic",)
+    assert world.format.detail(world.spark, table).partition_by == ("topic",)
     arrivals = world.format.arrivals(world.spark, table, 0, 2)
     assert {(each.partition, each.version) for each in arrivals} == {
         (("s.a",), 1),
@@ -459,7 +459,7 @@ def test_a_table_that_is_not_there_is_missing(world: World) -> None:
     with pytest.raises(TableMissing, match="absent"):
         world.format.read(world.spark, table)
     with pytest.raises(TableMissing, match="absent"):
-        world.format.kept(world.spark, table)
+        world.format.detail(world.spark, table)
     assert world.format.version(world.spark, table) is None
     assert world.format.identity(world.spark, table) is None
     assert world.format.progress(world.spark, table, "bronze") is None
@@ -557,7 +557,7 @@ def test_a_key_and_partitions_are_replaced_or_refused_and_a_dropped_table_is_gon
     else:
         assert world.format.replace(rows, other, Progress("rebuild", 1)).version == 1
         assert world.rows(other) == [(1, "a"), (1, "b")]
-        assert world.format.kept(world.spark, other).partition_by == ("k",)
+        assert world.format.detail(world.spark, other).partition_by == ("k",)
         timed = rows.withColumn("t", F.lit(None).cast("timestamp_ntz"))
         replaced = world.format.replace(timed, other, Progress("rebuild", 2))
         assert (replaced.inserted, world.rows(other)) == (2, [(1, "a", None), (1, "b", None)])
@@ -685,11 +685,11 @@ def test_upkeep_changes_nothing_that_readers_see(world: World) -> None:
     since = world.format.changed_keys(world.spark, table, 0, applied.version)
     assert since is None or sorted(row["k"] for row in since.collect()) == [1, 2]
     try:
-        assert world.format.moment(world.spark, table, 0).version == 0
+        assert world.format.version_at(world.spark, table, 0).version == 0
         assert world.states("kept", 0) == {1: state(1, "X", "10"), 2: state(2, "X", "10")}
     except VersionMissing as gone:
         oldest = int(re.search(r"The oldest one kept is version (\d+) of", str(gone))[1])
-        assert world.format.moment(world.spark, table, oldest).version == oldest
+        assert world.format.version_at(world.spark, table, oldest).version == oldest
         assert world.states("kept", oldest)[2] == state(2, "X", "10")
     with pytest.raises(TableMissing):
         world.format.maintain(world.spark, world.table("never made"), 168)
@@ -698,19 +698,19 @@ def test_upkeep_changes_nothing_that_readers_see(world: World) -> None:
 def test_a_version_goes_by_its_number_and_by_its_time(world: World, told: Told) -> None:
     """Of a time it is the newest that was committed by then; what was never there is told with what there is."""
     table, marks, newest = world.table("told"), told.marks, told.applied[-1].version
-    moments = [world.format.moment(world.spark, table, version) for version in range(AGAIN + 1)]
+    moments = [world.format.version_at(world.spark, table, version) for version in range(AGAIN + 1)]
     assert [each.version for each in moments] == list(range(AGAIN + 1))
     assert all(early < each.at < late for early, each, late in zip(marks[:-1], moments, marks[1:], strict=True))
     at = [*marks[1:], moments[1].at, moments[1].at - timedelta(milliseconds=1)]
-    assert [world.format.moment(world.spark, table, time).version for time in at] == [*range(AGAIN + 1), 1, 0]
+    assert [world.format.version_at(world.spark, table, time).version for time in at] == [*range(AGAIN + 1), 1, 0]
     with pytest.raises(
         VersionMissing, match=rf"has no version {newest + 1} .* The newest is version {newest} of 20\d\d-"
     ):
-        world.format.moment(world.spark, table, newest + 1)
+        world.format.version_at(world.spark, table, newest + 1)
     with pytest.raises(VersionMissing, match=r"told did not exist at .* Its first version is version 0 of 20\d\d-"):
-        world.format.moment(world.spark, table, marks[0])
+        world.format.version_at(world.spark, table, marks[0])
     with pytest.raises(TableMissing):
-        world.format.moment(world.spark, world.table("never made"), 0)
+        world.format.version_at(world.spark, world.table("never made"), 0)
 
 
 def _mark() -> datetime:

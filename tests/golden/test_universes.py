@@ -91,7 +91,7 @@ class Stream:
         """What is sent of it."""
         return batches(self.copies, parted if self.parts else keyed)
 
-    def held(self, run: Run) -> Held:
+    def state(self, run: Run) -> Held:
         """What silver has of it now."""
         if not self.parts:
             return by_universe(run.read(self.table)) if run.exists(self.table) else {}
@@ -126,9 +126,9 @@ def proof(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Proo
     states, sent = [], 0
     for records in zip(*[stream.batches() for stream in STREAMS], strict=True):
         sent += run.feed([record for part in records for record in part])
-        states.append({stream.table: stream.held(run) for stream in STREAMS})
+        states.append({stream.table: stream.state(run) for stream in STREAMS})
     again = run.rebuilt(memory=False)
-    rebuilt = {stream.table: stream.held(again) for stream in STREAMS}
+    rebuilt = {stream.table: stream.state(again) for stream in STREAMS}
     return Proof(tuple(states), rebuilt, tuple(run.accounts), tuple(again.accounts), sent)
 
 

@@ -75,8 +75,10 @@ def differing(texts: Sequence[str], told: MemberStruct, spark: SparkSession) -> 
     """How many were told, and those of which the parser reads something else."""
     parser = Struct(told.name, told.json, told.path, told.fields)
     rows = spark.createDataFrame([(text,) for text in texts], "value STRING").repartition(2)
-    read = rows.select("value", told.tell(rows), parser.parsed().alias("read")).where(F.col(told.members).isNotNull())
-    both = read.select("value", "read", told.parsed().alias("told"), F.lit(True).alias(told.is_told))
+    read = rows.select("value", told.extract(rows), parser.parsed().alias("read")).where(
+        F.col(told.members).isNotNull()
+    )
+    both = read.select("value", "read", told.parsed().alias("told"), F.lit(True).alias(told.is_extracted))
     other = ~both["told"].eqNullSafe(both["read"]) | ~shown("told").eqNullSafe(shown("read"))
     return both.count(), [row["value"] for row in both.where(other).limit(5).collect()]
 

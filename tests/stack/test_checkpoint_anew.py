@@ -91,7 +91,7 @@ def shop(spark: SparkSession, broker: str, tmp_path: Path) -> Kept:
     return made
 
 
-def test_a_damaged_file_is_mended_of_what_bronze_has(shop: Kept) -> None:
+def test_a_damaged_file_is_fixed_of_what_bronze_has(shop: Kept) -> None:
     """Whichever it is, bronze goes on and has each record once (F-C1)."""
     for count, (name, content) in enumerate(DAMAGE, 3):
         named = name.format(now=(now := shop.batch()), before=now - 1)
@@ -203,7 +203,7 @@ def test_a_topic_that_is_gone_or_another_one_is_named(shop: Kept) -> None:
         shop.anew(accept_gap=True)
 
 
-def test_a_death_in_the_midst_is_mended_by_the_same_again(shop: Kept) -> None:
+def test_a_death_in_the_midst_is_fixed_by_the_same_again(shop: Kept) -> None:
     """No run goes on from what is left there; gaps are noted once."""
     points = [name for name in POINTS if name.startswith("checkpoint.")]
     shop.changed("b", 5)

@@ -1,4 +1,4 @@
-"""``replicator connect check`` on a live PostgreSQL and a live MariaDB: seeded faults, each mended by its own SQL."""
+"""``replicator connect check`` on a live PostgreSQL and a live MariaDB: seeded faults, each fixed by its own SQL."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ ALTER PUBLICATION {NAME} ADD TABLE {NAME}.nothing, {NAME}.other, {NAME}.late, {N
 ALTER PUBLICATION {NAME} SET (publish = 'insert, update, delete')
 """
 OF_POSTGRES = {
-    ("", "mend", "role"),
+    ("", "fix", "role"),
     ("", "advice", "role"),
-    ("", "mend", "publication"),
+    ("", "fix", "publication"),
     ("", "advice", "slot"),
-    ("keyless", "mend", "key"),
-    ("keyless", "mend", "publication"),
-    ("nothing", "mend", "replica identity"),
-    ("other", "mend", "replica identity"),
-    ("late", "mend", "replica identity"),
-    ("hidden", "mend", "row-level security"),
-    ("unread", "mend", "grants"),
-    ("unread", "mend", "publication"),
+    ("keyless", "fix", "key"),
+    ("keyless", "fix", "publication"),
+    ("nothing", "fix", "replica identity"),
+    ("other", "fix", "replica identity"),
+    ("late", "fix", "replica identity"),
+    ("hidden", "fix", "row-level security"),
+    ("unread", "fix", "grants"),
+    ("unread", "fix", "publication"),
     ("written", "advice", "grants"),
     ("written", "advice", "replica identity"),
-    ("fleeting", "mend", "log"),
-    ("years", "mend", "publication"),
-    ("years_1", "mend", "publication"),
+    ("fleeting", "fix", "log"),
+    ("years", "fix", "publication"),
+    ("years_1", "fix", "publication"),
 }
 
 
@@ -120,10 +120,10 @@ def postgres(serving: Any) -> Iterator[Any]:
             cursor.execute(f"DROP OWNED BY {ROLE}; DROP ROLE {ROLE}")
 
 
-def test_seeded_faults_of_postgresql_are_found_and_mended_by_their_own_sql(
+def test_seeded_faults_of_postgresql_are_found_and_fixed_by_their_own_sql(
     postgres: Any, serving: Any, tmp_path: Path
 ) -> None:
-    """Nothing to mend at first; then each fault once, by table; then every fix is run as it is printed, and none is
+    """Nothing to fix at first; then each fault once, by table; then every fix is run as it is printed, and none is
     left but those that want a person.
     """
     admin = serving.postgres_admin
@@ -139,15 +139,15 @@ def test_seeded_faults_of_postgresql_are_found_and_mended_by_their_own_sql(
     [slot] = [each for each in told if each["what"] == "slot"]
     assert "retains" in slot["said"]
     for each in told:
-        if each["what"] not in ("key", "slot") and each["level"] == "mend":
+        if each["what"] not in ("key", "slot") and each["level"] == "fix":
             postgres.execute(each["fix"].partition(" --")[0])
-    left = {(each["table"], each["what"]) for each in found(tmp_path, 1) if each["level"] == "mend"}
+    left = {(each["table"], each["what"]) for each in found(tmp_path, 1) if each["level"] == "fix"}
     by_its_parts, logged = (f"{NAME}.years", "publication"), (f"{NAME}.fleeting", "publication")
     assert left == {(f"{NAME}.keyless", "key"), by_its_parts, logged}
     postgres.execute(f"DROP PUBLICATION {NAME}; DROP TABLE {NAME}.keyless")
     [missing] = [each for each in found(tmp_path, 1) if each["what"] == "publication"]
     postgres.execute(missing["fix"])
-    assert [(each["table"], each["what"]) for each in found(tmp_path, 1) if each["level"] == "mend"] == [by_its_parts]
+    assert [(each["table"], each["what"]) for each in found(tmp_path, 1) if each["level"] == "fix"] == [by_its_parts]
 
 
 def test_a_snapshot_of_a_table_that_there_is_not_is_refused_by_its_name(
@@ -197,7 +197,7 @@ def test_a_draft_asks_postgresql_for_its_definitions(postgres: Any, serving: Any
     assert drafted(tmp_path, row) == types
 
 
-def test_seeded_faults_of_mariadb_are_found_and_mended_by_their_own_sql(
+def test_seeded_faults_of_mariadb_are_found_and_fixed_by_their_own_sql(
     maria: Any, endpoints: Any, tmp_path: Path
 ) -> None:
     """Binlog, image, server id, rights both ways, tables: found, and gone once the fix is run."""
@@ -225,12 +225,12 @@ def test_seeded_faults_of_mariadb_are_found_and_mended_by_their_own_sql(
         maria.execute(statement)
     told = found(tmp_path, 1)
     assert {(each["table"].removeprefix(f"{NAME}."), each["level"], each["what"]) for each in told} == {
-        ("", "mend", "binlog_format"),
-        ("", "mend", "binlog_row_image"),
-        ("", "mend", "grants"),
+        ("", "fix", "binlog_format"),
+        ("", "fix", "binlog_row_image"),
+        ("", "fix", "grants"),
         ("", "advice", "grants"),
-        ("keyless", "mend", "key"),
-        ("hosts", "mend", "type"),
+        ("keyless", "fix", "key"),
+        ("hosts", "fix", "type"),
         ("hits", "advice", "type"),
         ("old", "advice", "engine"),
         ("children", "advice", "cascade"),

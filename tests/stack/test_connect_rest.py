@@ -128,7 +128,7 @@ def test_a_task_that_fails_at_once_is_told_with_its_innermost_cause(connect: Con
 
 
 def test_a_failed_task_fails_again_without_a_cure_and_runs_with_one(connect: Connect, config: dict[str, str]) -> None:
-    """A restart alone repeats the failure; applying the mended configuration is enough."""
+    """A restart alone repeats the failure; applying the fixed configuration is enough."""
     connect.apply(NAME, {**config, **BROKEN})
     for _ in range(2):
         with pytest.raises(ConnectorFailed):

@@ -111,7 +111,7 @@ def world(databases: None, endpoints: Any, tmp_path: Path) -> Iterator[World]:
 
 
 def test_the_running_set_becomes_the_files_set(world: World) -> None:
-    """Differences first, nothing in a dry run; created, and left alone the second time; changed by hand, and mended;
+    """Differences first, nothing in a dry run; created, and left alone the second time; changed by hand, and fixed;
     a secret stands in no configuration; what Connect has forgotten is registered again; what no file has is left alone
     until it is pruned.
     """
@@ -222,8 +222,8 @@ def test_a_refused_configuration_is_told_key_by_key_and_creates_nothing(world: W
     found = {each["key"]: each for each in world.told("validate", MARIA, code=2)}
     assert set(found) == set(wrong)
     mode = found["bigint.unsigned.handling.mode"]
-    assert "precise" in mode["what"] + mode["mend"]
-    assert (found["snapshot.moed"]["refused"], found["snapshot.moed"]["mend"]) == (False, "Did you mean snapshot.mode?")
+    assert "precise" in mode["what"] + mode["fix"]
+    assert (found["snapshot.moed"]["refused"], found["snapshot.moed"]["fix"]) == (False, "Did you mean snapshot.mode?")
     [outcome] = world.told("apply", MARIA, code=2)
     assert "poll.interval.ms" in outcome["error"]
     assert world.connect.status(MARIA) is None
@@ -240,7 +240,7 @@ def test_a_key_without_effect_is_told_where_it_is_applied(world: World) -> None:
     world.write(MARIA, {**world.files[MARIA], "form": "flattened", "config": gone})
     [outcome] = world.told("apply", MARIA)
     assert outcome["state"] == "RUNNING"
-    assert {each["key"]: each["mend"] for each in outcome["no_effect"]} == {
+    assert {each["key"]: each["fix"] for each in outcome["no_effect"]} == {
         "database.server.name": "Newer versions of Debezium use topic.prefix instead.",
         "transforms.unwrap.delete.handling.mode": f"Newer versions of Debezium use {now} instead.",
     }

@@ -173,7 +173,7 @@ def test_records_of_a_transaction_that_was_taken_back_are_none(shop: Shop) -> No
     producer.produce(shop.topic("a"), key="k", value="{}")
     producer.flush(30)
     assert shop.run() == {"a": 4, "b": 3}
-    assert KafkaSource(shop.broker, topic_pattern(shop.name)).present(shop.spark).count() == 7
+    assert KafkaSource(shop.broker, topic_pattern(shop.name)).bounded(shop.spark).count() == 7
     producer.abort_transaction(30)
 
 

@@ -333,7 +333,7 @@ def test_a_database_sends_the_ranges_that_are_asked_for(world: World, many: str)
     for source, table in (("pg", many), ("maria", many), ("maria", many.replace("many", "loose"))):
         with world.checks.databases[source].read_snapshot() as snapshot:
             held = {each.name: each for each in snapshot.columns(table)}
-            code, at = snapshot.told(held["code"], T.StringType()), snapshot.told(held["at"], T.IntegerType())
+            code, at = snapshot.codec(held["code"], T.StringType()), snapshot.codec(held["at"], T.IntegerType())
             assert code is not None
             assert at is not None
             within = ("code", code.ordered), [(low, high), (last, None)]

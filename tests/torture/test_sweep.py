@@ -80,9 +80,9 @@ def test_every_layer_equals_the_source_wherever_a_run_died(spark: SparkSession, 
     assert all(world.toll.kills[name] for name in world.toll.hits)
 
 
-def test_a_process_group_that_is_killed_leaves_what_the_next_driver_mends(spark: SparkSession, world: World) -> None:
+def test_a_process_group_that_is_killed_leaves_what_the_next_driver_fixes(spark: SparkSession, world: World) -> None:
     """The same with SIGKILL of the driver and its JVM, each during the recovery from the one before; the last one is
-    mended by the tests' own process.
+    fixed by the tests' own process.
     """
     world.feed()
     assert world.run(spark, layers=("bronze",)) is None

@@ -35,7 +35,7 @@ def taken(run: Run, sent: list[Sent]) -> None:
 
 def ticked(run: Run, reaper: Reaper) -> str | None:
     """A new process makes a tick; where it died."""
-    at = replace(run.at, reached=SourceState())
+    at = replace(run.at, state=SourceState())
     try:
         with failpoints.watched(reaper):
             accounts = silver.refine(run.spark, at)

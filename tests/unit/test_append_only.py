@@ -180,7 +180,7 @@ def test_a_table_of_which_no_record_has_a_key_names_both_ways_out(exact: Any, tm
     assert log.reasons() == {0: "key_missing", 1: "key_missing"}
     assert any("`keys`" in told and "`append_only: true`" in told for told in account.warnings)
     told = replace(log.at.source.tables[0], append_only=True)
-    log.at = replace(log.at, source=replace(log.at.source, tables=(told,)), reached=SourceState())
+    log.at = replace(log.at, source=replace(log.at.source, tables=(told,)), state=SourceState())
     silver.refine(log.spark, log.at)
     assert rows(log) == [1, 1]
     retry.retry(log.spark, log.at, LetterFilter())
@@ -244,7 +244,7 @@ def test_what_does_not_say_where_it_happened_is_a_dead_letter(exact: Any, tmp_pa
 
 
 def test_a_flattened_row_that_does_not_say_its_operation_is_no_update(exact: Any, tmp_path: Path) -> None:
-    """F4: nobody knows what it is. It is a dead letter that says how to mend it, and not ignored as a log's update."""
+    """F4: nobody knows what it is. It is a dead letter that says how to fix it, and not ignored as a log's update."""
     log = log_of(exact, tmp_path, deletes="rewrite", outbox=Outbox("log"))
     placed = {"__deleted": "false", "__source_file": "binlog.000001", "__source_pos": 10, "__source_row": 0}
     every = [{"a": 1, "b": "x", **placed, **op} for op in ({"__op": "c"}, {"__op": "u"}, {})]
@@ -297,7 +297,7 @@ def test_a_transform_changes_the_rows_and_not_what_tells_them_apart(exact: Any, 
 
 
 def test_a_column_with_the_name_of_the_key_stops_the_table(log: Silver) -> None:
-    """It is not overwritten silently: the table stops with a word on how to mend it."""
+    """It is not overwritten silently: the table stops with a word on how to fix it."""
     log.at.bronze.append(
         bronze(log.spark, [record(LOG, 0, None, envelope("c", {"_change": 1}, pos=10, table=TABLE))]),
         log.at.lake.bronze("s"),
@@ -309,12 +309,12 @@ def test_a_column_with_the_name_of_the_key_stops_the_table(log: Silver) -> None:
 
 @pytest.mark.parametrize("first", [False, True], ids=["declared later", "no longer declared"])
 def test_another_declaration_names_both_ways_out_and_a_rebuild_is_one(exact: Any, tmp_path: Path, first: bool) -> None:
-    """Rows of two keys cannot be told apart in one table: it stops, and `keys` would not mend it."""
+    """Rows of two keys cannot be told apart in one table: it stops, and `keys` would not fix it."""
     log = log_of(exact, tmp_path, append_only=first)
     keyed = [replace(sent(at, "c", at, 10 + at), key=f'{{"a":{at}}}') for at in range(3)]
     log.take(*keyed[:2])
     other = replace(log.at.source.tables[0], append_only=not first)
-    log = Silver(exact, replace(log.at, source=replace(log.at.source, tables=(other,)), reached=SourceState()))
+    log = Silver(exact, replace(log.at, source=replace(log.at.source, tables=(other,)), state=SourceState()))
     log.at.bronze.append(bronze(exact, keyed[2:]), log.at.lake.bronze("s"), None)
     [account] = silver.refine(exact, log.at)
     assert "the key was" in str(account.error)

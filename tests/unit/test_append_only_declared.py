@@ -47,7 +47,7 @@ def test_what_it_cannot_be_as_well_is_refused(tmp_path: Path, table: str, source
 
 
 def test_a_source_is_ready_where_its_file_says_what_was_found() -> None:
-    """C1: declared `keys`, `append_only` and `unsigned` are what was advised, so nothing is left to mend; but a table
+    """C1: declared `keys`, `append_only` and `unsigned` are what was advised, so nothing is left to fix; but a table
     of PostgreSQL still has to send its updates. Of others both ways out are named.
     """
     declared = (
@@ -61,8 +61,8 @@ def test_a_source_is_ready_where_its_file_says_what_was_found() -> None:
         [*keyed, mute, unsigned_bigint("shop.keyed", "n"), unsigned_bigint("shop.keyed", "m")], declared
     )
     assert [(each.level, each.table) for each in found] == [
-        ("ok", "shop.log"), ("ok", "shop.keyed"), ("mend", "shop.other"),
-        ("mend", "shop.mute"), ("ok", "shop.keyed"), ("advice", "shop.keyed"),
+        ("ok", "shop.log"), ("ok", "shop.keyed"), ("fix", "shop.other"),
+        ("fix", "shop.mute"), ("ok", "shop.keyed"), ("advice", "shop.keyed"),
     ]  # fmt: skip
     assert "`keys`, or `append_only`" in found[2].fix
 

@@ -13,12 +13,12 @@ def test_what_goes_on_is_not_waited_for_unless_one_wants_to() -> None:
     """Its result comes once; before anything was begun there is none."""
     go = Event()
     with BackgroundTask[str]("test") as aside:
-        assert aside.taken(wait=True) is None
+        assert aside.take_result(wait=True) is None
         aside.begin(lambda: str(go.wait(30)))
-        assert aside.taken(wait=False) is None
+        assert aside.take_result(wait=False) is None
         go.set()
-        assert aside.taken(wait=True) == "True"
-        assert aside.taken(wait=True) is None
+        assert aside.take_result(wait=True) == "True"
+        assert aside.take_result(wait=True) is None
 
 
 def test_what_it_raised_is_raised_where_it_is_taken() -> None:
@@ -33,7 +33,7 @@ def test_what_it_raised_is_raised_where_it_is_taken() -> None:
     with BackgroundTask[str]("test") as aside:
         aside.begin(die)
         with pytest.raises(Dead):
-            aside.taken(wait=True)
+            aside.take_result(wait=True)
 
 
 def test_the_end_of_the_block_waits() -> None:

@@ -135,7 +135,7 @@ def test_it_is_asked_less_and_less_often_and_tells_what_it_took() -> None:
     engine.ask("SELECT 1", None)
     assert (played.waited[0], played.waited[-1]) == (0.25, 5.0)
     assert played.waited == sorted(played.waited)
-    assert engine.told() == "Athena: 1.2 s, 5,678,901 bytes scanned"
+    assert engine.summary() == "Athena: 1.2 s, 5,678,901 bytes scanned"
 
 
 def test_whoever_interrupts_stops_the_query_too() -> None:

@@ -63,7 +63,7 @@ def test_kafka_that_falls_silent_later_is_out_of_reach_too(spark: SparkSession) 
 
 
 def test_options_that_kafkas_client_does_not_start_with_are_configuration(spark: SparkSession, tmp_path: Path) -> None:
-    """Exit code 2, with the client's own reason and where to mend it: it was a trace of Java's. In the JVM of the
+    """Exit code 2, with the client's own reason and where to fix it: it was a trace of Java's. In the JVM of the
     tests.
     """
     assert spark
@@ -81,7 +81,7 @@ def test_options_that_kafkas_client_does_not_start_with_are_configuration(spark:
     told = " ".join(done.stderr.split())
     assert "the Kafka client does not start with these options: " in told
     assert store.name in told
-    assert "Mend the `options` of Kafka" in told
+    assert "Fix the `options` of Kafka" in told
 
 
 def test_a_lake_out_of_reach_is_exit_code_3() -> None:
@@ -181,7 +181,7 @@ def test_a_jvm_without_a_temporary_folder_is_told_as_one(tmp_path: Path) -> None
     ],
 )
 def test_settings_that_spark_does_not_start_with_are_configuration(tmp_path: Path, setting: str, named: str) -> None:
-    """No table is to blame and a retry changes nothing: exit code 2, with Spark's own reason and where to mend it."""
+    """No table is to blame and a retry changes nothing: exit code 2, with Spark's own reason and where to fix it."""
     (tmp_path / "base.yaml").write_text(f"lake: {{root: {tmp_path / 'lake'}}}\nspark:\n  {setting}\n")
     (tmp_path / "local.yaml").touch()
     (tmp_path / "sources").mkdir()

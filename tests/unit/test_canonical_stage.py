@@ -374,9 +374,9 @@ def test_a_table_that_is_not_there_yet_is_told_with_what_makes_it(spark: SparkSe
             canonical.current_schema(spark, world.offer(), world.feed)
         assert str(asked.value) == str(stopped(world))
         told[name] = asked.value
-    assert told["dim_people"].mend == "`replicator run` builds it, or reports what stops its model."
-    first = "`replicator run` creates it from its first records; otherwise mend `table` in the file of feed people."
-    assert {told[name].mend for name in ("s/shop.order", "s/crm.people")} == {first}
+    assert told["dim_people"].fix == "`replicator run` builds it, or reports what stops its model."
+    first = "`replicator run` creates it from its first records; otherwise fix `table` in the file of feed people."
+    assert {told[name].fix for name in ("s/shop.order", "s/crm.people")} == {first}
     assert told["s/shop.order"].what == "table s/shop.order does not exist yet; did you mean 's/shop.orders'?"
     assert told["s/crm.people"].what == "table s/crm.people does not exist yet"
 
@@ -612,7 +612,7 @@ def test_a_table_that_lost_a_file_is_not_taken_for_an_expression(
     error = stopped(world)
     assert isinstance(error, EngineFailed), error
     assert file.name in str(error)
-    assert f"remove the folder {folder}" in str(error.mend)
+    assert f"remove the folder {folder}" in str(error.fix)
 
 
 def test_versions_that_are_not_kept_any_more_stop_the_feed(spark: SparkSession) -> None:

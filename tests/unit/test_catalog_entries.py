@@ -133,7 +133,7 @@ def test_what_athena_may_not_read_is_said() -> None:
     table = silver(id="INT")
     assert unreadable_reason(table) is None
     assert unreadable_reason(replace(table, location="/lake")) == "it reads S3 only"
-    assert unreadable_reason(replace(table, kept=HUDI)) == "it supports Hudi up to protocol 6, and this table has 9"
+    assert unreadable_reason(replace(table, detail=HUDI)) == "it supports Hudi up to protocol 6, and this table has 9"
 
 
 def test_a_table_of_another_format_is_refused() -> None:

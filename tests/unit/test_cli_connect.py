@@ -148,7 +148,7 @@ def test_a_task_that_fails_some_seconds_behind_its_start_is_told(
         flags = conf(url, shop={"connector": CONNECTOR})
         done = CliRunner().invoke(app, ["connect", verb, "shop", *flags])
     assert done.exit_code == 1
-    assert "shop: failed a moment later: x.DebeziumException: no log. Mend the cause, then" in done.stderr
+    assert "shop: failed a moment later: x.DebeziumException: no log. Fix the cause, then" in done.stderr
 
 
 def test_of_a_connector_that_runs_it_is_told_how_to_look_again(conf: Callable[..., tuple[str, ...]]) -> None:

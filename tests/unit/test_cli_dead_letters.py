@@ -40,7 +40,7 @@ def data(folder: Path, *arguments: str) -> Any:
 
 
 def test_a_letter_is_counted_shown_with_its_bytes_and_explained(folder: Path) -> None:
-    """R4: the reason in words, how to mend it, and the record from bronze."""
+    """R4: the reason in words, how to fix it, and the record from bronze."""
     [count] = data(folder, "dead-letters", "list")
     assert (count["table"], count["reason"], count["letters"]) == ("sales.orders", "key_missing", 1)
     [letter] = data(folder, "dead-letters", "list", "--rows", "--table", "orders")

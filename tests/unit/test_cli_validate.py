@@ -105,19 +105,19 @@ def test_jars_that_are_missing_end_with_2_and_name_the_command(tmp_path: Path) -
 
 def test_doctor_looks_for_the_jars_of_all_formats_that_are_configured(tmp_path: Path) -> None:
     """A run needs them: `doctor` is what tells that before."""
-    mends = {}
+    fixes = {}
     for env, formats in (("plain", "delta"), ("all", ", ".join(installed().formats))):
         (tmp_path / f"{env}.yaml").write_text(f"formats: [{formats}]\nlake: {{root: {tmp_path}}}\n", encoding="utf-8")
         done = ended(
             "doctor", "--conf", str(tmp_path), "--env", env, "--json", REPLICATOR_CACHE=str(tmp_path / "cache")
         )
-        mends[env] = next(each["mend"] for each in json.loads(done.stdout) if each["what"] == "JARs")
+        fixes[env] = next(each["fix"] for each in json.loads(done.stdout) if each["what"] == "JARs")
     more = "".join(f" --format {name}" for name in installed().formats if name != "delta")
-    assert mends == {"plain": "Run `replicator jars --fetch`.", "all": f"Run `replicator jars --fetch{more}`."}
+    assert fixes == {"plain": "Run `replicator jars --fetch`.", "all": f"Run `replicator jars --fetch{more}`."}
 
 
 def test_doctor_puts_a_wrong_installation_before_a_service_out_of_reach(tmp_path: Path) -> None:
-    """Exit 2 mends here, exit 3 elsewhere; every finding is told at once."""
+    """Exit 2 fixes here, exit 3 elsewhere; every finding is told at once."""
     dev = "kafka: {bootstrap_servers: '127.0.0.1:1'}\nlake: {root: %s}\n" % (tmp_path / "lake")
     (tmp_path / "dev.yaml").write_text(dev, encoding="utf-8")
     (tmp_path / "sources").mkdir()
@@ -126,6 +126,6 @@ def test_doctor_puts_a_wrong_installation_before_a_service_out_of_reach(tmp_path
     found = {line["what"]: line for line in json.loads(done.stdout)}
     assert done.returncode == 2
     assert (found["JARs"]["exit_code"], found["Kafka"]["exit_code"], found["lake"]["ok"]) == (2, 3, True)
-    assert "127.0.0.1:1" in found["Kafka"]["said"]
-    line, said = installed(), found["Spark"]["said"]
+    assert "127.0.0.1:1" in found["Kafka"]["message"]
+    line, said = installed(), found["Spark"]["message"]
     assert said.startswith(f"Spark {line.spark}, Scala {line.scala}, Delta {line.delta}; tables in delta")

@@ -53,9 +53,9 @@ def test_without_choices_the_first_sentence_of_the_documentation_helps() -> None
         ]
     }
     first, second = parse_findings(told, [])
-    assert first.mend == "The first one."
-    assert len(second.mend) < 170
-    assert second.mend.endswith("…")
+    assert first.fix == "The first one."
+    assert len(second.fix) < 170
+    assert second.fix.endswith("…")
 
 
 def test_a_key_that_no_plugin_reads_is_a_warning_with_the_nearest_one() -> None:
@@ -72,8 +72,8 @@ def test_a_key_that_no_plugin_reads_is_a_warning_with_the_nearest_one() -> None:
         "xyzzy",
     ]
     near, far = parse_findings(told, config)
-    assert (near.key, near.mend, near.refused) == ("snapshot.moed", "Did you mean snapshot.mode?", False)
-    assert (far.key, far.mend, far.refused) == ("xyzzy", "", False)
+    assert (near.key, near.fix, near.refused) == ("snapshot.moed", "Did you mean snapshot.mode?", False)
+    assert (far.key, far.fix, far.refused) == ("xyzzy", "", False)
 
 
 @pytest.mark.parametrize(
@@ -100,5 +100,5 @@ def test_a_key_that_debezium_has_renamed_or_removed_is_told_by_its_new_name(old:
     told = {"configs": [entry("database.hostname"), entry("database.server.id"), entry("table.exclude.list")]}
     [finding] = parse_findings(told, [old])
     assert (finding.key, finding.refused) == (old, False)
-    assert finding.mend == f"Newer versions of Debezium use {now} instead."
+    assert finding.fix == f"Newer versions of Debezium use {now} instead."
     assert list(parse_findings({"configs": [entry(old)]}, [old])) == []

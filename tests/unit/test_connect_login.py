@@ -86,7 +86,7 @@ def test_verbs_log_in_and_nothing_prints_the_password(
         told = said("config", "show", *flags) + repr(found)
         assert USER in told
         monkeypatch.setenv("CONNECT_PASSWORD", f"not {PASSWORD}")
-        with pytest.raises(ConfigError, match=r"answers 401 .*Set connect\.user") as refused:
+        with pytest.raises(ConfigError, match=r"returned 401 .*Set connect\.user") as refused:
             said("connect", "pause", "shop", *flags, code=2)
     assert PASSWORD not in told + str(refused.value) + "".join(capfd.readouterr())
 
@@ -94,9 +94,9 @@ def test_verbs_log_in_and_nothing_prints_the_password(
 def test_without_a_login_or_on_the_way_to_a_page_nothing_is_done() -> None:
     """No verb takes a redirection for success."""
     with guarded() as url:
-        with pytest.raises(ConfigError, match="wants another login"):
+        with pytest.raises(ConfigError, match="login refused"):
             Connect(url).list()
-        with pytest.raises(ConfigError, match="answers 302 to PUT"):
+        with pytest.raises(ConfigError, match="returned 302 for PUT"):
             Connect(f"{url}/away").pause("shop")
 
 

@@ -96,12 +96,12 @@ def test_what_is_under_way_can_be_stopped_whole_or_in_part() -> None:
         (SnapshotRequest(("sales.orders", "sales.lines"), where="x"), {}, "--where applies to one table"),
         (SnapshotRequest((), stop=True, blocking=True), {}, "--stop applies to incremental snapshots only"),
         (
-            SnapshotRequest(("sales.orders",), whole=True, where="x"),
+            SnapshotRequest(("sales.orders",), is_full=True, where="x"),
             {},
             "--remove-missing needs an incremental snapshot",
         ),
         (
-            SnapshotRequest(("sales.orders",), whole=True, blocking=True),
+            SnapshotRequest(("sales.orders",), is_full=True, blocking=True),
             {},
             "--remove-missing needs an incremental snapshot",
         ),
@@ -125,7 +125,7 @@ def test_no_way_out_is_named_that_does_not_go_with_what_was_asked() -> None:
     nothing = config(signal__data__collection=None)
     for whole in (False, True):
         with pytest.raises(ConfigError, match="signal_data_collection") as no_table:
-            signals.build_signal(SnapshotRequest(("sales.orders",), whole=whole), nothing)
+            signals.build_signal(SnapshotRequest(("sales.orders",), is_full=whole), nothing)
         with pytest.raises(ConfigError, match="notifications") as no_end:
             signals.notifications("c", nothing, whole=whole)
         assert ("--blocking" in str(no_table.value), "--no-wait" in str(no_end.value)) == (not whole, not whole)
@@ -311,7 +311,7 @@ def test_a_table_that_was_not_read_is_not_called_read() -> None:
     """Neither as it is told nor in the end, where the error says where its cause stands."""
     failed = Notification("TABLE_SCAN_COMPLETED", "sales.a", "SQL_EXCEPTION", 0)
     done = Notification("TABLE_SCAN_COMPLETED", "sales.b", "SUCCEEDED", 1234)
-    assert [failed.said, done.said] == ["sales.a was not read: SQL_EXCEPTION", "sales.b was read, 1,234 rows"]
+    assert [failed.describe, done.describe] == ["sales.a was not read: SQL_EXCEPTION", "sales.b was read, 1,234 rows"]
     notifications.require_read("shop", [done])
     with pytest.raises(ConnectorFailed, match=r"sales.a was not read: SQL_EXCEPTION\. .*connect check shop") as error:
         notifications.require_read("shop", [done, failed])

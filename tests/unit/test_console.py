@@ -75,16 +75,16 @@ def test_small_tables_before_a_large_one_do_not_foretell_hours() -> None:
         return [100] * 10 + [1_000_000]
 
     work = console.WorkProgress(counting, clock=lambda: now)
-    told = [work.left]
+    told = [work.remaining]
     for _ in range(10):
         work.advance(100)
         now += 4
         work.finish()
-        told.append(work.left)
+        told.append(work.remaining)
     assert told[0] is None
     assert all(left is None or 20 <= left.total_seconds() <= 120 for left in told)
     assert told[-1] is not None
     now, left = now + 20, told[-1]
     work.advance(1_000_000)
     assert left.total_seconds() <= 60
-    assert (work.left or left).total_seconds() <= 10
+    assert (work.remaining or left).total_seconds() <= 10

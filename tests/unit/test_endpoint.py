@@ -60,7 +60,7 @@ def test_what_does_not_listen_is_out_of_reach_and_named(url: str) -> None:
 def test_what_is_no_address_is_a_matter_of_configuration(url: str) -> None:
     """To try again would not help."""
     with pytest.raises(ConfigError, match=r"not a valid address for the store") as raised:
-        check_reachable(url, "the store", "Mend it.")
+        check_reachable(url, "the store", "Fix it.")
     assert url in str(raised.value)
 
 
@@ -80,5 +80,5 @@ def test_of_several_addresses_one_that_answers_is_enough() -> None:
 def test_an_address_of_several_says_its_port(addresses: str) -> None:
     """No usual one is meant where a list of brokers lacks it."""
     with pytest.raises(ConfigError, match=r"not a valid address for Kafka: '.*' is not host:port") as raised:
-        check_any_reachable(addresses, "Kafka", "Mend it.")
+        check_any_reachable(addresses, "Kafka", "Fix it.")
     assert raised.value.where == addresses

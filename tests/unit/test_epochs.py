@@ -63,13 +63,13 @@ def test_a_process_reads_again_only_what_it_cannot_know() -> None:
     known.save(control, "r", 5, changed=True)
     other = SourceState()
     other.open(control, "r", "bronze")
-    assert other.levels == known.levels
+    assert other.watermarks == known.watermarks
     assert other.missing({"a": 8}, BEGINNING) == {"a": 5}
-    known.quiet(8, busy=["b"])
-    other.quiet(8, busy=["b"])
+    known.note_idle(8, busy=["b"])
+    other.note_idle(8, busy=["b"])
     assert (known.missing({"a": 8}, BEGINNING), other.missing({"a": 8}, BEGINNING)) == ({}, {"a": 5})
     other.open(control, "r", "another bronze")
-    assert other.levels == {}
+    assert other.watermarks == {}
 
 
 def test_what_partitions_had_passed_is_told_for_exactly_the_version_that_is_asked_for() -> None:

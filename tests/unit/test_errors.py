@@ -52,11 +52,11 @@ def test_the_first_line_of_what_others_say_ends_as_a_sentence_may(said: str, lin
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
-def test_an_error_says_what_where_and_how_to_mend(kind: type[ReplicatorError]) -> None:
+def test_an_error_says_what_where_and_how_to_fix(kind: type[ReplicatorError]) -> None:
     """One sentence for people, the parts for programs."""
-    error = kind("it broke.", where="here", mend="Fix it.")
+    error = kind("it broke.", where="here", fix="Fix it.")
     assert str(error).endswith("it broke. [here] Fix it.")
-    assert (error.what, error.where, error.mend) == ("it broke.", "here", "Fix it.")
+    assert (error.what, error.where, error.fix) == ("it broke.", "here", "Fix it.")
     assert kind.exit_code in {1, 2, 3}
 
 
@@ -64,9 +64,9 @@ def test_an_error_says_what_where_and_how_to_mend(kind: type[ReplicatorError]) -
     ("what", "told"),
     [("it broke", "it broke. Fix it."), ("it broke.", "it broke. Fix it."), ("which?", "which? Fix it.")],
 )
-def test_how_to_mend_it_is_a_sentence_of_its_own(what: str, told: str) -> None:
+def test_how_to_fix_it_is_a_sentence_of_its_own(what: str, told: str) -> None:
     """Also where no place stands between the two."""
-    assert str(errors.ConfigError(what, mend="Fix it.")) == told
+    assert str(errors.ConfigError(what, fix="Fix it.")) == told
     assert str(errors.ConfigError(what)) == what
 
 
@@ -88,7 +88,7 @@ def test_every_stop_has_its_own_code() -> None:
 
 
 def test_a_command_that_went_on_ends_with_what_is_to_be_done() -> None:
-    """3 only where trying again may cure everything: a stop is looked for first, then a login to be mended."""
+    """3 only where trying again may cure everything: a stop is looked for first, then a login to be fixed."""
     stop, away, busy = errors.TableStopped("it"), errors.Unreachable("it"), errors.AtWork("it")
     shut = errors.LoginRefused("it")
     assert [errors.exit_code(each) for each in [(shut,), (shut, away), (stop, shut)]] == [2, 2, 1]

@@ -85,7 +85,7 @@ def test_a_narrower_batch_leaves_the_table_alone(policy: Policy) -> None:
     found = evolve.plan("t", [with_v("decimal(10,2)")], stored, policy=policy)
     assert columns(found)["v"] == "decimal(14,4)"
     assert not found.evolution
-    assert found.layout.misfit(with_v("decimal(10,2)")) is None
+    assert found.layout.find_misfit(with_v("decimal(10,2)")) is None
 
 
 def test_two_forms_of_one_batch_meet_in_the_wider_type() -> None:
@@ -119,7 +119,7 @@ def test_under_fail_it_stops_the_table_and_names_the_change(stored: str, incomin
     assert not found.evolution
     with pytest.raises(SchemaRefused, match=r"column v changed from .* which is not a widening") as caught:
         evolve.refuse_withheld("t", found, FAIL)
-    assert "--approve t" in str(caught.value.mend)
+    assert "--approve t" in str(caught.value.fix)
 
 
 @pytest.mark.parametrize(("stored", "incoming"), [*UNRELATED, ("int", "bigint"), ("decimal(10,2)", "decimal(10,4)")])
@@ -130,8 +130,8 @@ def test_under_freeze_records_of_such_a_type_do_not_fit(stored: str, incoming: s
     evolve.refuse_withheld("t", found, FREEZE)
     assert columns(found) == {"id": "int", "v": before}
     assert not found.evolution
-    assert found.layout.misfit(with_v(incoming)) == "v"
-    assert found.layout.misfit(with_v(stored)) is None
+    assert found.layout.find_misfit(with_v(incoming)) == "v"
+    assert found.layout.find_misfit(with_v(stored)) is None
 
 
 def test_under_freeze_a_new_column_stays_in_bronze() -> None:
@@ -141,7 +141,7 @@ def test_under_freeze_a_new_column_stays_in_bronze() -> None:
     found = evolve.plan("t", [wider], stored, policy=FREEZE)
     assert columns(found) == {"id": "int", "v": "int"}
     assert found.withheld == (ColumnChange("added", "note", "", "string"),)
-    assert found.layout.misfit(wider) is None
+    assert found.layout.find_misfit(wider) is None
     assert found.layout.home(wider.fields[2]) is None
 
 
@@ -151,7 +151,7 @@ def test_under_freeze_a_new_table_is_made_as_its_oldest_records_are() -> None:
     old, new = with_v("int", 2), form({"id": "int", "v": "string", "w": "int"}, number=3)
     found = evolve.plan("t", [delete, old, new], None, declared=("id",), policy=FREEZE)
     assert columns(found) == {"id": "int", "v": "int"}
-    assert found.layout.misfit(new) == "v"
+    assert found.layout.find_misfit(new) == "v"
 
 
 @pytest.mark.parametrize("policy", ["fail", "freeze"])
@@ -173,7 +173,7 @@ def test_records_without_types_never_make_a_version() -> None:
     assert not found.evolution
     with pytest.raises(SchemaRefused, match="column v is date in the table and has no type") as caught:
         evolve.refuse_withheld("t", found, Policy())
-    assert "conf/sources, or with --declare next to --lake" in str(caught.value.mend)
+    assert "conf/sources, or with --declare next to --lake" in str(caught.value.fix)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_key_without_a_type_is_refused_with_the_same_advice() -> None:
     untyped = form({"id": "string"}, raw=("id",))
     with pytest.raises(SchemaRefused, match="column id is bigint in the table and has no type") as caught:
         evolve.plan("t", [untyped], {"id": "bigint", "v": "int"} | SYSTEM, ("id",))
-    assert "Declare" in str(caught.value.mend)
+    assert "Declare" in str(caught.value.fix)
 
 
 def test_numbers_that_no_decimal_holds_stop_the_table() -> None:
@@ -325,8 +325,8 @@ def test_another_key_stops_the_table() -> None:
         for new in (("other",), ("id", "other")):
             with pytest.raises(SchemaRefused, match=f"the key was id and is now {','.join(new)}") as caught:
                 evolve.plan("t", [form({"id": "int", "other": "int"}, keys=new)], stored, ("id",), policy=policy)
-            assert "`replicator rebuild t`" in str(caught.value.mend)
-            assert "beyond the records' own key" in str(caught.value.mend)
+            assert "`replicator rebuild t`" in str(caught.value.fix)
+            assert "beyond the records' own key" in str(caught.value.fix)
     with pytest.raises(SchemaRefused, match="the key was id,other and is now id"):
         evolve.plan("t", [form({"id": "int", "other": "int"})], stored, ("id", "other"))
 
@@ -338,16 +338,16 @@ def test_a_key_of_another_type_stops_the_table() -> None:
             evolve.plan("t", [form({"id": after})], {"id": before} | SYSTEM, ("id",))
     with pytest.raises(SchemaRefused, match="the key changed") as caught:
         evolve.plan("t", [form({"id": "bigint"})], {"id": "int"} | SYSTEM, ("id",), policy=FREEZE)
-    assert "`schema_changes: evolve`" in str(caught.value.mend)  # it only has to be let grow
+    assert "`schema_changes: evolve`" in str(caught.value.fix)  # it only has to be let grow
 
 
 @pytest.mark.parametrize(("stored", "way"), [(SYSTEM | {"id": "int"}, "rebuild t"), (None, "run")])
-def test_a_key_of_another_type_is_mended_as_another_key_is(stored: dict[str, str] | None, way: str) -> None:
+def test_a_key_of_another_type_is_fixed_as_another_key_is(stored: dict[str, str] | None, way: str) -> None:
     """A rebuild says what differs and leaves readers their table; a folder that is taken away does neither."""
     forms = [form({"id": "int", "c": "string"}), form({"id": "string", "c": "string"}, number=2)]
     with pytest.raises(SchemaRefused, match="the key changed") as caught:
         evolve.plan("t", forms, stored, ("id",))
-    assert f"then `replicator {way}` builds it" in str(caught.value.mend)
+    assert f"then `replicator {way}` builds it" in str(caught.value.fix)
     evolve.plan("t", forms, None, declared=("c",))
 
 
@@ -401,7 +401,9 @@ def test_a_column_that_is_spelled_in_another_case_stays_the_same() -> None:
     assert columns(found) == {"Id": "int", "v": "int", "v__v2": "string"}
     assert found.layout.keys == ("Id",)
     assert (
-        type_versions.first_seen_types(forms, {1: "a", 2: "b"}, found.layout.named)["v", layout.type_family("string")]
+        type_versions.first_seen_types(forms, {1: "a", 2: "b"}, found.layout.stored_name)[
+            "v", layout.type_family("string")
+        ]
         == "b"
     )
 
@@ -471,7 +473,7 @@ def test_a_table_that_has_a_column_of_another_format_keeps_it(name: str, policy:
     found = evolve.plan("t", [form({"id": "int", name: "boolean"}, ("id", name))], stored, ("id", name), policy=policy)
     assert (columns(found), found.layout.keys, found.changes) == ({"id": "int", name: "boolean"}, ("id", name), ())
     assert not found.evolution
-    assert found.layout.named(name) == name
+    assert found.layout.stored_name(name) == name
     silent = form({"id": "int", name.upper(): "boolean"})
     assert columns(evolve.plan("t", [silent], stored, ("id",), policy=policy)) == columns(found)
 

@@ -99,11 +99,11 @@ def test_no_more_are_kept_than_are_worth_it(spark: SparkSession, monkeypatch: py
     monkeypatch.setattr(expressions, "_MOST", 3)
     kept = expressions.ExpressionCache()
     jvm = gateway.of(spark)
-    first = kept.once(lambda: jvm.functions._java.col("id"), "functions", "col", "id")
+    first = kept.get_or_build(lambda: jvm.functions._java.col("id"), "functions", "col", "id")
     for at in range(10):
-        kept.once(lambda at=at: jvm.functions._java.lit(at), "functions", "lit", at)
+        kept.get_or_build(lambda at=at: jvm.functions._java.lit(at), "functions", "lit", at)
         assert len(kept._built) <= 3
-    again = kept.once(lambda: jvm.functions._java.col("id"), "functions", "col", "id")
+    again = kept.get_or_build(lambda: jvm.functions._java.col("id"), "functions", "col", "id")
     assert again is not first
     assert first.toString() == again.toString() == "id"
 
@@ -154,4 +154,4 @@ def test_places_of_a_source_with_thousands_of_partitions_are_planned(spark: Spar
     )
     assert [row.offset for row in rows.where(transaction_cut.at_or_after(ends)).collect()] == [7]
     whole = snapshots.FullSnapshot(0, {}, ends)
-    assert [row.offset for row in rows.where(whole.until()).collect()] == [4]
+    assert [row.offset for row in rows.where(whole.is_before_end()).collect()] == [4]

@@ -91,7 +91,7 @@ def test_a_stage_without_feeds_and_a_feed_that_is_none_are_refused(feeds: Load, 
     feeds(orders=GOOD)
     ours = "--conf", str(tmp_path), "--env", "dev"
     for verb in ("schema", "restart"):
-        with pytest.raises(ConfigError, match="no feed 'order'; did you mean 'orders'"):
+        with pytest.raises(ConfigError, match="feed 'order' does not exist; did you mean 'orders'"):
             said("canonical", verb, "order", *ours)
     assert "canonical.orders" in said("config", "show", *ours)
     (tmp_path / "canonical/orders.yaml").unlink()

@@ -657,7 +657,7 @@ def test_a_small_refresh_takes_few_jobs(spark: SparkSession, tmp_path: Path) -> 
     assert jobs(FACT, "incremental") > len([*done, "looked up", "changed products", "touched", "touched keys"])
     assert shop.rows() == [(1, 20, "twenty", 5), (2, 10, "ten", 9), (5, 10, "ten", 2)]
     for model, reader in ((FACT, 1), (own, 3)):  # who reads deletion vectors knows version 3 of Delta's protocol
-        assert tables.kept(spark, shop.at.table(model)).protocol == reader
+        assert tables.detail(spark, shop.at.table(model)).protocol == reader
 
 
 def test_rows_of_the_grain_are_compared_by_whoever_writes_them(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -766,13 +766,13 @@ def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(shop: S
     ids=["an index", "rows", "a key"],
 )
 def test_sql_that_refuses_a_value_of_some_row_is_told_without_it(shop: Shop, sql: str, told: str) -> None:
-    """By Spark's name for it and its SQLSTATE, with what mends it: another try would end so."""
+    """By Spark's name for it and its SQLSTATE, with what fixes it: another try would end so."""
     broken = replace(FACT, name="broken", sql=sql, inputs={"lines": "s/db.lines"}, lineage={}, refresh="full")
     [built] = shop.refresh(broken)
     assert isinstance(built.error, ValueRefused)
     assert f"an expression cannot be computed for some row ({told}" in built.error.what
     assert "7" not in built.error.what
-    assert str(built.error.mend).startswith("Mend its SQL")
+    assert str(built.error.fix).startswith("Fix its SQL")
 
 
 @pytest.mark.parametrize(

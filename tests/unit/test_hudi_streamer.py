@@ -146,7 +146,7 @@ def test_a_file_that_cannot_be_read_is_told_with_what_to_do(tmp_path: Path) -> N
         said("import", "hudi-streamer", str(tmp_path / "odd"))
 
 
-def test_properties_that_are_broken_are_told_with_how_to_mend_them(tmp_path: Path) -> None:
+def test_properties_that_are_broken_are_told_with_how_to_fix_them(tmp_path: Path) -> None:
     """A path of Windows may look like an escape that is broken."""
     (tmp_path / "broken").write_text("a=C:\\users\n", encoding="utf-8")
     with pytest.raises(

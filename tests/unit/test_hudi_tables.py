@@ -435,7 +435,7 @@ def test_what_somebody_else_cleaned_is_no_version_any_more(
     assert _keys(exact, table, 0, 2) is None
     assert _keys(exact, table, 1, 2) == [3]
     with pytest.raises(VersionMissing, match=r"The oldest one kept is version 2 .* unless another program cleans it"):
-        HudiFormat().moment(exact, table, 1)
+        HudiFormat().version_at(exact, table, 1)
     assert HudiFormat().read(exact, table, 2).count() == 2
 
 

@@ -109,7 +109,7 @@ def test_a_twin_holds_what_its_table_holds_behind_every_change(exact: SparkSessi
     world.follow()
     assert world.are_equal()
     for place in (place for places in world.places() for place in places):
-        assert world.format.kept(exact, place).partition_by == ("customer",)
+        assert world.format.detail(exact, place).partition_by == ("customer",)
     for table in (ORDERS, TURNED):
         assert purge.purge(exact, world.at, table, 1_800_000_000_000).purged == 1
     assert [each.written for each in world.follow()] == [1, 1]
@@ -145,7 +145,7 @@ def test_a_difference_is_found_and_named(exact: SparkSession, tmp_path: Path) ->
 
 
 def test_a_twin_that_is_not_there_is_no_equal_one(exact: SparkSession, tmp_path: Path) -> None:
-    """Declared and never made, or of a table that was removed since: said, with what mends it."""
+    """Declared and never made, or of a table that was removed since: said, with what fixes it."""
     world = World(exact, tmp_path)
     world.take(change("c", 0, 1, "ALFKI", 1))
     [error] = [told.error for told in world.verdicts()]

@@ -82,7 +82,7 @@ def test_the_packaged_lock_names_every_jar_with_its_sha256(line: Line) -> None:
 
 
 def test_an_unknown_spark_line_names_the_known_ones() -> None:
-    """The mend of a wrong line is the list of the right ones."""
+    """The fix of a wrong line is the list of the right ones."""
     with pytest.raises(ConfigError, match=r"'2\.4'.*3\.5"):
         load_lock("2.4")
 
@@ -93,7 +93,7 @@ def test_present_jars_come_in_the_order_of_the_lock(cache: Path) -> None:
 
 
 def test_an_absent_jar_is_named_with_the_command_that_fetches_it(cache: Path) -> None:
-    """`present` never fetches; it says what is missing and how to mend it."""
+    """`present` never fetches; it says what is missing and how to fix it."""
     _file(cache, TWO).unlink()
     with pytest.raises(JarsMissing, match=r"org\.example\.deep:two:2\.5\.Final.*replicator jars --fetch"):
         locate(LOCK, cache)
@@ -163,7 +163,7 @@ def test_what_is_there_is_not_fetched_again(repository: Path, cache: Path) -> No
 
 
 def test_a_fetch_replaces_only_the_damaged_jar(repository: Path, cache: Path) -> None:
-    """The mend that `present` names does mend."""
+    """The fix that `present` names does fix."""
     _file(cache, ONE).write_bytes(b"f1rst")
     (cache / "jars" / ".fetch-killed").mkdir()
     untouched = _file(cache, TWO).stat()
@@ -191,6 +191,6 @@ def test_a_file_that_is_not_the_locks_never_reaches_the_cache(repository: Path, 
 
 
 def test_a_java_that_does_not_start_is_named(repository: Path, tmp_path: Path) -> None:
-    """A broken Java is no missing JAR, and a different mend."""
+    """A broken Java is no missing JAR, and a different fix."""
     with pytest.raises(JavaUnsuitable, match=r"exited early.*nowhere"):
         fetch(LOCK, tmp_path / "cache", lambda _: None, java=tmp_path / "nowhere")

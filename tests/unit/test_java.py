@@ -96,7 +96,7 @@ def test_a_java_without_a_module_that_spark_asks_for_is_passed_over(bare: pytest
         java_home(str(home))
 
 
-def test_no_suitable_java_names_what_was_found_and_the_mend(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_suitable_java_names_what_was_found_and_the_fix(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One sentence: what was found, what is needed, how to get it."""
     old = _home(tmp_path / "old", "11.0.2")
     with pytest.raises(JavaUnsuitable, match=r"old is Java 11.*Install Java 17 or 21"):
@@ -105,7 +105,7 @@ def test_no_suitable_java_names_what_was_found_and_the_mend(bare: pytest.MonkeyP
         java_home()
 
 
-def test_the_wheel_that_the_mend_names_brings_a_java_that_suits(bare: pytest.MonkeyPatch) -> None:
+def test_the_wheel_that_the_fix_names_brings_a_java_that_suits(bare: pytest.MonkeyPatch) -> None:
     """Its newest release has a Java that Spark does not run on, and none has the modules that a line may ask for."""
     with pytest.raises(JavaUnsuitable) as refused:
         java_home()

@@ -105,7 +105,7 @@ def test_a_folder_that_somebody_made_beside_ours_is_no_table(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("torn", ["", '{"add":{"path":"a', "\0\0", "torn"], ids=["empty", "cut", "zeros", "no JSON"])
-def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(tmp_path: Path, torn: str) -> None:
+def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_fixes_it(tmp_path: Path, torn: str) -> None:
     """delta-rs names neither; Spark would say the same, so nobody is sent to ask it."""
     place = write(tmp_path).silver("shop", "sales.orders").location
     commit = Path(place, "_delta_log", f"{0:020d}.json")
@@ -113,7 +113,7 @@ def test_a_commit_that_was_cut_off_is_told_with_its_file_and_what_mends_it(tmp_p
     with pytest.raises(ReplicatorError, match="a commit of the table's log is truncated") as caught:
         ask(str(tmp_path), "SELECT * FROM orders")
     assert caught.value.what.endswith(f": {commit}")
-    assert f"remove the folder {place}: the next run rebuilds the table" in str(caught.value.mend)
+    assert f"remove the folder {place}: the next run rebuilds the table" in str(caught.value.fix)
 
 
 def test_a_commit_with_lines_of_another_kind_in_its_statistics_is_whole(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_lake_whose_path_has_an_escape_is_left_to_spark(tmp_path: Path) -> Non
     write(tmp_path / "l k", ORDERS.slice(0, 1))
     with pytest.raises(ReplicatorError, match="contains %20, which is read as a different character") as caught:
         ask(f"{tmp_path}/l%20k", "SELECT * FROM fact_orders")
-    assert caught.value.mend == SPARK_HINT
+    assert caught.value.fix == SPARK_HINT
     (tmp_path / "l k").rename(tmp_path / "5 % x")
     assert ask(f"{tmp_path}/5 % x", "SELECT count(*) AS n FROM fact_orders")[1] == [("2",)]
 

@@ -127,7 +127,7 @@ def test_the_short_form_is_read_back(text: str) -> None:
     ],
 )
 def test_a_wrong_type_names_itself_and_the_nearest_spelling(text: str, hint: str) -> None:
-    """Configuration errors say how to mend them."""
+    """Configuration errors say how to fix them."""
     with pytest.raises(ConfigError) as caught:
         parse_type(text)
     assert hint in str(caught.value)

@@ -162,7 +162,7 @@ class Resting:
         assert [each["shop.b"].applied for each in done] == [1] * count
         return [each["shop.a"].read if "shop.a" in each else 0 for each in done]
 
-    def mended(self) -> Account:
+    def fixed(self) -> Account:
         """What becomes of it in a process that lets the TRUNCATE pass."""
         world = self.world
         restored = tuple(replace(each, truncate="ignore") for each in world.at.source.tables)
@@ -174,8 +174,8 @@ class Resting:
 def test_a_table_that_stopped_rests_until_it_has_twice_as_much_to_read(
     exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody mends it, and what it has to read is more with each tick: it is not read with each of them, nor are the
-    commits that it has not seen. Others go on, a new process tries it, and so does one that sees that it was mended.
+    """Nobody fixes it, and what it has to read is more with each tick: it is not read with each of them, nor are the
+    commits that it has not seen. Others go on, a new process tries it, and so does one that sees that it was fixed.
     """
     resting = Resting(exact, tmp_path, monkeypatch, whole=False)
     world, ticks = resting.world, resting.ticks
@@ -189,7 +189,7 @@ def test_a_table_that_stopped_rests_until_it_has_twice_as_much_to_read(
     assert ticks(1) == [0]
     pause.resume([(world.at, "shop.a")])
     assert ticks(1) == [13]
-    done = resting.mended()
+    done = resting.fixed()
     assert (done.error, done.read, done.applied) == (None, 13, 7)
 
 
@@ -201,7 +201,7 @@ def test_where_transactions_are_shown_whole_a_table_that_stopped_rests_as_well(
     assert resting.ticks(4) == [2, 0, 4, 0]
     resting.world.restart()
     assert resting.ticks(1) == [6]
-    done = resting.mended()
+    done = resting.fixed()
     assert (done.error, done.read, done.applied) == (None, 6, 4)
 
 
@@ -244,7 +244,7 @@ def test_a_table_that_went_back_is_read_again_from_where_it_is() -> None:
     """Somebody put an older copy of it into its place while the process goes on."""
     known = SourceState()
     known.settle("b", 7, (), {"shop.a": 6})
-    settled = known.settled
+    settled = known.caught_up
     assert settled is not None
     assert settled.floor("s.shop.a", ["shop.a"], {"shop.a": 6}) == 7
     assert settled.floor("s.shop.a", ["shop.a"], {"shop.a": 5}) is None

@@ -252,7 +252,7 @@ def test_a_gap_that_a_deletion_leaves_in_a_balance_is_seen(small: SparkSession) 
 
 def test_children_of_a_parent_that_left_are_seen_without_a_change_of_theirs(small: SparkSession) -> None:
     """The child's build looks at rows at rest that refer to what left since, and computes nothing; a warning is told
-    once, a failure until it is mended. Rows of other parents, and a parent that only changed, are no news.
+    once, a failure until it is fixed. Rows of other parents, and a parent that only changed, are no news.
     """
     by_key, by_name = Relationship("customer", "customers", "id"), Relationship("status", "customers", "name")
     warned = Check("by name", by_name, WARN)
@@ -322,7 +322,7 @@ def test_a_parent_that_lost_a_file_is_not_taken_for_a_check_that_is_refused(
     error = shop.build()["orders"].error
     assert isinstance(error, EngineFailed), error
     assert file.name in str(error)
-    assert f"remove the folder {folder}" in str(error.mend)
+    assert f"remove the folder {folder}" in str(error.fix)
 
 
 def test_a_row_that_left_its_own_model_leaves_no_child_unseen(small: SparkSession) -> None:

@@ -70,7 +70,7 @@ def test_a_column_called_as_one_of_the_change_feed_is_refused(shop: Shop, name: 
     [built] = shop.refresh(replace(OF_A_PRODUCT, sql=f"SELECT code, gone AS {name} FROM {{products}}"))
     assert isinstance(built.error, ConfigError)
     assert built.error.what == f"the SQL of model dim returns a column {name}, which is reserved by Delta's change feed"
-    assert built.error.mend == "Rename it with AS in dim.sql."
+    assert built.error.fix == "Rename it with AS in dim.sql."
     assert shop.at.gold.version(shop.spark, shop.at.lake.gold("dim")) is None
 
 
@@ -80,7 +80,7 @@ def test_a_column_that_has_no_type_is_refused(shop: Shop, value: str) -> None:
     [built] = shop.refresh(replace(FACT, sql=FACT.sql.replace("d.pieces", f"{value} AS nothing")))
     assert isinstance(built.error, ConfigError)
     assert "a column nothing without a type" in str(built.error)
-    assert built.error.mend == "Cast it in fact.sql: CAST(NULL AS STRING)."
+    assert built.error.fix == "Cast it in fact.sql: CAST(NULL AS STRING)."
 
 
 UNFIT = {
@@ -102,12 +102,12 @@ def test_columns_that_no_table_can_have_are_refused_by_name(shop: Shop) -> None:
         error = told[model.name]
         assert isinstance(error, ConfigError), (model.sql, error)
         assert what in error.what, model.sql
-        assert f"{model.name}.sql" in str(error.mend)
+        assert f"{model.name}.sql" in str(error.fix)
     over = replace(
         OF_A_PRODUCT, name="over", sql="SELECT code FROM {m0}", inputs={"m0": "m0"}, lineage={}, refresh=FULL
     )
     [built] = shop.refresh(over)
-    assert str(built.error).endswith("Run gold, and mend what stopped model m0.")
+    assert str(built.error).endswith("Run gold, and fix what stopped model m0.")
 
 
 def test_a_map_is_compared_by_its_entries(shop: Shop) -> None:
@@ -142,7 +142,7 @@ def test_a_lineage_of_another_type_does_not_stop_a_model_that_is_computed_in_ful
 
 
 def test_a_key_that_outgrows_a_lineage_has_its_model_computed_in_full(shop: Shop) -> None:
-    """The source altered one table and not, or not yet, the other; the model is as it was and needs no mending. A
+    """The source altered one table and not, or not yet, the other; the model is as it was and needs no fixing. A
     lineage that is new is refused: it never held.
     """
     wider = {"code": "bigint", "name": "string", "gone": "boolean"}

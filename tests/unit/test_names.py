@@ -92,4 +92,4 @@ def test_quotes_are_doubled() -> None:
 def test_of_many_names_a_sentence_has_the_first() -> None:
     """Six hundred columns are no sentence; how many more there are is."""
     assert names.shorten_list(["a", "b", "c"]) == "a, b, c"
-    assert names.shorten_list([f"c{at}" for at in range(602)], most=3) == "c0, c1, c2 and 599 more"
+    assert names.shorten_list([f"c{at}" for at in range(602)], limit=3) == "c0, c1, c2 and 599 more"

@@ -98,7 +98,7 @@ def test_each_step_finds_a_column_that_its_table_has(exact: SparkSession, tmp_pa
         "id": 1, "_hoodie_file_name": 7, "_hoodie_commit_time": 8, "_hoodie_record_key": "n", "seqno": 7, part: 5,
     }  # fmt: skip
     assert stored.schema["_hoodie_file_name"].dataType.simpleString() == "bigint"
-    assert at.silver.kept(exact, table).partition_by == (part,)
+    assert at.silver.detail(exact, table).partition_by == (part,)
 
 
 def tidy(rows: DataFrame) -> DataFrame:
@@ -244,7 +244,7 @@ def test_a_table_that_stopped_with_such_a_struct_says_how_it_goes_on(exact: Spar
     account = taken(exact, at, [record("s.shop.orders", 1, {"id": 2}, value)])
     assert isinstance(account.error, TableStopped)
     assert account.error.what == "column place is a struct with a field 'x-y', which is not a valid name in a type"
-    assert "`replicator rebuild s/shop.orders`" in str(account.error.mend)
+    assert "`replicator rebuild s/shop.orders`" in str(account.error.fix)
     rebuild(exact, at, "shop.orders", RebuildOptions())
     rows = select_live(at.silver.read(exact, table)).sort("id").collect()
     assert [row.asDict() for row in rows] == [{"id": 1, "place": None}, {"id": 2, "place": '{"x-y":"!"}'}]

@@ -32,7 +32,7 @@ STREAM, SEED, DAMAGED = "11111111-2222-3333-4444-555555555555", 20261126, 40
 class Kafka:
     """A ``Broker`` that has ten offsets of two partitions."""
 
-    def offered(self, spark: SparkSession, held: StreamState) -> Mapping[tuple[str, int], tuple[int, int]]:  # noqa: ARG002
+    def available_offsets(self, spark: SparkSession, held: StreamState) -> Mapping[tuple[str, int], tuple[int, int]]:  # noqa: ARG002
         return {("t", 0): (0, 10), ("t", 1): (0, 10)}
 
 

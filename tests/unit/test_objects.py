@@ -234,7 +234,7 @@ def test_objects_that_hold_every_record_prove_what_a_rebuild_takes_away(lander: 
         kept = [row for row in every if row["offset"] >> landing_objects.LINE_BITS != without]
         lander.format.drop(lander.spark, lander.intake.table)
         lander.format.append(made(lander.spark, kept, BRONZE), lander.intake.table, None)
-        lander.at = replace(lander.at, reached=SourceState())
+        lander.at = replace(lander.at, state=SourceState())
         return rebuild(lander.spark, lander.at, TABLE, RebuildOptions(dry=True))
 
     assert "has 3 lines of objects that end with record 4" in " ".join(rebuilt(0).columns)
@@ -279,7 +279,7 @@ def test_an_object_that_was_replaced_is_an_error_and_the_others_are_taken(lander
 def test_an_object_that_grows_while_it_is_read_waits(lander: Lander) -> None:
     """What is read is what was listed."""
     grown = lander.put(name(1, 4), f"{line(1, 10)}\n")
-    listing = lander.intake.reader.listed(lander.spark)
+    listing = lander.intake.reader.list_objects(lander.spark)
     lander.put(name(1, 4), f"{line(1, 10)}\n{line(1, 11)}\n")
     lander.intake = replace(lander.intake, reader=Frozen(listing))
     taken = lander.take()
@@ -293,7 +293,7 @@ class Frozen:
     def __init__(self, listing: Listing) -> None:
         self._listing = listing
 
-    def listed(self, spark: SparkSession) -> Listing:  # noqa: ARG002
+    def list_objects(self, spark: SparkSession) -> Listing:  # noqa: ARG002
         return self._listing
 
 
@@ -372,8 +372,8 @@ def test_what_there_is_to_take_is_counted_and_nothing_at_all_is_an_error(lander:
     assert landing.count_waiting(lander.spark, lander.intake) == 1
     assert lander.take() == IngestResult(1)
     assert landing.count_waiting(lander.spark, lander.intake) == 0
-    gone = ObjectsSource(f"{lander.root}/nowhere", ".*").listed(lander.spark)
-    assert (gone.objects, gone.strange) == ((), ())
+    gone = ObjectsSource(f"{lander.root}/nowhere", ".*").list_objects(lander.spark)
+    assert (gone.objects, gone.unrecognized) == ((), ())
 
 
 def test_records_from_kafka_and_lines_do_not_meet_in_one_bronze(lander: Lander) -> None:

@@ -200,12 +200,12 @@ def test_batches_without_records_may_stand_behind_those_of_bronze(bronze: Bronze
 @pytest.mark.parametrize("how", DAMAGE)
 @pytest.mark.parametrize("name", FILES)
 def test_a_damaged_file_of_the_checkpoint_is_named(bronze: Bronze, name: str, how: str) -> None:
-    """With what mends it (F-C1; tests/stack/test_checkpoint_anew.py)."""
+    """With what fixes it (F-C1; tests/stack/test_checkpoint_anew.py)."""
     bronze.damage(name, DAMAGE[how])
     with pytest.raises(CheckpointDamaged, match="CHECKPOINT_DAMAGED: a file of the stream's checkpoint") as raised:
         bronze.run()
     assert (raised.value.where or "").endswith(f"/{name}")
-    assert "`replicator rebuild --checkpoint SOURCE`" in (raised.value.mend or "")
+    assert "`replicator rebuild --checkpoint SOURCE`" in (raised.value.fix or "")
 
 
 def test_the_plan_before_the_newest_one_is_missed(bronze: Bronze) -> None:

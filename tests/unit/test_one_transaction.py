@@ -61,7 +61,7 @@ def taken(spark: SparkSession, folder: Path, cuts: Sequence[int]) -> Refinement:
     at = Refinement(source, memory, memory, MemoryControl(), Lake(str(folder)))
     bounds = [0, *cuts, len(HISTORY)]
     for start, end in pairwise(bounds):
-        at = replace(at, reached=SourceState())
+        at = replace(at, state=SourceState())
         memory.append(bronze(spark, HISTORY[start:end]), at.lake.bronze("p"), None)
         assert [account.error for account in silver.refine(spark, at)] == [None]
     return at
@@ -89,7 +89,7 @@ def test_the_rest_of_a_transaction_stands_behind_its_beginning(exact: Any, tmp_p
 
 
 def test_a_change_that_is_late_within_its_transaction_needs_no_other_place(exact: Any) -> None:
-    """A table is looked through for places to mend only where the major part fell (Q12): to look through all takes half
+    """A table is looked through for places to fix only where the major part fell (Q12): to look through all takes half
     as long as to decode it.
     """
     first, late = change(0, "c", 1, 10, tx=2, commit=900, lsn=620), change(1, "u", 1, 11, tx=2, commit=900, lsn=610)

@@ -58,7 +58,7 @@ OF_THE_TABLE = {
 def test_awss_own_settings_that_are_none_are_a_mistake_of_the_configuration(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, told: str
 ) -> None:
-    """Exit code 2 with what is to be corrected, also where keys are given, which mend nothing: not 1 as of a table that
+    """Exit code 2 with what is to be corrected, also where keys are given, which fix nothing: not 1 as of a table that
     stopped, nobody was asked yet.
     """
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it remembers what it has read
@@ -198,22 +198,22 @@ def test_a_stream_whose_login_came_too_fast_is_worth_another_try() -> None:
     assert isinstance(bronze_stream.translate(StreamingQueryException(told), "shop"), Unreachable)
 
 
-def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
+def test_a_full_disk_is_told_with_how_to_fix_it() -> None:
     """The first line of Java's error says neither which disk, nor what to do."""
     full = RuntimeError(f"{JOB} 1.0 (TID 1): java.io.IOException: No space left on device")
     stopped = engine_errors.to_table_error(full, "shop/shop.orders")
     failed = bronze_stream.translate(StreamingQueryException("java.io.IOException: No space left on device"), "shop")
-    assert all(str(error.mend).startswith("Free disk space") for error in (stopped, failed))
+    assert all(str(error.fix).startswith("Free disk space") for error in (stopped, failed))
 
 
-@pytest.mark.parametrize(("told", "code", "mend"), [
+@pytest.mark.parametrize(("told", "code", "fix"), [
     ("java.io.IOException: No space left on device", 1, "Free disk space for the lake and Spark's"),
     ("java.io.IOException: File too large", 1, "Allow the driver's user to write larger files"),
     ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 403; Error Code: 403 Forbidden)", 2, "Check that `s3"),
     ("x.AmazonS3Exception: No (Service: Amazon S3; Status Code: 404; Error Code: NoSuchBucket; Proxy)", 2, "Create it"),
 ])  # fmt: skip
-def test_a_failure_that_no_table_met_is_mended_alike(
-    told: str, code: int, mend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_failure_that_no_table_met_is_fixed_alike(
+    told: str, code: int, fix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Spark's temporary folder may be full before there is work; keys may run out, or a bucket be deleted, while a run
     looks for news.
@@ -226,7 +226,7 @@ def test_a_failure_that_no_table_met_is_mended_alike(
     monkeypatch.setattr(cli.stdout, "that_may_close", nullcontext)
     with pytest.raises(SystemExit, match=str(code)):
         cli._main()
-    assert re.search(f"{re.escape(told)}.* {mend}", capsys.readouterr().err)
+    assert re.search(f"{re.escape(told)}.* {fix}", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(("told", "error"), [
@@ -269,10 +269,10 @@ def test_an_error_that_says_nothing_is_told_by_its_name(said: str | None) -> Non
 def test_a_file_that_nobody_may_touch_is_not_lost(why: str) -> None:
     """Java calls it not found, too; nothing is to be removed for that."""
     told = f"java.io.FileNotFoundException: /lake/silver/s/d.t/.part-0.c000.zstd.parquet.crc ({why})"
-    assert str(engine_errors.to_table_error(RuntimeError(told), "s/d.t").mend).startswith("Give the driver's user")
+    assert str(engine_errors.to_table_error(RuntimeError(told), "s/d.t").fix).startswith("Give the driver's user")
 
 
-@pytest.mark.parametrize(("file", "mend"), [
+@pytest.mark.parametrize(("file", "fix"), [
     ("file:/my lake/gold/fact/part-0.c000.zstd.parquet", "remove the folder /my lake/gold/fact: .* from its inputs"),
     ("s3a://b/gold/silver/s/d.t/c=1/d=/x.parquet", "remove the folder s3a://b/gold/silver/s/d.t: .* from bronze"),
     ("file:/lake/history/s/d.t/_change_data/cdc-0.parquet", "remove the folder /lake/history/s/d.t: .* from bronze"),
@@ -281,12 +281,12 @@ def test_a_file_that_nobody_may_touch_is_not_lost(why: str) -> None:
     ("file:/lake/bronze/s/topic=s.d.t/part-0.parquet", "from a copy of the lake; without one docs/operate.md"),
     ("/local/blockmgr-1/0c/part-0.parquet", "^None$"),
 ])  # fmt: skip
-def test_a_table_that_lost_a_file_is_told_with_what_makes_it_anew(file: str, mend: str) -> None:
+def test_a_table_that_lost_a_file_is_told_with_what_makes_it_anew(file: str, fix: str) -> None:
     """By the file's place in the lake: bronze alone is made of nothing that the lake has."""
     stopped = engine_errors.to_table_error(
         RuntimeError(f"java.io.FileNotFoundException: File {file} does not exist"), "a model"
     )
-    assert re.search(mend, str(stopped.mend))
+    assert re.search(fix, str(stopped.fix))
 
 
 def test_of_a_trace_of_pythons_the_last_line_tells_what_happened() -> None:
@@ -338,7 +338,7 @@ def test_what_spark_does_not_start_with_is_a_setting_a_cluster_or_told_as_elsewh
     cause: str, told: type[Exception]
 ) -> None:
     """A standalone cluster that takes no driver stops the context while it is made, and what falls over then differs;
-    a full disk, and a store that refuses or is silent, are told and mended as anywhere else.
+    a full disk, and a store that refuses or is silent, are told and fixed as anywhere else.
     """
 
     def failing() -> NoReturn:

@@ -19,7 +19,7 @@ def resting(pace: Pace, pool: ThreadPoolExecutor) -> Future[float]:
     """A small batch that rests; when it went on."""
 
     def rest() -> float:
-        pace.rest(1, TOOK, LIMIT)
+        pace.wait(1, TOOK, LIMIT)
         return time.monotonic()
 
     batch = pool.submit(rest)
@@ -37,11 +37,11 @@ def gold(pace: Pace, seconds: float) -> float:
 def test_a_half_full_batch_does_not_rest_and_nothing_does_where_nobody_follows() -> None:
     """More is waiting behind it: a backlog is not taken by a batch per pass. What is alone goes on at once."""
     pace, started = Pace(), time.monotonic()
-    pace.rest(1, TOOK, LIMIT)
+    pace.wait(1, TOOK, LIMIT)
     with pace.held():
-        pace.rest(LIMIT // 2, TOOK, LIMIT)
-        pace.rest(500, TOOK, 1_000)
-    pace.rest(1, TOOK, LIMIT)
+        pace.wait(LIMIT // 2, TOOK, LIMIT)
+        pace.wait(500, TOOK, 1_000)
+    pace.wait(1, TOOK, LIMIT)
     assert time.monotonic() - started < 0.9
 
 
@@ -90,7 +90,7 @@ def test_the_longest_batch_behind_a_turn_says_when_the_next_one_comes() -> None:
     with ThreadPoolExecutor() as pool:
         with pace.held():
             gold(pace, 3)
-        pace.rest(LIMIT, 1.5, LIMIT)
+        pace.wait(LIMIT, 1.5, LIMIT)
         with pace.held():
             batch = resting(pace, pool)
             begun = time.monotonic()
@@ -104,7 +104,7 @@ def test_what_no_pass_takes_up_goes_on_when_nobody_has_begun() -> None:
     pace = Pace(is_followed=True)
     with ThreadPoolExecutor() as pool:
         started = time.monotonic()
-        pace.rest(1, TOOK, LIMIT)
+        pace.wait(1, TOOK, LIMIT)
         assert 0.9 < time.monotonic() - started < 10
         with pace.held(), pace.ending():
             late = resting(pace, pool)

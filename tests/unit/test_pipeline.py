@@ -67,7 +67,7 @@ def test_gold_without_silver_wakes_by_what_another_process_writes_there(spark: S
     whole = CutState("bronze")
     acts = [
         lambda: commit(1),
-        lambda: (commit(2), control.put(lake.cut("s"), replace(whole, behind=None).value())),
+        lambda: (commit(2), control.put(lake.cut("s"), replace(whole, lagging_tables=None).value())),
         lambda: control.put(lake.cut("s"), whole.value()),
         stop.set,
     ]
@@ -237,9 +237,9 @@ def test_a_target_that_stays_away_is_told_of_once_in_a_while(
 def test_what_a_target_refuses_is_tried_again_without_news(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its table is mended where nobody tells of it, and the source may be quiet: the run ends with 0 all the same."""
+    """Its table is fixed where nobody tells of it, and the source may be quiet: the run ends with 0 all the same."""
 
-    class Mended(MemorySink):
+    class Fixed(MemorySink):
         tried = 0
 
         def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
@@ -249,7 +249,7 @@ def test_what_a_target_refuses_is_tried_again_without_news(
             return super().publish(differences)
 
     monkeypatch.setattr(continuous, "_AGAIN_SECONDS", 0.1)
-    small, tables, control, sink = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), Mended()
+    small, tables, control, sink = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), Fixed()
     lake, stop, ends = Lake("memory"), Event(), time.monotonic() + 60
     rows = made(small, [(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
     tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))

@@ -67,8 +67,8 @@ def test_every_sqlstate_says_whether_to_try_again() -> None:
 )
 def test_a_wider_type_holds_a_narrower_one(narrow: str, wide: str) -> None:
     """And not the other way round, but for text without a limit, which has two names (types.md section 8)."""
-    assert parse_type(wide).holds(parse_type(narrow))
-    assert parse_type(narrow).holds(parse_type(wide)) is ({narrow, wide} == {"varchar", "text"})
+    assert parse_type(wide).can_hold(parse_type(narrow))
+    assert parse_type(narrow).can_hold(parse_type(wide)) is ({narrow, wide} == {"varchar", "text"})
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_a_wider_type_holds_a_narrower_one(narrow: str, wide: str) -> None:
 )  # fmt: skip
 def test_what_is_no_widening_is_told(there: str, wanted: str) -> None:
     """Narrowing, another family, digits before the point that get fewer (types.md section 8: not automatic)."""
-    assert not parse_type(wanted).holds(parse_type(there))
+    assert not parse_type(wanted).can_hold(parse_type(there))
 
 
 def test_the_waits_grow_and_end() -> None:
     """Five retries at most, each wait between half and all of a doubling number of seconds."""
-    waits = list(Backoff(retries=5, first=1, longest=4).waits())
+    waits = list(Backoff(retries=5, first=1, longest=4).delays())
     assert [most / 2 <= wait <= most for wait, most in zip(waits, (1, 2, 4, 4, 4), strict=True)] == [True] * 5
 
 
@@ -122,7 +122,7 @@ def test_referenced_models_come_first_and_waiting_is_transitive() -> None:
 
 def test_a_circle_and_a_model_twice_are_refused() -> None:
     """Neither has an order."""
-    with pytest.raises(ConfigError, match="circle"):
+    with pytest.raises(ConfigError, match="cycle"):
         referenced_first([difference("a", "b"), difference("b", "a")])
     with pytest.raises(ConfigError, match="twice"):
         referenced_first([difference("a"), difference("a")])
@@ -238,7 +238,7 @@ def test_nobody_waits_for_ever_for_a_link_that_is_dead(options: dict[str, str], 
     says nothing is ended by the server.
     """
     connection = PostgresConnection("db", 5432, "d", "me", options=options)
-    assert (connection.patience, connection.idle_seconds) == (patience, idle)
+    assert (connection.timeout_seconds, connection.idle_seconds) == (patience, idle)
 
 
 def test_no_text_form_of_a_connection_shows_the_password() -> None:

@@ -155,7 +155,7 @@ class Forgetful(MemoryFormat):
 
 def test_a_table_that_was_quiet_while_bronze_was_tidied_up_is_purged(exact: SparkSession, tmp_path: Path) -> None:
     """Other topics went on, and the version of bronze that it has read is not kept any more. Where the log does not
-    tell either what came since, it says what mends that; nothing has moved.
+    tell either what came since, it says what fixes that; nothing has moved.
     """
     world = World(exact, tmp_path)
     world.take(*STORY)

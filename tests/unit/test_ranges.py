@@ -44,7 +44,7 @@ def test_what_differs_is_told_between_which_keys() -> None:
     told = Ranges("order_x20_id", DENSE).spans([1001, 1003, 2999])
     assert told == (Span(1001, 1003, 2), Span(2999, 2999, 1))
     assert describe("order_x20_id", told) == ("order id 1001 to 1003: 2 keys", "order id 2999: 1 key")
-    assert len(Ranges("k", DENSE).narrowed([1001, 1003, 2999]).intervals or ()) == 2
+    assert len(Ranges("k", DENSE).narrow([1001, 1003, 2999]).intervals or ()) == 2
     assert (Ranges("k", DENSE).intervals, Ranges().intervals) == (None, None)
 
 

@@ -55,7 +55,7 @@ def bad(found: Any) -> list[tuple[str, str, str]]:
     return [(each.level, each.what, each.fix) for each in found if each.level != "ok"]
 
 
-def test_a_binlog_at_which_all_is_well_has_nothing_to_mend() -> None:
+def test_a_binlog_at_which_all_is_well_has_nothing_to_fix() -> None:
     """Databases that are not captured are not looked at."""
     assert bad(binlog.evaluate(of_mariadb(), MARIADB)) == []
 
@@ -63,29 +63,29 @@ def test_a_binlog_at_which_all_is_well_has_nothing_to_mend() -> None:
 @pytest.mark.parametrize(
     ("variables", "changed", "level", "what", "fix"),
     [
-        ({"log_bin": "OFF"}, {}, "mend", "log_bin", "log_bin = binlog"),
-        ({"binlog_format": "MIXED"}, {}, "mend", "binlog_format", "SET GLOBAL binlog_format = 'ROW'"),
-        ({"binlog_row_image": "MINIMAL"}, {}, "mend", "binlog_row_image", "SET GLOBAL binlog_row_image = 'FULL'"),
-        ({"log_bin_compress": "ON"}, {}, "mend", "log_bin_compress", "SET GLOBAL log_bin_compress = OFF"),
-        ({"binlog_row_value_options": "PARTIAL_JSON"}, {}, "mend", "binlog_row_value_options", "SET GLOBAL"),
-        ({"server_id": "7"}, {}, "mend", "server_id", "another `server_id`"),
+        ({"log_bin": "OFF"}, {}, "fix", "log_bin", "log_bin = binlog"),
+        ({"binlog_format": "MIXED"}, {}, "fix", "binlog_format", "SET GLOBAL binlog_format = 'ROW'"),
+        ({"binlog_row_image": "MINIMAL"}, {}, "fix", "binlog_row_image", "SET GLOBAL binlog_row_image = 'FULL'"),
+        ({"log_bin_compress": "ON"}, {}, "fix", "log_bin_compress", "SET GLOBAL log_bin_compress = OFF"),
+        ({"binlog_row_value_options": "PARTIAL_JSON"}, {}, "fix", "binlog_row_value_options", "SET GLOBAL"),
+        ({"server_id": "7"}, {}, "fix", "server_id", "another `server_id`"),
         ({"gtid_mode": "OFF"}, {}, "advice", "gtid_mode", "enforce_gtid_consistency"),
         ({"binlog_expire_logs_seconds": "3600"}, {}, "advice", "retention", "= 604800"),
-        ({}, {"tables": [{"name": "shop.x", "engine": "InnoDB", "key_count": 0}]}, "mend", "key", "`shop`.`x` ADD PRI"),
+        ({}, {"tables": [{"name": "shop.x", "engine": "InnoDB", "key_count": 0}]}, "fix", "key", "`shop`.`x` ADD PRI"),
         ({}, {"tables": [{"name": "shop.x", "engine": "MyISAM", "key_count": 1}]}, "advice", "engine", "InnoDB"),
         (
             {},
             {"unknown_tables": [{"name": "shop.x", "type": "SEQUENCE"}]},
-            "mend",
+            "fix",
             "table",
             "except_tables: ['shop.x']",
         ),
-        ({}, {"unknown_types": [{"name": "shop.x", "col": "at", "type": "inet6"}]}, "mend", "type", "VARCHAR(45)"),
+        ({}, {"unknown_types": [{"name": "shop.x", "col": "at", "type": "inet6"}]}, "fix", "type", "VARCHAR(45)"),
         ({}, {"cascades": [{"name": "shop.orders", "parent": "p"}]}, "advice", "cascade", "without CASCADE"),
         ({}, {"privileges": None}, "advice", "grants", ""),
     ],
 )
-def test_one_fault_of_a_binlog_is_one_finding_with_its_mend(
+def test_one_fault_of_a_binlog_is_one_finding_with_its_fix(
     variables: dict[str, str], changed: dict[str, Any], level: str, what: str, fix: str
 ) -> None:
     """Each alone, and nothing else is said beside it."""
@@ -109,7 +109,7 @@ def test_what_a_snapshot_alters_is_told(kind: str, column: dict[str, Any], said:
     writes it, which is another order than the table's; the bits of a key are turned round twice, for key and row.
     """
     found = binlog.evaluate(of_mariadb(altered=[column]), replace(MARIADB, kind=kind))
-    told = [each.said for each in found if each.level == "advice"]
+    told = [each.message for each in found if each.level == "advice"]
     assert [text[: len(part)] for text, part in zip(told, said, strict=True)] == said
 
 
@@ -137,7 +137,7 @@ def test_an_unsigned_number_that_comes_as_a_signed_one_is_told(config: dict[str,
         refuse_undeclared_columns("shop.orders", table, table)
 
 
-def test_how_long_a_binlog_is_kept_is_mended_in_the_words_of_its_server() -> None:
+def test_how_long_a_binlog_is_kept_is_fixed_in_the_words_of_its_server() -> None:
     """An older one knows no seconds, and refuses what names them."""
     told = of_mariadb({"expire_logs_days": "1"})
     told["variables"] = [row for row in told["variables"] if row["variable_name"] != "binlog_expire_logs_seconds"]
@@ -155,7 +155,7 @@ def test_rights_of_a_binlog_reader_are_told_both_ways() -> None:
     """Too few with the GRANT, too many with the REVOKE; SELECT on what is captured is enough."""
     few = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED if each != "RELOAD"]
     assert bad(binlog.evaluate(of_mariadb(privileges=few), MARIADB)) == [
-        ("mend", "grants", f"GRANT RELOAD ON *.* TO {DBZ};")
+        ("fix", "grants", f"GRANT RELOAD ON *.* TO {DBZ};")
     ]
     many = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in (*NEEDED, "SUPER", "DROP")]
     assert bad(binlog.evaluate(of_mariadb(privileges=many), MARIADB)) == [
@@ -186,12 +186,12 @@ def test_a_signal_table_into_which_a_binlog_reader_may_not_insert_is_told(scope:
     shop = replace(MARIADB, signals="shop.signals", tables=("shop.orders",))
     told = of_mariadb()
     told["tables"].append({"name": "shop.signals", "engine": "InnoDB", "key_count": 1})
-    assert bad(binlog.evaluate(told, shop)) == [("mend", "signals", f"GRANT INSERT ON `shop`.`signals` TO {DBZ};")]
+    assert bad(binlog.evaluate(told, shop)) == [("fix", "signals", f"GRANT INSERT ON `shop`.`signals` TO {DBZ};")]
     assert bad(binlog.evaluate(told, replace(shop, config={"read.only": "true"}))) == []
     told["privileges"].append({"grantee": DBZ, "privilege": "INSERT", "scope": scope})
     assert [what for _, what, _ in bad(binlog.evaluate(told, shop))] == (["grants"] if scope == "*" else [])
     told["tables"].pop()
-    assert ("mend", "signals") in [each[:2] for each in bad(binlog.evaluate(told, shop))]
+    assert ("fix", "signals") in [each[:2] for each in bad(binlog.evaluate(told, shop))]
 
 
 SQLSERVER = Connector(
@@ -229,7 +229,7 @@ ENABLE = (
 )
 
 
-def test_a_sql_server_at_which_all_is_well_has_nothing_to_mend() -> None:
+def test_a_sql_server_at_which_all_is_well_has_nothing_to_fix() -> None:
     """Agent, database, tables and rights are told as ok."""
     found = sqlserver.evaluate(of_sqlserver(), SQLSERVER)
     assert bad(found) == []
@@ -239,19 +239,19 @@ def test_a_sql_server_at_which_all_is_well_has_nothing_to_mend() -> None:
 @pytest.mark.parametrize(
     ("changed", "level", "what", "fix"),
     [
-        ({"agent": [{"status": "Stopped"}]}, "mend", "SQL Server Agent", "SQLSERVERAGENT"),
-        ({"agent": []}, "mend", "SQL Server Agent", "SQLSERVERAGENT"),
+        ({"agent": [{"status": "Stopped"}]}, "fix", "SQL Server Agent", "SQLSERVERAGENT"),
+        ({"agent": []}, "fix", "SQL Server Agent", "SQLSERVERAGENT"),
         ({"agent": None}, "advice", "SQL Server Agent", ""),
-        ({"database": {"cdc": False}}, "mend", "CDC", "USE [testDB]; EXEC sys.sp_cdc_enable_db;"),
-        ({"database": {"cdc": False, "read_only": True}}, "mend", "CDC", "sp_cdc_enable_db"),
+        ({"database": {"cdc": False}}, "fix", "CDC", "USE [testDB]; EXEC sys.sp_cdc_enable_db;"),
+        ({"database": {"cdc": False, "read_only": True}}, "fix", "CDC", "sp_cdc_enable_db"),
         ({"database": {"isolation": "OFF"}}, "advice", "isolation", "ALLOW_SNAPSHOT_ISOLATION ON"),
-        ({"databases": []}, "mend", "database", "Correct `databases`"),
+        ({"databases": []}, "fix", "database", "Correct `databases`"),
         ({"jobs": [{"db": "testDB", "retention": 1440}]}, "advice", "retention", "@retention = 10080"),
-        ({"table": {"tracked": False}, "instances_testDB": [PRODUCT]}, "mend", "CDC", f"{ENABLE} = 1;"),
-        ({"table": {"keyed": 0}}, "mend", "key", "ALTER TABLE [dbo].[customers] ADD PRIMARY KEY"),
+        ({"table": {"tracked": False}, "instances_testDB": [PRODUCT]}, "fix", "CDC", f"{ENABLE} = 1;"),
+        ({"table": {"keyed": 0}}, "fix", "key", "ALTER TABLE [dbo].[customers] ADD PRIMARY KEY"),
         (
             {"instances_testDB": [instance(uncaptured=2), PRODUCT]},
-            "mend",
+            "fix",
             "capture instance",
             f"{ENABLE} = 1, @capture_instance = N'dbo_customers_2';",
         ),
@@ -263,16 +263,16 @@ def test_a_sql_server_at_which_all_is_well_has_nothing_to_mend() -> None:
         ),
         (
             {"instances_testDB": [instance(role="readers"), PRODUCT]},
-            "mend",
+            "fix",
             "grants",
             "ALTER ROLE [readers] ADD MEMBER",
         ),
-        ({"rights_testDB": []}, "mend", "grants", "ALTER ROLE db_datareader ADD MEMBER [dbz];"),
+        ({"rights_testDB": []}, "fix", "grants", "ALTER ROLE db_datareader ADD MEMBER [dbz];"),
         ({"rights_testDB": [{"held": "db_owner"}]}, "advice", "grants", "ALTER ROLE db_owner DROP MEMBER [dbz];"),
         ({"server": [{"edition": 3, "sysadmin": 1}]}, "advice", "grants", "sysadmin DROP MEMBER [dbz];"),
     ],
 )
-def test_one_fault_of_a_sql_server_is_one_finding_with_its_mend(
+def test_one_fault_of_a_sql_server_is_one_finding_with_its_fix(
     changed: dict[str, Any], level: str, what: str, fix: str
 ) -> None:
     """Each alone, and nothing else is said beside it."""
@@ -305,7 +305,7 @@ def test_a_further_capture_instance_can_be_made_as_printed(own: list[dict[str, A
         rights_testDB=[{"held": "db_datareader"}, {"held": "readers"}], instances_testDB=[*own, PRODUCT]
     )
     [found] = bad(sqlserver.evaluate(told, SQLSERVER))
-    assert found[:2] == ("mend", "capture instance")
+    assert found[:2] == ("fix", "capture instance")
     assert fix in found[2]
 
 
@@ -359,7 +359,7 @@ def of_oracle(**changed: Any) -> dict[str, Any]:
     } | changed
 
 
-def test_an_oracle_at_which_all_is_well_has_nothing_to_mend() -> None:
+def test_an_oracle_at_which_all_is_well_has_nothing_to_fix() -> None:
     """Tables that are not captured are not looked at."""
     assert bad(oracle.evaluate(of_oracle(), ORACLE)) == []
 
@@ -369,27 +369,27 @@ def test_an_oracle_at_which_all_is_well_has_nothing_to_mend() -> None:
     [
         (
             {"database": [{"log_mode": "NOARCHIVELOG", "minimal": "YES", "whole": "NO"}]},
-            "mend",
+            "fix",
             "log_mode",
             "ARCHIVELOG;",
         ),
         (
             {"database": [{"log_mode": "ARCHIVELOG", "minimal": "NO", "whole": "NO"}]},
-            "mend",
+            "fix",
             "supplemental logging",
             "ADD",
         ),
         ({"redo": [{"smallest": 200 << 20}]}, "advice", "redo logs", "ADD LOGFILE"),
-        ({"logged": []}, "mend", "supplemental logging", '"ERP"."ORDERS" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;'),
-        ({"tables": [{"name": "ERP.ORDERS", "key_count": 0}]}, "mend", "key", "ADD PRIMARY KEY"),
-        ({"columns": [{"name": "ERP.ORDERS", "col": "X" * 31, "type": "DATE"}]}, "mend", "name", "Rename it"),
+        ({"logged": []}, "fix", "supplemental logging", '"ERP"."ORDERS" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;'),
+        ({"tables": [{"name": "ERP.ORDERS", "key_count": 0}]}, "fix", "key", "ADD PRIMARY KEY"),
+        ({"columns": [{"name": "ERP.ORDERS", "col": "X" * 31, "type": "DATE"}]}, "fix", "name", "Rename it"),
         ({"columns": [{"name": "ERP.ORDERS", "col": "DOC", "type": "CLOB"}]}, "advice", "large object", "lob.enabled"),
         ({"privileges": [{"privilege": "DBA"}]}, "advice", "grants", "REVOKE DBA FROM c##dbz;"),
-        ({"privileges": [{"privilege": "CREATE SESSION"}]}, "mend", "grants", "GRANT FLASHBACK ANY TABLE"),
+        ({"privileges": [{"privilege": "CREATE SESSION"}]}, "fix", "grants", "GRANT FLASHBACK ANY TABLE"),
         ({"privileges": []}, "advice", "grants", ""),
     ],
 )
-def test_one_fault_of_an_oracle_is_one_finding_with_its_mend(
+def test_one_fault_of_an_oracle_is_one_finding_with_its_fix(
     changed: dict[str, Any], level: str, what: str, fix: str
 ) -> None:
     """Each alone, and nothing else is said beside it."""

@@ -56,7 +56,7 @@ def bad(told: dict[str, Any], connector: Connector = CONNECTOR) -> list[tuple[st
     return [(each.level, each.what, each.fix) for each in evaluate(told, connector) if each.level != "ok"]
 
 
-def test_a_source_at_which_all_is_well_has_nothing_to_mend() -> None:
+def test_a_source_at_which_all_is_well_has_nothing_to_fix() -> None:
     """Everything is told as ok; a table that is not captured is not looked at."""
     assert bad(answers()) == []
     assert {each.what for each in evaluate(answers(), CONNECTOR)} == {
@@ -71,62 +71,62 @@ def test_a_source_at_which_all_is_well_has_nothing_to_mend() -> None:
 @pytest.mark.parametrize(
     ("changed", "level", "what", "fix"),
     [
-        ({"settings": {"wal_level": "replica"}}, "mend", "wal_level", "ALTER SYSTEM SET wal_level = 'logical'"),
+        ({"settings": {"wal_level": "replica"}}, "fix", "wal_level", "ALTER SYSTEM SET wal_level = 'logical'"),
         ({"settings": {"max_slot_wal_keep_size": "-1"}}, "advice", "max_slot_wal_keep_size", "SET max_slot_wal_keep"),
-        ({"slot": {"wal_status": "lost"}}, "mend", "slot", "pg_drop_replication_slot('shop'); -- then take a new snap"),
-        ({"slot": {"wal_status": "unreserved"}}, "mend", "slot", "Start the connector"),
+        ({"slot": {"wal_status": "lost"}}, "fix", "slot", "pg_drop_replication_slot('shop'); -- then take a new snap"),
+        ({"slot": {"wal_status": "unreserved"}}, "fix", "slot", "Start the connector"),
         ({"slot": {"active": False}}, "advice", "slot", "pg_drop_replication_slot('shop')"),
-        ({"slot": {"active": False, "retained": 2 << 30}}, "mend", "slot", "pg_drop_replication_slot('shop')"),
-        ({"slot": {"plugin": "wal2json"}}, "mend", "slot", "another `slot`"),
-        ({"slot": {"database": "other"}}, "mend", "slot", "another `slot`"),
+        ({"slot": {"active": False, "retained": 2 << 30}}, "fix", "slot", "pg_drop_replication_slot('shop')"),
+        ({"slot": {"plugin": "wal2json"}}, "fix", "slot", "another `slot`"),
+        ({"slot": {"database": "other"}}, "fix", "slot", "another `slot`"),
         ({"slot": {"slot_name": "old", "active": False}}, "advice", "other slot", "pg_drop_replication_slot('old')"),
         ({"publication": {"puballtables": True}}, "advice", "publication", "Create one"),
         (
             {"publication": {"pubtruncate": False}},
-            "mend",
+            "fix",
             "publication",
             "publish = 'insert, update, delete, truncate'",
         ),
         (
             {"published": [{"name": "sales.signals"}]},
-            "mend",
+            "fix",
             "publication",
             'ALTER PUBLICATION "shop" ADD TABLE "sales"."orders";',
         ),
         (
             {"publication": None},
-            "mend",
+            "fix",
             "publication",
             'CREATE PUBLICATION "shop" FOR TABLE "sales"."orders", "sales"."signals";',
         ),
-        ({"role": {"rolreplication": False}}, "mend", "role", 'ALTER ROLE "dbz" REPLICATION;'),
-        ({"role": {"rolreplication": False, "cloud": False}}, "mend", "role", 'GRANT rds_replication TO "dbz";'),
+        ({"role": {"rolreplication": False}}, "fix", "role", 'ALTER ROLE "dbz" REPLICATION;'),
+        ({"role": {"rolreplication": False, "cloud": False}}, "fix", "role", 'GRANT rds_replication TO "dbz";'),
         (
             {"role": {"rolreplication": False, "rolcanlogin": False, "cloud": False}},
-            "mend",
+            "fix",
             "role",
             'ALTER ROLE "dbz" LOGIN; GRANT rds_replication TO "dbz";',
         ),
-        ({"role": {"rolcanlogin": False}}, "mend", "role", 'ALTER ROLE "dbz" LOGIN;'),
-        ({"role": {"connects": False}}, "mend", "role", 'GRANT CONNECT ON DATABASE "shop" TO "dbz";'),
+        ({"role": {"rolcanlogin": False}}, "fix", "role", 'ALTER ROLE "dbz" LOGIN;'),
+        ({"role": {"connects": False}}, "fix", "role", 'GRANT CONNECT ON DATABASE "shop" TO "dbz";'),
         ({"role": {"rolsuper": True, "rolcreatedb": True}}, "advice", "role", "NOSUPERUSER NOCREATEDB"),
-        ({"table": {"key": None}}, "mend", "key", "ADD PRIMARY KEY"),
+        ({"table": {"key": None}}, "fix", "key", "ADD PRIMARY KEY"),
         ({"table": {"key": None, "identity": "f"}}, "advice", "key", "ADD PRIMARY KEY"),
-        ({"table": {"identity": "n"}}, "mend", "replica identity", 'ALTER TABLE "sales"."orders" REPLICA IDENTITY DEF'),
-        ({"table": {"identity": "i", "index": ["code"]}}, "mend", "replica identity", "REPLICA IDENTITY DEFAULT"),
-        ({"table": {"immediate": False}}, "mend", "replica identity", "REPLICA IDENTITY FULL"),
+        ({"table": {"identity": "n"}}, "fix", "replica identity", 'ALTER TABLE "sales"."orders" REPLICA IDENTITY DEF'),
+        ({"table": {"identity": "i", "index": ["code"]}}, "fix", "replica identity", "REPLICA IDENTITY DEFAULT"),
+        ({"table": {"immediate": False}}, "fix", "replica identity", "REPLICA IDENTITY FULL"),
         ({"table": {"large": {"at": "numeric[]"}}}, "advice", "replica identity", "REPLICA IDENTITY FULL"),
-        ({"table": {"row_security": True}}, "mend", "row-level security", 'ALTER ROLE "dbz" BYPASSRLS;'),
-        ({"table": {"row_security": True, "owned": True, "forced": True}}, "mend", "row-level security", "BYPASSRLS"),
-        ({"table": {"readable": False}}, "mend", "grants", 'GRANT SELECT ON "sales"."orders" TO "dbz";'),
-        ({"table": {"entered": False}}, "mend", "grants", 'GRANT USAGE ON SCHEMA "sales" TO "dbz";'),
+        ({"table": {"row_security": True}}, "fix", "row-level security", 'ALTER ROLE "dbz" BYPASSRLS;'),
+        ({"table": {"row_security": True, "owned": True, "forced": True}}, "fix", "row-level security", "BYPASSRLS"),
+        ({"table": {"readable": False}}, "fix", "grants", 'GRANT SELECT ON "sales"."orders" TO "dbz";'),
+        ({"table": {"entered": False}}, "fix", "grants", 'GRANT USAGE ON SCHEMA "sales" TO "dbz";'),
         ({"table": {"writable": True}}, "advice", "grants", 'REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON "sales"."or'),
-        ({"table": {"unlogged": True}}, "mend", "log", "SET LOGGED"),
-        ({"table": {"alike": ["Name", "name"]}}, "mend", "columns", '"sales"."orders" RENAME COLUMN "name" TO'),
-        ({"table": {"children": ["sales.late"]}}, "mend", "inheritance", "SELECT * FROM ONLY sales.orders"),
+        ({"table": {"unlogged": True}}, "fix", "log", "SET LOGGED"),
+        ({"table": {"alike": ["Name", "name"]}}, "fix", "columns", '"sales"."orders" RENAME COLUMN "name" TO'),
+        ({"table": {"children": ["sales.late"]}}, "fix", "inheritance", "SELECT * FROM ONLY sales.orders"),
     ],
 )
-def test_one_fault_is_one_finding_with_its_mend(changed: dict[str, Any], level: str, what: str, fix: str) -> None:
+def test_one_fault_is_one_finding_with_its_fix(changed: dict[str, Any], level: str, what: str, fix: str) -> None:
     """Each alone, and nothing else is said beside it."""
     [found] = bad(answers(**changed))
     assert found[:2] == (level, what)
@@ -178,26 +178,26 @@ def test_large_values_without_a_placeholder_are_named(config: dict[str, str], to
     """
     table = {"large": LARGE, "identity": identity, "index": ["id"]}
     [found] = [e for e in evaluate(answers(table=table), replace(CONNECTOR, config=config)) if e.level != "ok"]
-    assert (found.level, found.said) == (
+    assert (found.level, found.message) == (
         "advice",
-        f"not FULL: large values of {told} come as NULL when other columns change",
+        f"not FULL: large values of {told} arrive as NULL when other columns change",
     )
 
 
 @pytest.mark.parametrize(
     ("table", "published", "via_root", "level", "fix"),
     [
-        ({"parts": ["sales.o_1", "sales.o_2"]}, ["sales.other"], False, "mend", 'ADD TABLE "sales"."orders"'),
-        ({"parts": ["sales.o_1", "sales.o_2"]}, ["sales.o_1"], False, "mend", 'ADD TABLE "sales"."orders"'),
-        ({"parts": ["sales.o_1"]}, ["sales.o_1"], True, "mend", 'ADD TABLE "sales"."orders"'),
-        ({"ancestors": ["sales.all"]}, ["sales.other"], True, "mend", 'ADD TABLE "sales"."orders"'),
-        ({"ancestors": ["sales.all"]}, ["sales.all"], False, "mend", 'ADD TABLE "sales"."orders"'),
-        ({"parts": ["old.o_1"]}, ["sales.orders", "old.o_1"], False, "mend", "publish_via_partition_root = true"),
+        ({"parts": ["sales.o_1", "sales.o_2"]}, ["sales.other"], False, "fix", 'ADD TABLE "sales"."orders"'),
+        ({"parts": ["sales.o_1", "sales.o_2"]}, ["sales.o_1"], False, "fix", 'ADD TABLE "sales"."orders"'),
+        ({"parts": ["sales.o_1"]}, ["sales.o_1"], True, "fix", 'ADD TABLE "sales"."orders"'),
+        ({"ancestors": ["sales.all"]}, ["sales.other"], True, "fix", 'ADD TABLE "sales"."orders"'),
+        ({"ancestors": ["sales.all"]}, ["sales.all"], False, "fix", 'ADD TABLE "sales"."orders"'),
+        ({"parts": ["old.o_1"]}, ["sales.orders", "old.o_1"], False, "fix", "publish_via_partition_root = true"),
         ({"parts": ["old.o_1", "sales.o_2"]}, ["old.o_1", "sales.o_2"], False, "advice", "publish_via_partition_root"),
-        ({"ancestors": ["old.all"]}, ["old.all"], True, "mend", "Capture old.all"),
-        ({"parts": ["sales.o_1"]}, ["sales.orders", "sales.o_1"], False, "mend", "Exclude sales.orders"),
-        ({"ancestors": ["sales.all"]}, ["sales.all"], True, "mend", "Exclude sales.orders"),
-        ({"ancestors": ["sales.y", "sales.all"]}, ["sales.y"], True, "mend", "Exclude sales.orders"),
+        ({"ancestors": ["old.all"]}, ["old.all"], True, "fix", "Capture old.all"),
+        ({"parts": ["sales.o_1"]}, ["sales.orders", "sales.o_1"], False, "fix", "Exclude sales.orders"),
+        ({"ancestors": ["sales.all"]}, ["sales.all"], True, "fix", "Exclude sales.orders"),
+        ({"ancestors": ["sales.y", "sales.all"]}, ["sales.y"], True, "fix", "Exclude sales.orders"),
     ],
 )
 def test_a_partitioned_table_is_published_by_its_own_root_or_all_of_its_own_parts(
@@ -208,9 +208,9 @@ def test_a_partitioned_table_is_published_by_its_own_root_or_all_of_its_own_part
     """
     named = [{"name": name} for name in (*published, "sales.signals")]
     told = answers(table=table, published=named, publication={"pubviaroot": via_root})
-    [(found, what, mend)] = bad(told)
+    [(found, what, sql)] = bad(told)
     assert (found, what) == (level, "publication")
-    assert fix in mend
+    assert fix in sql
 
 
 def test_the_publication_that_is_proposed_leaves_out_what_no_log_has() -> None:
@@ -224,7 +224,7 @@ def test_the_publication_that_is_proposed_leaves_out_what_no_log_has() -> None:
     assert [what for _, what, _ in bad(told)] == ["log"]
 
 
-def test_a_parent_that_is_read_alone_by_its_snapshots_needs_no_mend() -> None:
+def test_a_parent_that_is_read_alone_by_its_snapshots_needs_no_fix() -> None:
     """The keys that the finding proposes are its end."""
     told = answers(table={"children": ["sales.late"]})
     alone = {"snapshot.select.statement.overrides.sales.orders": "SELECT * FROM ONLY sales.orders"}
@@ -240,29 +240,29 @@ def test_a_signal_table_that_no_incremental_snapshot_can_use_is_told(tables: tup
     told = answers()
     assert bad(told, shop) == []
     told["tables"][-1] = SIGNALS | {"writable": False, "insertable": False}
-    assert bad(told, shop) == [("mend", "signals", 'GRANT INSERT ON "sales"."signals" TO "dbz";')]
+    assert bad(told, shop) == [("fix", "signals", 'GRANT INSERT ON "sales"."signals" TO "dbz";')]
     assert bad(told, replace(shop, config={"read.only": "true"})) == []
     told["tables"].pop()
     [(level, what, fix)] = bad(told, shop)
-    assert (level, what) == ("mend", "signals")
+    assert (level, what) == ("fix", "signals")
     assert fix.startswith('CREATE TABLE "sales"."signals" (id varchar(42) PRIMARY KEY, ')
     [unsent] = bad(answers(published=[{"name": "sales.orders"}]), shop)
-    assert unsent == ("mend", "publication", 'ALTER PUBLICATION "shop" ADD TABLE "sales"."signals";')
+    assert unsent == ("fix", "publication", 'ALTER PUBLICATION "shop" ADD TABLE "sales"."signals";')
 
 
 def test_without_the_role_nothing_is_said_of_its_rights() -> None:
-    """One thing to mend, not one per table."""
+    """One thing to fix, not one per table."""
     told = answers(role={}, table={"readable": None, "entered": None, "owned": None, "writable": None})
     told["tables"][-1] = SIGNALS | {"insertable": None}
     told["role"] = []
-    assert bad(told) == [("mend", "role", "CREATE ROLE \"dbz\" LOGIN REPLICATION PASSWORD '…';")]
+    assert bad(told) == [("fix", "role", "CREATE ROLE \"dbz\" LOGIN REPLICATION PASSWORD '…';")]
 
 
 def test_a_full_house_of_slots_and_a_missing_heartbeat_are_told() -> None:
     """The connector could not make its own slot; a quiet source would hold the log back."""
     others = [SLOT | {"slot_name": f"s{n}"} for n in range(10)]
     [full] = bad(answers(slots=others))
-    assert full[:2] == ("mend", "max_replication_slots")
+    assert full[:2] == ("fix", "max_replication_slots")
     [quiet] = bad(answers(), Connector(**{**vars(CONNECTOR), "heartbeat": 0}))
     assert quiet[:2] == ("advice", "heartbeat")
 

@@ -31,11 +31,11 @@ def texts(folder: str) -> set[str]:
 
 @pytest.mark.parametrize("name", sorted(NAMED_BY_CODE))
 def test_a_reason_that_the_code_gives_is_explained(name: str) -> None:
-    """R4: what is wrong, and how to mend it; the names are those that stand in the code."""
+    """R4: what is wrong, and how to fix it; the names are those that stand in the code."""
     assert name in texts("debezium") | texts("transforms")
     words = reasons.REASONS[name]
     assert words.meaning.endswith(".")
-    assert words.mend.endswith(".")
+    assert words.fix.endswith(".")
 
 
 OF_THE_RECORD = {
@@ -47,18 +47,18 @@ OF_THE_RECORD = {
 @pytest.mark.parametrize("name", sorted(OF_THE_RECORD))
 def test_no_retry_is_advised_of_what_the_record_itself_lacks(name: str) -> None:
     """It reads the same record again, whatever the connector sends since."""
-    assert "retry" not in reasons.REASONS[name].mend
+    assert "retry" not in reasons.REASONS[name].fix
 
 
-def test_what_a_frozen_table_does_not_take_is_mended_by_its_policy() -> None:
+def test_what_a_frozen_table_does_not_take_is_fixed_by_its_policy() -> None:
     """G3: only `schema_changes: freeze` makes such letters; a type that is declared lets it follow no more."""
-    assert "`schema_changes: evolve`" in reasons.REASONS["incompatible_schema"].mend
+    assert "`schema_changes: evolve`" in reasons.REASONS["incompatible_schema"].fix
 
 
 @pytest.mark.parametrize(("name", "way"), [("unknown_op", "`shape: flattened`"), ("unknown_shape", "docs/shapes.md")])
-def test_a_shape_that_records_cannot_show_is_mended_by_a_declaration(name: str, way: str) -> None:
+def test_a_shape_that_records_cannot_show_is_fixed_by_a_declaration(name: str, way: str) -> None:
     """Rows with a column `op`, or of another shape than their topic has, need not be a mistake of who wrote them."""
-    assert way in reasons.REASONS[name].mend
+    assert way in reasons.REASONS[name].fix
 
 
 def test_a_reason_of_a_newer_release_is_told_by_its_name() -> None:

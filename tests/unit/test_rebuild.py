@@ -1,4 +1,4 @@
-"""A rebuild makes from bronze what batches made of it, mends what is wrong, and nobody ever sees less."""
+"""A rebuild makes from bronze what batches made of it, fixes what is wrong, and nobody ever sees less."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Reader(Thread):
             self.join()
 
 
-def test_a_damaged_cell_is_mended_and_a_column_retyped_while_readers_see_all_rows(
+def test_a_damaged_cell_is_fixed_and_a_column_retyped_while_readers_see_all_rows(
     exact: SparkSession, tmp_path: Path
 ) -> None:
     """One commit with the one key that changed; one with another schema, under the same identity; as the command."""

@@ -160,13 +160,13 @@ def test_the_line_that_is_no_record_is_told_by_the_name_that_its_file_has(exact:
     assert caught.value.where == f"{file}:4"
 
 
-@pytest.mark.parametrize(("content", "mend"), [
+@pytest.mark.parametrize(("content", "fix"), [
     (gzip.compress(line(0).encode()), "It is compressed: name it odd.jsonl.gz, or `gunzip` it. Expected JSON"),
     (line(0).encode("utf-16"), "It is in UTF-16, .* `iconv -f UTF-16 -t UTF-8`. Expected JSON lines in UTF-8"),
     (line(0).encode("utf-16-be"), "It is in UTF-16, "),
 ])  # fmt: skip
 def test_a_file_that_holds_its_lines_in_another_way_is_told_how(
-    exact: SparkSession, tmp_path: Path, content: bytes, mend: str
+    exact: SparkSession, tmp_path: Path, content: bytes, fix: str
 ) -> None:
     """Compressed with no name of that kind, or as a shell of Windows writes what it is given; without Spark, too."""
     file = tmp_path / "odd.jsonl"
@@ -174,7 +174,7 @@ def test_a_file_that_holds_its_lines_in_another_way_is_told_how(
     for read in (RecordedSource([str(file)]).read, lambda _: list(kcat_files.read_records(file))):
         with pytest.raises(BadRecording) as caught:
             read(exact)
-        assert re.match(mend, str(caught.value.mend))
+        assert re.match(fix, str(caught.value.fix))
 
 
 def test_a_file_that_is_not_what_its_name_says_is_named(exact: SparkSession, tmp_path: Path) -> None:

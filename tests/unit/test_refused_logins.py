@@ -111,7 +111,7 @@ def looked(database: postgresql.PostgresDatabase | mysql.MysqlDatabase) -> None:
 
 @pytest.mark.parametrize(("state", "setting"), POSTGRES.items())
 def test_what_postgresql_refuses_for_good_is_exit_code_2_in_any_language(state: str, setting: str) -> None:
-    """Of a target, of `connect check` and of `verify`: the SQLSTATE decides, and the setting to mend is named."""
+    """Of a target, of `connect check` and of `verify`: the SQLSTATE decides, and the setting to fix is named."""
     with listening(postgres(state)) as port:
         source = login("postgresql", port)
         found = [

@@ -394,14 +394,14 @@ def cold(ice: World) -> World:
     """A copy of it."""
     format_, control = deepcopy((ice.at.silver, ice.at.control))
     other = World(ice.spark, ice.folder, ice.declared)
-    other.at = replace(ice.at, bronze=format_, silver=format_, control=control, reached=SourceState())
+    other.at = replace(ice.at, bronze=format_, silver=format_, control=control, state=SourceState())
     return other
 
 
 def thawed(world: World, **more: Any) -> World:
     """Another process, with the policy lifted."""
     other = World(world.spark, world.folder, Declaration("shop.orders", **more))
-    other.at = replace(world.at, source=other.at.source, reached=SourceState())
+    other.at = replace(world.at, source=other.at.source, state=SourceState())
     return other
 
 
@@ -505,7 +505,7 @@ def test_a_column_that_comes_back_comes_to_the_histories_of_all_keys(exact: Any,
     take((4, 1, {"v": ("int32", 11), "x": ("int32", 7)}, "d"), (5, 2, {"v": ("int32", 22), "x": ("int32", 9)}, "u"))
     assert purge.purge(exact, world.at, ORDERS, 1_800_000_000_000).purged == 1
     thawn = tuple(replace(each, schema_changes="evolve") for each in (told, kept))
-    world.at = replace(world.at, source=replace(world.at.source, tables=thawn), reached=SourceState())
+    world.at = replace(world.at, source=replace(world.at.source, tables=thawn), state=SourceState())
     take((6, 3, {"v": ("int32", 3), "x": ("int32", 3)}, "c"), (7, 2, {"v": ("int32", 23), "x": ("int32", 10)}, "u"))
     states = [(1, 10, None, None), (1, 11, 7, None)]
     states += [(2, 20 + n, x, None) for n, x in enumerate([None, 8, 9, 10])]

@@ -13,9 +13,9 @@ ADDED, VERSIONED = ColumnChange("added", "w", "", "int"), ColumnChange("versione
 FULL = (
     Ledger("b1")
     .recorded([(ADDED, "20"), (VERSIONED, "30")])
-    .seen({("v", "number"): "10", ("v", "STRING"): "30"})
+    .with_sightings({("v", "number"): "10", ("v", "STRING"): "30"})
     .with_approved([VERSIONED])
-    .noting({("v", "number"): "time", ("v", "STRING"): "string"})
+    .with_encodings({("v", "number"): "time", ("v", "STRING"): "string"})
 )
 
 
@@ -43,7 +43,7 @@ def test_a_ledger_about_another_bronze_says_nothing() -> None:
 
 def test_telling_a_ledger_the_same_again_changes_nothing() -> None:
     """A batch is repeated after a crash; a late record only makes things older."""
-    again = FULL.recorded([(VERSIONED, "30")]).seen({("v", "STRING"): "40"}).with_approved([VERSIONED])
+    again = FULL.recorded([(VERSIONED, "30")]).with_sightings({("v", "STRING"): "40"}).with_approved([VERSIONED])
     assert again == FULL
     assert FULL.recorded([(ADDED, "15")]).changes[ADDED] == "15"
-    assert FULL.seen({("v", "STRING"): "05"}).since["v", "STRING"] == "05"
+    assert FULL.with_sightings({("v", "STRING"): "05"}).since["v", "STRING"] == "05"

@@ -266,7 +266,7 @@ def test_spark_defaults_are_read_as_spark_reads_them(tmp_path: Path, monkeypatch
 @pytest.mark.spark
 def test_what_libraries_print_is_no_data_and_no_warning_of_ours(spark: SparkSession) -> None:
     """What a library prints in the JVM, as Hudi's do ("# WARNING: Unable to get Instrumentation"), goes where Spark's
-    own words go: stdout is data, and stderr tells what somebody can mend.
+    own words go: stdout is data, and stderr tells what somebody can fix.
     """
     printed = f"# WARNING: {uuid4()}"
     jvm: Any = spark.sparkContext._jvm

@@ -144,7 +144,7 @@ def test_a_source_may_say_where_its_own_database_is(conf: Callable[..., settings
     text = "name: s\ndatabase: {kind: mariadb, host: h, user: u, password: '${P}'}\n"
     login = conf(environment={"P": "canary"}, **{"sources/s.yaml": text}).sources[0].database
     assert (login.port, login.sslmode, login.password) == (3306, "verify-full", "canary")
-    shown = {line.key: line.value for line in conf(environment={"P": "canary"}, **{"sources/s.yaml": text}).shown()}
+    shown = {line.key: line.value for line in conf(environment={"P": "canary"}, **{"sources/s.yaml": text}).describe()}
     assert shown["sources.s.database.password"] == "***"
     assert "canary" not in str(shown) + str(login)
     nameless = {"sources/s.yaml": "name: s\ndatabase: {kind: postgresql, host: h, user: u}\n"}
@@ -254,7 +254,7 @@ def test_every_value_shows_where_it_came_from(conf: Callable[..., settings.Setti
         s.key: s
         for s in conf(
             "lake:\n  root: ${R:-/x}\n", base="\ndead_letter:\n  max_share: 0.5\n", environment={"R": "/lake"}
-        ).shown()
+        ).describe()
     }
     assert shown["lake.root"].value == "/lake"
     assert shown["lake.root"].origin.endswith("dev.yaml:2 ($R)")
@@ -281,7 +281,7 @@ kafka:
     ssl.key.password: canary-6
 """
     loaded = conf(dev, **{"sources/s.yaml": "name: s\n"})
-    shown = " ".join(f"{s.key} {s.value}" for s in loaded.shown())
+    shown = " ".join(f"{s.key} {s.value}" for s in loaded.describe())
     assert "canary" not in shown
     assert "-Dhttps.proxyHost=p -Djavax.net.ssl.trustStorePassword=*** -Xss4m" in shown
     assert "jdbc:postgresql://h/d?user=u&password=***" in shown
@@ -445,13 +445,13 @@ def test_what_nobody_may_look_at_is_a_mistake_of_the_configuration(
         settings.load(tmp_path / "conf", "prod", {})
 
 
-def test_a_missing_environment_says_what_mends_it(conf: Callable[..., settings.Settings], tmp_path: Path) -> None:
+def test_a_missing_environment_says_what_fixes_it(conf: Callable[..., settings.Settings], tmp_path: Path) -> None:
     """Also where there is no other one to name; done as it says, it is there."""
     conf()
     (tmp_path / "conf/dev.yaml").unlink()
     with pytest.raises(ConfigError, match=r"no file .*conf/local.yaml") as caught:
         settings.load(tmp_path / "conf", "local", {})
-    assert caught.value.mend == "Give --env NAME, or create that file: it overrides base.yaml and may be empty."
+    assert caught.value.fix == "Give --env NAME, or create that file: it overrides base.yaml and may be empty."
     (tmp_path / "conf/local.yaml").touch()
     assert settings.load(tmp_path / "conf", "local", {}).env == "local"
 

@@ -206,7 +206,7 @@ def _decimal(precision: int, scale: int) -> dict[str, Any]:
 
 def _undeclared(lake: Silver) -> Silver:
     """In a process of its own."""
-    return replace(lake, at=replace(lake.at, source=SourceSpec("s", ".*"), reached=SourceState()))
+    return replace(lake, at=replace(lake.at, source=SourceSpec("s", ".*"), state=SourceState()))
 
 
 def _values(lake: Silver, *columns: str, table: str = "shop.orders") -> dict[int, tuple[Any, ...]]:
@@ -282,7 +282,7 @@ def test_a_column_that_was_written_in_several_ways_stops_the_table_without_a_sch
         lake.at.bronze.append(bronze(lake.spark, [_untyped(3, **{column: value})]), lake.at.lake.bronze("s"), None)
         [account] = silver.refine(lake.spark, _undeclared(lake).at)
         assert isinstance(account.error, SchemaRefused)
-        assert "Declare its type" in str(account.error.mend)
+        assert "Declare its type" in str(account.error.fix)
 
 
 def test_a_table_of_which_nothing_was_noted_is_not_guessed_at(lake: Silver) -> None:
@@ -312,7 +312,7 @@ def test_what_nobody_describes_is_never_guessed_to_be_a_decimal_or_a_date(lake: 
     for columns in ((), declared):
         source = SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),))
         own = replace(lake, at=replace(lake.at, source=source, silver=MemoryFormat(), bronze=MemoryFormat()))
-        own = replace(own, at=replace(own.at, reached=SourceState(), control=MemoryControl()))
+        own = replace(own, at=replace(own.at, state=SourceState(), control=MemoryControl()))
         account = own.take(record(ORDERS, 0, {"id": 1}, envelope("c", sent)))["s/shop.orders"]
         found.append((_values(own, "price", "day"), ["day, id, price" in each for each in account.warnings]))
     assert found == [({1: ("EtaH", 12058)}, [True]), ({1: (Decimal("123.4567"), date(2003, 1, 6))}, [])]

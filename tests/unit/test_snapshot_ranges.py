@@ -105,7 +105,7 @@ def taken(spark: SparkSession, folder: Path, *, cut: bool = True, anew: bool = F
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordering, "read_below", seen)
         for batch in batches:
-            at = replace(at, reached=SourceState()) if anew else at
+            at = replace(at, state=SourceState()) if anew else at
             memory.append(bronze(spark, batch), at.lake.bronze("s"), None)
             assert {(each.error, each.dead_lettered) for each in silver.refine(spark, at)} == {(None, 0)}
     for table in RANGES:

@@ -88,7 +88,7 @@ def test_a_file_declares_the_same_of_recorded_events(tmp_path: Path) -> None:
 def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
     """A1: overridable."""
     told = source(tmp_path, "name: s\ntables: {a.b: {shape: flattened}, a.c: {shape: envelope}, a.d: {}}\n")
-    assert (told.reading.flattened, told.enveloped) == (("s.a.b",), ("s.a.c",))
+    assert (told.reading.flattened, told.envelope_topics) == (("s.a.b",), ("s.a.c",))
 
 
 @pytest.mark.parametrize(

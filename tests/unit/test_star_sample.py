@@ -207,8 +207,8 @@ def test_the_star_with_histories(spark: SparkSession) -> None:
         for day in month_ends(min(day_of.values()), left.date())
     }
     looked = list(checks.run_checks(spark, checks.select_models(CONF.models, []), sample.at.gold, sample.at.lake))
-    assert [each.model for each in looked if each.is_well] == [model.name for model in CONF.models if model.checks]
-    assert [str(verdict) for each in looked for verdict in each.verdicts if not verdict.is_kept] == []
+    assert [each.model for each in looked if each.passed] == [model.name for model in CONF.models if model.checks]
+    assert [str(verdict) for each in looked for verdict in each.verdicts if not verdict.passed] == []
     assert sum(len(each.verdicts) for each in looked) == 11
     assert_the_calendar(sample.rows("dim_date"))
 

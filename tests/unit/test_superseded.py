@@ -117,7 +117,7 @@ def test_the_newest_alone_is_parsed_where_it_replaces_the_others(exact: SparkSes
         for share in shared.shares:
             rows = []
             for every in (False, True):
-                with decoding.decode_share(share, shared.records, places=share.tied, every=every) as read:
+                with decoding.decode_share(share, shared.records, places=share.has_place_ties, every=every) as read:
                     changes = read.changes.where("_reject IS NULL").drop("_reject", "_at")
                     once = folded(changes, read.schema.plan.layout.keys)
                     rows.append(sorted(map(str, once.collect())))

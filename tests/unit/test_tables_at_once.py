@@ -199,7 +199,7 @@ def test_tables_that_regain_columns_at_once_all_count_as_partial(exact: SparkSes
     take(exact, at, *(change(name, 1) for name in names))
     take(exact, at, *(change(name, 2, w="kept out") for name in names))
     thawed = world(tmp_path, MemoryFormat()).source
-    at = replace(at, source=thawed, reached=SourceState())
+    at = replace(at, source=thawed, state=SourceState())
     done = take(exact, at, *(change(name, 4, w="let in") for name in names))
     assert [account.error for account in done.values()] == [None] * 2
     for name in names:
@@ -247,4 +247,4 @@ def test_what_is_built_beside_the_caller_is_built_as_the_caller_builds_it(spark:
     assert parallel.run_each(failed, expressions, 2, "test") == alone
     with parallel.BackgroundTask[str]("test") as aside:
         aside.begin(lambda: failed("a * 2"))
-        assert aside.taken(wait=True) == alone[0]
+        assert aside.take_result(wait=True) == alone[0]

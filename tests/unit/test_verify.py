@@ -200,7 +200,7 @@ def test_keys_that_are_in_no_range_are_looked_at_again(world: World) -> None:
     rows = world.spark.sql("SELECT IF(id < 1500, NULL, id) AS k, 'x' AS v FROM range(3000)")
     pair = Pair(rows, rows.where("k > 1500"), ("k",), ranges=Ranges("k", tuple(range(3000))))
     found = equality.find_differences(pair, VerifyOptions())
-    assert (found.differing, [span.keys for span in found.spans]) == (1501, [1])
+    assert (found.key_count, [span.keys for span in found.spans]) == (1501, [1])
     assert found.where(pair.ranges) == pair.ranges
     lost = rows.where("k >= 1500")
     found = equality.find_differences(replace(pair, one=lost, other=lost.where("k > 2999")), VerifyOptions())
@@ -218,7 +218,7 @@ def test_a_number_of_a_database_is_a_whole_number_of_silvers_or_none(world: Worl
 
 
 def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:
-    """Another SQL, an unknown name, nothing to compare with: errors with what mends them."""
+    """Another SQL, an unknown name, nothing to compare with: errors with what fixes them."""
     at = world.warehouse
     other = Model("lines", "SELECT 1 AS line FROM {orders}", {"orders": "s/shop.orders"}, ("line",), MODEL.columns[:1])
     checks = verify.VerifyInputs([], ("delta",), at, [other])
@@ -278,7 +278,7 @@ def test_several_tables_and_models_are_chosen_by_name(world: World) -> None:
 
 
 def test_a_table_that_the_sources_file_leaves_out_is_compared_by_name_only(world: World) -> None:
-    """Its rows in silver are of when it was read last, and it may be gone at the source: nobody can mend that."""
+    """Its rows in silver are of when it was read last, and it may be gone at the source: nobody can fix that."""
     but_orders = SourceSpec("s", topicnames.topic_pattern("s", exclude=("shop.orders",)))
     at = Refinement(but_orders, world.format, world.format, world.control, world.lake)
     nowhere = postgresql.source(Login("postgresql", "nowhere", 1, "u"))

@@ -19,7 +19,7 @@ from replicator.stages.tick.transaction_cut import CutState
 def test_what_waits_for_a_paused_table_is_told_how_it_goes_on() -> None:
     """A run of silver leaves a paused table as it is, however often it is given."""
     control, lake = MemoryControl(), Lake("/nowhere")
-    control.put(lake.cut("s"), CutState("bronze", 1, behind=("shop.orders",)).value())
+    control.put(lake.cut("s"), CutState("bronze", 1, lagging_tables=("shop.orders",)).value())
     with pytest.raises(TableStopped, match=r"shop\.orders stopped, or is paused.*`replicator tables resume`"):
         transaction_cut.load_consistent(control, lake, "s")
 
@@ -28,9 +28,9 @@ def test_a_truncate_of_a_shard_is_followed_by_no_policy() -> None:
     """It would empty the rows of all of them, so that the configuration refuses `apply` there."""
     alone = Declaration("shop.orders", truncate="fail")
     shard = Declaration("shop.orders", truncate="fail", shards="shop[.]orders_.*")
-    told = [str(truncates.stop_error(table, "s/shop.orders").mend) for table in (alone, shard)]
-    assert ["`truncate: apply`" in mend for mend in told] == [True, False]
-    assert all("`truncate: ignore`" in mend for mend in told)
+    told = [str(truncates.stop_error(table, "s/shop.orders").fix) for table in (alone, shard)]
+    assert ["`truncate: apply`" in fix for fix in told] == [True, False]
+    assert all("`truncate: ignore`" in fix for fix in told)
 
 
 def test_a_log_that_ends_before_what_was_read_is_passed_over_by_no_new_checkpoint() -> None:
@@ -45,10 +45,10 @@ def test_a_log_that_ends_before_what_was_read_is_passed_over_by_no_new_checkpoin
     assert "--checkpoint" not in cut_off
     with pytest.raises(OffsetsLost) as refused:
         start_offsets.resolve_starts({("shop.sales.orders", 0): 50}, {}, {("shop.sales.orders", 0): (0, 40)}, {})
-    assert str(refused.value.mend) in cut_off
+    assert str(refused.value.fix) in cut_off
 
 
-def test_a_table_whose_rejects_nobody_can_mend_may_go_on() -> None:
+def test_a_table_whose_rejects_nobody_can_fix_may_go_on() -> None:
     """R5: a thousand stop it under any share of a batch; a share of 1 is all of it, and no run ever ended otherwise."""
     account = Account("s/shop.orders", read=5_000, dead_lettered=1_000)
     with pytest.raises(DeadLetterShare, match=r"`dead_letter: \{max_share: 1\}`"):

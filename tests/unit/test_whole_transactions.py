@@ -162,7 +162,7 @@ def test_transactions_are_shown_whole_and_in_their_order(
     stands = transaction_cut.load(run.at.control, run.at.lake, "s")
     assert stands is not None
     assert stands.cut.offsets == {}
-    assert stands.behind == ()
+    assert stands.lagging_tables == ()
 
 
 class Killed(BaseException):
@@ -251,9 +251,9 @@ def test_marks_that_were_read_from_bronze_where_records_may_wait_are_rough(exact
     rough = []
     for number in range(1, 7):
         log.transaction(number)
-        run.at = replace(run.at, reached=SourceState()) if number == 6 else run.at
+        run.at = replace(run.at, state=SourceState()) if number == 6 else run.at
         run.take(log.arrives(all_of_it=True))
-        rough.append(run.at.reached.levels[ORDERS].rough)
+        rough.append(run.at.state.watermarks[ORDERS].rough)
     assert rough == [*[False] * 5, True]
 
 

@@ -71,7 +71,7 @@ def _make_room(cursor: pymysql.cursors.Cursor, database: str, *, replace: bool) 
         cursor.execute("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", [database])
         if cursor.fetchone():
             told = f"the database {database} is there already"
-            raise ConfigError(told, mend="Drop it, or name another.")
+            raise ConfigError(told, fix="Drop it, or name another.")
     cursor.execute(f"DROP DATABASE IF EXISTS {quoted(database)}")
 
 

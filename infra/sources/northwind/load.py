@@ -82,7 +82,7 @@ def _make_room(cursor: Cursor, *, replace: bool) -> None:
     database, is_there = cursor.fetchone() or ("", False)
     if is_there and not replace:
         raise ConfigError(
-            f"the schema {SCHEMA} is there already", where=database, mend="Drop it, or name another database."
+            f"the schema {SCHEMA} is there already", where=database, fix="Drop it, or name another database."
         )
     cursor.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(schema))
     cursor.execute(sql.SQL("CREATE SCHEMA {}").format(schema))

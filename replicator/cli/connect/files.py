@@ -44,12 +44,12 @@ def validate(
         for name in [name for name, remarks in found.items() if not remarks]:
             console.narrate(f"{name}: no problems found")
         rows = [
-            (name, "refused" if each.refused else "warning", each.key, each.what, each.mend)
+            (name, "refused" if each.refused else "warning", each.key, each.what, each.fix)
             for name, remarks in found.items()
             for each in remarks
         ]
         if rows:
-            console.print_table(("connector", "then", "key", "what is wrong", "how to mend"), rows)
+            console.print_table(("connector", "then", "key", "what is wrong", "how to fix"), rows)
     for name, error in errors.items():
         console.narrate(f"{name}: {error}", style="red")
     if errors or any(each.refused for remarks in found.values() for each in remarks):
@@ -108,7 +108,7 @@ def _steps(settings: Settings, sources: Sequence[str] | None, *, prune: bool) ->
     from replicator.connect.reconcile import plan
 
     if prune and sources:
-        raise ConfigError("--prune applies to all sources", mend="Omit the names of sources.")
+        raise ConfigError("--prune applies to all sources", fix="Omit the names of sources.")
     wanted = _wanted_configurations(settings, sources)
     found = plan(lookup.cluster(settings), wanted, prune=prune)
     return [step for step in found if step.connector in wanted] if sources else found
@@ -121,7 +121,7 @@ def _reconcile(settings: Settings, sources: Sequence[str] | None, todo: Iterable
     for outcome in reconcile(lookup.cluster(settings), wanted, todo):
         for each in outcome.idle:
             message = f"{outcome.step.connector}: {each.key}: {each.what}"
-            console.narrate(f"{message}. {each.mend}" if each.mend else message, style="yellow")
+            console.narrate(f"{message}. {each.fix}" if each.fix else message, style="yellow")
         if outcome.error is not None:
             console.narrate(f"{outcome.step.connector}: {outcome.error}", style="red")
         elif outcome.step.action != "foreign":
@@ -155,5 +155,5 @@ def _print_steps(todo: Sequence[Step], *, as_json: bool) -> None:
 
 def _outcome(outcome: Outcome) -> Mapping[str, object]:
     error = None if outcome.error is None else str(outcome.error)
-    idle = [{"key": each.key, "mend": each.mend} for each in outcome.idle]
+    idle = [{"key": each.key, "fix": each.fix} for each in outcome.idle]
     return {**asdict(outcome.step), "state": outcome.state, "error": error, "no_effect": idle}

@@ -70,7 +70,7 @@ def status(
         console.print_table(("connector", "part", "state", "worker", "why"), rows)
     failed = [name for name, known in found.items() if known.status is not None and known.status.failed]
     for name in failed:
-        console.narrate(f"{name} has failed: mend the cause, then `replicator connect restart {name}`.", style="red")
+        console.narrate(f"{name} has failed: fix the cause, then `replicator connect restart {name}`.", style="red")
     if failed:
         raise typer.Exit(ConnectorFailed.exit_code)
 
@@ -159,8 +159,8 @@ def _failed_later(connect: Connect, names: Sequence[str]) -> bool:
     states = {name: known.status for name, known in connect.known().items() if name in names}
     failed = {name: status for name, status in states.items() if status is not None and status.failed}
     for name, status in failed.items():
-        mend = f"Mend the cause, then `replicator connect restart {name}`."
-        console.narrate(f"{name}: failed a moment later: {status.trace}. {mend}", style="red")
+        fix = f"Fix the cause, then `replicator connect restart {name}`."
+        console.narrate(f"{name}: failed a moment later: {status.trace}. {fix}", style="red")
     if left := [name for name in names if name not in failed]:
         message = f"`replicator connect status {' '.join(left)}` shows whether it stays so: a task may fail later."
         console.narrate(message)

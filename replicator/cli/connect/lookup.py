@@ -40,7 +40,7 @@ def cluster(settings: Settings) -> Connect:
     from replicator.connect.rest import Connect
 
     if not settings.connect.url:
-        raise ConfigError("no Kafka Connect is configured", mend="Set connect.url in the environment's file.")
+        raise ConfigError("no Kafka Connect is configured", fix="Set connect.url in the environment's file.")
     return Connect(settings.connect.url, login=settings.connect.login)
 
 
@@ -52,14 +52,14 @@ def sources_by_connector(settings: Settings, names: Sequence[str] | None) -> dic
     named = [settings.source(name) for name in names or ()]
     silent = next((source.name for source in named if source.connector is None), None)
     if silent is not None:
-        raise ConfigError(f"the source {silent} describes no connector", mend="Add a `connector` block to its file.")
+        raise ConfigError(f"the source {silent} describes no connector", fix="Add a `connector` block to its file.")
     found: dict[str, SourceSpec] = {}
     for source in named or settings.sources:
         if source.connector is not None:
             twin = found.setdefault(source.connector.name, source)
             if twin.name != source.name:
                 what = f"the sources {twin.name} and {source.name} both describe the connector {source.connector.name}"
-                raise ConfigError(what, mend="Give one of them another `name` in `connector`.")
+                raise ConfigError(what, fix="Give one of them another `name` in `connector`.")
     if not found:
         narrate("No source describes a connector: add a `connector` block to its file.", style="yellow")
     return found

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from replicator.databases.readiness.finding import Finding
     from replicator.spec import SourceSpec
 
-_COLUMNS = ("source", "state", "what", "table", "found", "how to mend")
-_STYLES = {"ok": "green", "advice": "yellow", "mend": "red"}
+_COLUMNS = ("source", "state", "what", "table", "found", "how to fix")
+_STYLES = {"ok": "green", "advice": "yellow", "fix": "red"}
 
 
 def check(
@@ -23,9 +23,9 @@ def check(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """Look at the databases of sources: log, slots, publication, tables, rights, each with its mend as SQL.
+    """Look at the databases of sources: log, slots, publication, tables, rights, each with its fix as SQL.
 
-    Nothing is changed. The login is `database` of the source's file. Exit 1 if something must be mended. A
+    Nothing is changed. The login is `database` of the source's file. Exit 1 if something must be fixed. A
     database that cannot be asked is told, and the others are looked at.
     """
     settings = options.settings(env, conf)
@@ -38,7 +38,7 @@ def check(
     for name, error in errors.items():
         console.narrate(f"{name}: {error}", style="red")
     codes = {error.exit_code for error in errors.values()}
-    if any(each.level == "mend" for findings in found.values() for each in findings):
+    if any(each.level == "fix" for findings in found.values() for each in findings):
         codes.add(1)
     lookup.exit_with(codes)
 
@@ -48,7 +48,7 @@ def _findings(source: SourceSpec) -> list[Finding]:
 
     if source.database is None or source.connector is None:
         what = f"no connection to the database of {source.name} is configured"
-        raise ConfigError(what, mend="Add a `database` block to the source's file: kind, host, user, password.")
+        raise ConfigError(what, fix="Add a `database` block to the source's file: kind, host, user, password.")
     return finding.apply_declarations(preflight.check(source.database, source.connector), source.tables)
 
 
@@ -56,12 +56,12 @@ def _print(found: dict[str, list[Finding]]) -> None:
     from rich.text import Text
 
     rows = [
-        (name, Text(each.level, style=_STYLES[each.level]), each.what, each.table, each.said, each.fix)
+        (name, Text(each.level, style=_STYLES[each.level]), each.what, each.table, each.message, each.fix)
         for name, findings in found.items()
         for each in findings
     ]
     if rows:
         console.print_table(_COLUMNS, rows)
     for name, findings in found.items():
-        count = sum(each.level == "mend" for each in findings)
-        console.narrate(f"{name}: {count} to mend" if count else f"{name} is ready to be captured")
+        count = sum(each.level == "fix" for each in findings)
+        console.narrate(f"{name}: {count} to fix" if count else f"{name} is ready to be captured")

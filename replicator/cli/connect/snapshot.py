@@ -66,7 +66,7 @@ def snapshot(
     connect = lookup.cluster(settings)
     request = signals.SnapshotRequest(tuple(tables or ()), where, blocking, stop, remove_missing)
     if remove_missing and not wait:
-        raise ConfigError("--remove-missing has to wait for the end of the snapshot", mend="Omit --no-wait.")
+        raise ConfigError("--remove-missing has to wait for the end of the snapshot", fix="Omit --no-wait.")
     order = _order(lookup.sources_by_connector(settings, [source]), connect, request)
     _require_tables(order, request.tables)
     if not (blocking or stop):
@@ -102,10 +102,10 @@ def _order(described: Mapping[str, SourceSpec], connect: Connect, request: Snaps
 
 def _require_running(name: str, status: Status | None) -> None:
     if status is not None and status.failed:
-        raise ConnectorFailed(f"connector {name} failed: {status.trace}", mend="Mend the cause, then restart it.")
-    if status is not None and status.held:
-        mend = f"Resume it: `replicator connect resume {name}`."
-        raise ConfigError(f"the connector {name} is {status.connector} and reads no signals", mend=mend)
+        raise ConnectorFailed(f"connector {name} failed: {status.trace}", fix="Fix the cause, then restart it.")
+    if status is not None and status.is_suspended:
+        fix = f"Resume it: `replicator connect resume {name}`."
+        raise ConfigError(f"the connector {name} is {status.connector} and reads no signals", fix=fix)
 
 
 def _require_tables(order: _Order, tables: tuple[str, ...]) -> None:
@@ -142,7 +142,7 @@ def _refuse_obstacles(source: SourceSpec, tables: tuple[str, ...]) -> None:
     known = {name.casefold(): why for name, why in found.items()}
     for table in tables:
         if why := known.get(table.casefold()):
-            raise ConfigError(f"{table}: {why}", mend="Use --blocking, which reads every row.")
+            raise ConfigError(f"{table}: {why}", fix="Use --blocking, which reads every row.")
 
 
 def _visible_tables(source: SourceSpec) -> tuple[list[str] | None, str]:
@@ -201,10 +201,10 @@ def _send(order: _Order, jvm: Any) -> None:
         client = (source.bootstrap_servers, source.options)
         signal_topic.send(jvm, *client, topic, order.config["topic.prefix"], order.signal)
     elif login is None:
-        mend = (
+        fix = (
             "Add to the source's file a `database` block that may INSERT there, or to its connector a topic: `signals`."
         )
-        raise ConfigError(f"no way to insert a row into {signals.table(order.config)} is configured", mend=mend)
+        raise ConfigError(f"no way to insert a row into {signals.table(order.config)} is configured", fix=fix)
     else:
         signal_table.send(login, signals.quote(login.kind, signals.table(order.config)), order.signal.row())
 
@@ -245,7 +245,7 @@ def _progress_printer(name: str) -> Callable[[Notification], None]:
             chunk = f": chunk {notice.chunk:,} of {notice.chunks:,}" if notice.chunk and notice.chunks else ""
             console.narrate(f"{name}: {notice.table} is being read{chunk}")
         elif notice.is_scan:
-            console.narrate(f"{name}: {notice.said}")
+            console.narrate(f"{name}: {notice.describe}")
 
     return tell
 

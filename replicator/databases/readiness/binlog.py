@@ -10,7 +10,7 @@ from replicator import names
 from replicator.databases.readiness import signal_table
 from replicator.databases.readiness.finding import (
     ADVICE,
-    MEND,
+    FIX,
     OK,
     Finding,
     QueryResults,
@@ -110,22 +110,22 @@ def _is_captured(connector: Connector, table: str) -> bool:
 def _binlog(variables: Mapping[str, str], connector: Connector) -> Iterator[Finding]:
     if variables["log_bin"] != "ON":
         fix = "-- my.cnf, then restart the server: log_bin = binlog, server_id = 1, binlog_format = ROW"
-        yield Finding("log_bin", MEND, "OFF: the server writes no binlog", fix)
+        yield Finding("log_bin", FIX, "OFF: the server writes no binlog", fix)
     for name, right in (("binlog_format", "ROW"), ("binlog_row_image", "FULL")):
         if variables[name] == right:
             yield Finding(name, OK, right)
         else:
             fix = f"SET GLOBAL {name} = '{right}'; -- and in my.cnf; open sessions keep theirs"
-            yield Finding(name, MEND, f"{variables[name]}: changes are missing or incomplete", fix)
+            yield Finding(name, FIX, f"{variables[name]}: changes are missing or incomplete", fix)
     if variables.get("binlog_row_value_options"):
         said = f"{variables['binlog_row_value_options']}: documents arrive in parts"
-        yield Finding("binlog_row_value_options", MEND, said, "SET GLOBAL binlog_row_value_options = '';")
+        yield Finding("binlog_row_value_options", FIX, said, "SET GLOBAL binlog_row_value_options = '';")
     if variables.get("log_bin_compress") == "ON":
         said = "ON: the connector passes over compressed changes and DDL without a word"
-        yield Finding("log_bin_compress", MEND, said, "SET GLOBAL log_bin_compress = OFF; -- and in my.cnf")
+        yield Finding("log_bin_compress", FIX, said, "SET GLOBAL log_bin_compress = OFF; -- and in my.cnf")
     if str(connector.server_id) == variables["server_id"]:
         said = f"the connector's server_id {connector.server_id} is the server's own"
-        yield Finding("server_id", MEND, said, "Set another `server_id` for the connector in the source's file.")
+        yield Finding("server_id", FIX, said, "Set another `server_id` for the connector in the source's file.")
     if variables.get("gtid_mode") == "OFF":
         fix = "-- step by step: OFF_PERMISSIVE, ON_PERMISSIVE, ON, with enforce_gtid_consistency = ON"
         yield Finding("gtid_mode", ADVICE, "OFF: the connector cannot follow a failover", fix)
@@ -158,7 +158,7 @@ def _privileges(grants: Rows | None, connector: Connector, databases: list[str])
         surplus = sorted(everywhere - _HARMLESS)
         if missing:
             fix = f"GRANT {', '.join(missing)} ON *.* TO {grantee};"
-            yield Finding("grants", MEND, f"{grantee} lacks {', '.join(missing)}", fix)
+            yield Finding("grants", FIX, f"{grantee} lacks {', '.join(missing)}", fix)
         if surplus:
             fix = f"REVOKE {', '.join(surplus)} ON *.* FROM {grantee};"
             yield Finding(
@@ -211,7 +211,7 @@ def _types(rows: Rows, connector: Connector) -> Iterator[Finding]:
         if _is_captured(connector, row["name"]):
             said = f"{row['col']} is {row['type'].upper()}, which makes the connector fail"
             fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
-            yield Finding("type", MEND, said, fix, row["name"])
+            yield Finding("type", FIX, said, fix, row["name"])
 
 
 def _unknown_tables(rows: Rows, connector: Connector) -> Iterator[Finding]:
@@ -220,7 +220,7 @@ def _unknown_tables(rows: Rows, connector: Connector) -> Iterator[Finding]:
         if _is_captured(connector, row["name"]):
             said = f"it is {row['type']}, which the connector fails on"
             fix = f"except_tables: ['{row['name']}'] -- in the connector's block, or list the tables that it captures"
-            yield Finding("table", MEND, said, fix, row["name"])
+            yield Finding("table", FIX, said, fix, row["name"])
 
 
 def _unsigned(rows: Rows, connector: Connector) -> Iterator[Finding]:

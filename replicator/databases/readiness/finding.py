@@ -13,24 +13,24 @@ Rows = Sequence[Mapping[str, Any]]
 QueryResults = Mapping[str, Rows | None]
 """Rows by column name, per query; None if the login may not run the query."""
 
-Level = Literal["ok", "advice", "mend"]
+Level = Literal["ok", "advice", "fix"]
 OK: Final = "ok"
 ADVICE: Final = "advice"
-MEND: Final = "mend"
+FIX: Final = "fix"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _NOT_LITERAL = re.compile(r"[\\^$*+?()\[\]{}|]")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check, in words in ``said``. Level ``mend``: capture fails or loses changes until the ``fix``,
-    mostly SQL, is applied; ``advice``: capture works, and would be safer with it. ``table`` is '' for a finding about
-    the whole server.
+    """The result of one check, in words in ``message``. Level ``fix``: capture fails or loses changes until the
+    ``fix``, mostly SQL, is applied; ``advice``: capture works, and would be safer with it. ``table`` is '' for a
+    finding about the whole server.
     """
 
     what: str
     level: Level
-    said: str
+    message: str
     fix: str = ""
     table: str = ""
 
@@ -40,7 +40,7 @@ _FULL: Final = "REPLICA IDENTITY FULL"
 _KEYLESS = "no primary key: rows cannot be identified"
 
 
-def no_primary_key(table: str, quoted: str, said: str = _KEYLESS, level: Level = MEND, also: str = "") -> Finding:
+def no_primary_key(table: str, quoted: str, said: str = _KEYLESS, level: Level = FIX, also: str = "") -> Finding:
     """The finding for a table without a primary key; ``also`` is appended to the fix."""
     ways = "or declare `keys`, or `append_only`, in the source's file"
     return Finding(_KEY, level, said, f"ALTER TABLE {quoted} ADD PRIMARY KEY (…); -- {ways}{also}", table)
@@ -65,7 +65,7 @@ def _declared(found: Finding, declaration: Declaration) -> Finding:
     name = declaration.table
     if found.what == _KEY and declaration.append_only:
         return Finding(_KEY, OK, "append-only: a row per insert, identified by its position in the log", table=name)
-    if found.what == _KEY and declaration.keys and not (found.level == MEND and _FULL in found.fix):
+    if found.what == _KEY and declaration.keys and not (found.level == FIX and _FULL in found.fix):
         return Finding(_KEY, OK, f"no primary key; declared keys: {', '.join(declaration.keys)}", table=name)
     for column in declaration.columns:
         if column.unsigned and found == unsigned_bigint(name, column.name):
@@ -92,7 +92,7 @@ def missing_tables(connector: Connector, present: Sequence[str]) -> list[Finding
     named = [table for table in connector.tables if not _NOT_LITERAL.search(table)]
     fix = "Correct `tables` of the connector, else `include`, in the source's file."
     return [
-        Finding("table", MEND, "this table does not exist", fix, table)
+        Finding("table", FIX, "this table does not exist", fix, table)
         for table in named
         if table.casefold() not in known
     ]

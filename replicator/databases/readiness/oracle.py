@@ -10,7 +10,7 @@ from typing import Any
 
 from replicator.databases.readiness.finding import (
     ADVICE,
-    MEND,
+    FIX,
     OK,
     Finding,
     QueryResults,
@@ -87,10 +87,10 @@ def _logs(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
         yield Finding("log_mode", OK, "ARCHIVELOG")
     else:
         fix = "SHUTDOWN IMMEDIATE; STARTUP MOUNT; ALTER DATABASE ARCHIVELOG; ALTER DATABASE OPEN; -- as SYSDBA"
-        yield Finding("log_mode", MEND, f"{database['log_mode']}: redo is overwritten before it is read", fix)
+        yield Finding("log_mode", FIX, f"{database['log_mode']}: redo is overwritten before it is read", fix)
     if database["minimal"] == "NO":
         fix = "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA; -- in the root container"
-        yield Finding("supplemental logging", MEND, "minimal logging is off: rows cannot be assembled", fix)
+        yield Finding("supplemental logging", FIX, "minimal logging is off: rows cannot be assembled", fix)
     smallest = first_row(answers["redo"]).get("smallest")
     if smallest is not None and int(smallest) < _SMALL_LOG:
         said = f"redo logs of {format_bytes(int(smallest))} switch often, and each switch delays mining"
@@ -114,7 +114,7 @@ def _rights(granted: Rows | None, through: Rows, connector: Connector) -> Iterat
     surplus = sorted(held - _HARMLESS - (set() if held.issuperset(_NEEDED) else roles))  # some may be what it needs
     if missing:
         fix = f"GRANT {', '.join(missing)} TO {connector.user}; -- CONTAINER=ALL for a common user"
-        yield Finding("grants", MEND, f"{connector.user} lacks {', '.join(missing)}", fix)
+        yield Finding("grants", FIX, f"{connector.user} lacks {', '.join(missing)}", fix)
     if surplus:
         fix = f"REVOKE {', '.join(surplus)} FROM {connector.user};"
         yield Finding("grants", ADVICE, f"{connector.user} has {', '.join(surplus)}, which capture never needs", fix)
@@ -131,7 +131,7 @@ def _tables(tables: list[Mapping[str, Any]], answers: QueryResults) -> Iterator[
             yield no_primary_key(name, quote_table(name))
         if not everywhere and name not in logged:
             fix = f"ALTER TABLE {quote_table(name)} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;"
-            yield Finding("supplemental logging", MEND, "an update has changed columns only", fix, name)
+            yield Finding("supplemental logging", FIX, "an update has changed columns only", fix, name)
         else:
             yield Finding("table", OK, "all columns are logged", table=name)
 
@@ -143,7 +143,7 @@ def _columns(rows: Rows, connector: Connector) -> Iterator[Finding]:
             continue
         if max(len(column), len(name.partition(".")[2])) > _LONGEST:
             said = f"a name of more than {_LONGEST} characters ({column}): LogMiner skips its table"
-            yield Finding("name", MEND, said, "Rename it, or read the log with another adapter.", name)
+            yield Finding("name", FIX, said, "Rename it, or read the log with another adapter.", name)
         elif row["type"] in _LARGE and connector.config.get("lob.enabled") != "true":
             said = f"{column} is {row['type']}: its changes arrive as unavailable without lob.enabled"
             yield Finding("large object", ADVICE, said, "Set `config: {lob.enabled: true}` in the connector.", name)

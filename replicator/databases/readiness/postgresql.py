@@ -10,7 +10,7 @@ from replicator.databases.readiness import postgresql_tables as per_table
 from replicator.databases.readiness import signal_table
 from replicator.databases.readiness.finding import (
     ADVICE,
-    MEND,
+    FIX,
     OK,
     Finding,
     QueryResults,
@@ -76,11 +76,11 @@ def _log(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
         yield Finding("wal_level", OK, "logical")
     else:
         fix = "ALTER SYSTEM SET wal_level = 'logical'; -- then restart the server; on RDS: rds.logical_replication = 1"
-        yield Finding("wal_level", MEND, f"{level}: changes are not decoded", fix)
+        yield Finding("wal_level", FIX, f"{level}: changes are not decoded", fix)
     missing = connector.slot not in {slot["slot_name"] for slot in slots}
     if missing and len(slots) >= int(settings["max_replication_slots"]):
         fix = f"ALTER SYSTEM SET max_replication_slots = {len(slots) + 5}; -- then restart the server"
-        yield Finding("max_replication_slots", MEND, f"all {len(slots)} slots are in use", fix)
+        yield Finding("max_replication_slots", FIX, f"all {len(slots)} slots are in use", fix)
     if settings["max_slot_wal_keep_size"] == "-1":
         fix = "ALTER SYSTEM SET max_slot_wal_keep_size = '50GB'; SELECT pg_reload_conf();"
         said = "no limit: a connector that is down for long fills the server's disk"
@@ -108,17 +108,17 @@ def _own_slot(slot: Mapping[str, Any], connector: Connector) -> Finding:
         said = (
             f"{name} belongs to {slot['database']} and {slot['plugin']}, not to {connector.databases[0]} and pgoutput"
         )
-        return Finding("slot", MEND, said, "Set another `slot` for the connector in the source's file.")
+        return Finding("slot", FIX, said, "Set another `slot` for the connector in the source's file.")
     if slot["wal_status"] == "lost":
         fix = f"{_drop(name)} -- then take a new snapshot"
-        return Finding("slot", MEND, f"{name} has lost unread log: changes are missing", fix)
+        return Finding("slot", FIX, f"{name} has lost unread log: changes are missing", fix)
     said = f"{name} retains {format_bytes(retained)} of log"
     if slot["wal_status"] == "unreserved":
-        return Finding("slot", MEND, f"{said}, and is about to lose it", "Start the connector, or raise the limit.")
+        return Finding("slot", FIX, f"{said}, and is about to lose it", "Start the connector, or raise the limit.")
     if slot["active"]:
         return Finding("slot", OK, said)
     fix = f"Start the connector, or drop the slot: {_drop(name)}"
-    return Finding("slot", MEND if retained > _LARGE_BACKLOG else ADVICE, f"{said}, and no connector reads it", fix)
+    return Finding("slot", FIX if retained > _LARGE_BACKLOG else ADVICE, f"{said}, and no connector reads it", fix)
 
 
 def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> Iterator[Finding]:
@@ -126,18 +126,18 @@ def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> I
     if not publication:
         listed = ", ".join(quote_table(row["name"]) for row in tables if not row["unlogged"]) or "<tables>"
         fix = f"CREATE PUBLICATION {name} FOR TABLE {listed};"
-        yield Finding("publication", MEND, f"publication {connector.publication} does not exist", fix)
+        yield Finding("publication", FIX, f"publication {connector.publication} does not exist", fix)
         return
     left_out = [word for column, word in _OPERATIONS.items() if not publication[column]]
     if left_out:
         fix = f"ALTER PUBLICATION {name} SET (publish = '{', '.join(_OPERATIONS.values())}');"
-        yield Finding("publication", MEND, f"{connector.publication} leaves out {', '.join(left_out)}", fix)
+        yield Finding("publication", FIX, f"{connector.publication} leaves out {', '.join(left_out)}", fix)
     if publication["puballtables"]:
         said = f"{connector.publication} is for all tables: an UPDATE fails in every table that has no key"
         yield Finding("publication", ADVICE, said, "Create one for the captured tables, and drop this one.")
     unsent = list(_unpublished(answers, connector, tables))
     yield from unsent
-    if not left_out and not any(each.level == MEND for each in unsent):
+    if not left_out and not any(each.level == FIX for each in unsent):
         yield Finding("publication", OK, connector.publication)
 
 
@@ -152,34 +152,34 @@ def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> I
         if not names:
             said = f"{connector.publication} does not include it: no changes are sent"
             fix = f"ALTER PUBLICATION {name} ADD TABLE {quote_table(row['name'])};"
-            yield Finding("publication", MEND, said, fix, row["name"])
+            yield Finding("publication", FIX, said, fix, row["name"])
         elif lost:
             said = f"its changes are sent as those of {', '.join(lost)}, which the connector does not capture"
             root = f"ALTER PUBLICATION {name} SET (publish_via_partition_root = true);"
             fix = f"Capture {lost[0]}, in the source's file." if publication["pubviaroot"] else root
-            yield Finding("publication", MEND if lost == names else ADVICE, said, fix, row["name"])
+            yield Finding("publication", FIX if lost == names else ADVICE, said, fix, row["name"])
         elif row["name"] not in names:
             said = (
                 f"its changes are sent as those of {', '.join(names)}: rows that a snapshot read from it are not "
                 "updated"
             )
-            yield Finding("publication", MEND, said, per_table.exclusion_fix(row["name"]), row["name"])
+            yield Finding("publication", FIX, said, per_table.exclusion_fix(row["name"]), row["name"])
 
 
 def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     name = quote_table(connector.user)
     if not role:
         fix = f"CREATE ROLE {name} LOGIN REPLICATION PASSWORD '…';"
-        yield Finding("role", MEND, f"role {connector.user} does not exist", fix)
+        yield Finding("role", FIX, f"role {connector.user} does not exist", fix)
         return
     lacking = [] if role["rolcanlogin"] else ["LOGIN"]
     if not (role["rolreplication"] or role["rolsuper"] or role["cloud"]):
         lacking.append("REPLICATION")
     if lacking:
-        yield Finding("role", MEND, f"{connector.user} lacks {' and '.join(lacking)}", _grant_fix(name, lacking, role))
+        yield Finding("role", FIX, f"{connector.user} lacks {' and '.join(lacking)}", _grant_fix(name, lacking, role))
     if not role["connects"]:
         fix = f"GRANT CONNECT ON DATABASE {quote_table(connector.databases[0])} TO {name};"
-        yield Finding("role", MEND, f"{connector.user} may not connect to the database", fix)
+        yield Finding("role", FIX, f"{connector.user} may not connect to the database", fix)
     flags = {"rolsuper": "SUPERUSER", "rolcreaterole": "CREATEROLE", "rolcreatedb": "CREATEDB"}
     too_many = [word for column, word in flags.items() if role[column]]
     if too_many:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from replicator.databases.readiness import signal_table
-from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding, no_primary_key, quote_table
+from replicator.databases.readiness.finding import ADVICE, FIX, OK, Finding, no_primary_key, quote_table
 from replicator.spec import Connector
 from replicator.spec.connectors import BINARY, TIMES
 
@@ -78,8 +78,8 @@ def evaluate(table: Mapping[str, Any], role: Mapping[str, Any], connector: Conne
     found = [*_identity(table, connector), *_shape(table, connector), *_rights(table, role, connector)]
     if table["unlogged"]:
         fix = f"ALTER TABLE {quote_table(table['name'])} SET LOGGED;"
-        found.append(Finding("log", MEND, "UNLOGGED: its changes are never sent", fix, table["name"]))
-    if not any(each.level == MEND for each in found):
+        found.append(Finding("log", FIX, "UNLOGGED: its changes are never sent", fix, table["name"]))
+    if not any(each.level == FIX for each in found):
         yield Finding("table", OK, f"key {', '.join(table['key'] or ('REPLICA IDENTITY',))}", table=table["name"])
     yield from found
 
@@ -101,16 +101,16 @@ def _identity(table: Mapping[str, Any], connector: Connector) -> Iterator[Findin
         said = "no primary key: rows cannot be identified" + (
             "" if identity == "f" else ", and UPDATE and DELETE fail or are not sent"
         )
-        yield no_primary_key(name, quote_table(name), said, ADVICE if identity == "f" else MEND, f", and: {full}")
+        yield no_primary_key(name, quote_table(name), said, ADVICE if identity == "f" else FIX, f", and: {full}")
     elif identity == "n":
         fix = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
-        yield Finding("replica identity", MEND, "NOTHING: updates and deletes are not sent", fix, name)
+        yield Finding("replica identity", FIX, "NOTHING: updates and deletes are not sent", fix, name)
     elif identity == "i" and key and table["index"] != key:
         said = f"an index on {', '.join(table['index'] or ())}, not on the key: deletes arrive with a wrong key"
         fix = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
-        yield Finding("replica identity", MEND, said, fix, name)
+        yield Finding("replica identity", FIX, said, fix, name)
     elif identity == "d" and not table["immediate"]:
-        yield Finding("replica identity", MEND, "its key is DEFERRABLE, which identifies no row in the log", full, name)
+        yield Finding("replica identity", FIX, "its key is DEFERRABLE, which identifies no row in the log", full, name)
     elif identity in ("d", "i") and (unmarked := _unmarked_columns(table["large"] or {}, connector)):
         said = f"not FULL: large values of {', '.join(unmarked)} arrive as NULL when other columns change"
         yield Finding("replica identity", ADVICE, said, full, name)
@@ -135,12 +135,12 @@ def _shape(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
         said = f"{', '.join(table['alike'])} differ only in case: the connector's task fails"
         column = quote_table(table["alike"][-1])
         fix = f"ALTER TABLE {quote_table(name)} RENAME COLUMN {column} TO …; -- or: {exclusion_fix(name)}"
-        yield Finding("columns", MEND, said, fix, name)
+        yield Finding("columns", FIX, said, fix, name)
     if table["children"] and f"snapshot.select.statement.overrides.{name}" not in connector.config:
         said = (
             f"a snapshot reads rows of {', '.join(table['children'])} too, whose changes arrive under their own names"
         )
-        yield Finding("inheritance", MEND, said, _ONLY.format(name=name), name)
+        yield Finding("inheritance", FIX, said, _ONLY.format(name=name), name)
 
 
 def exclusion_fix(name: str) -> str:
@@ -155,14 +155,14 @@ def _rights(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connec
     schema = quote_table(name.partition(".")[0])
     if not table["entered"]:
         fix = f"GRANT USAGE ON SCHEMA {schema} TO {user};"
-        yield Finding("grants", MEND, f"{connector.user} may not use the schema", fix, name)
+        yield Finding("grants", FIX, f"{connector.user} may not use the schema", fix, name)
     if not table["readable"]:
         fix = f"GRANT SELECT ON {quote_table(name)} TO {user};"
-        yield Finding("grants", MEND, f"{connector.user} may not read it", fix, name)
+        yield Finding("grants", FIX, f"{connector.user} may not read it", fix, name)
     exempt = role["rolsuper"] or role["rolbypassrls"] or (table["owned"] and not table["forced"])
     if table["row_security"] and not exempt:
         said = f"row-level security hides rows from {connector.user}: a snapshot leaves them out"
-        yield Finding("row-level security", MEND, said, f"ALTER ROLE {user} BYPASSRLS;", name)
+        yield Finding("row-level security", FIX, said, f"ALTER ROLE {user} BYPASSRLS;", name)
     if signal_table.is_signal_table(connector, name):
         yield from () if table["insertable"] else signal_table.check_insert(connector, name, quote_table(name), user)
     elif table["writable"] and not (table["owned"] or role["rolsuper"]):

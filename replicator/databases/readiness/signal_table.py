@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from replicator.databases.readiness.finding import MEND, Finding, is_captured
+from replicator.databases.readiness.finding import FIX, Finding, is_captured
 from replicator.spec import Connector
 
 _COLUMNS = "(id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048))"
@@ -25,7 +25,7 @@ def check_exists(connector: Connector, present: Iterable[str], quoted: str) -> I
     """Report a configured signal table (``quoted`` in SQL) that does not exist."""
     if connector.signals and not any(is_signal_table(connector, table) for table in present):
         fix = f"CREATE TABLE {quoted} {_COLUMNS};"
-        yield Finding("signals", MEND, f"the signal table does not exist: {_SILENT}", fix, connector.signals)
+        yield Finding("signals", FIX, f"the signal table does not exist: {_SILENT}", fix, connector.signals)
 
 
 def check_insert(connector: Connector, table: str, quoted: str, account: str) -> Iterator[Finding]:
@@ -34,4 +34,4 @@ def check_insert(connector: Connector, table: str, quoted: str, account: str) ->
     """
     if connector.config.get("read.only") != "true":
         fix = f"GRANT INSERT ON {quoted} TO {account};"
-        yield Finding("signals", MEND, f"{connector.user} may not insert into it: {_SILENT}", fix, table)
+        yield Finding("signals", FIX, f"{connector.user} may not insert into it: {_SILENT}", fix, table)

@@ -10,7 +10,7 @@ from typing import Any
 
 from replicator.databases.readiness.finding import (
     ADVICE,
-    MEND,
+    FIX,
     OK,
     Finding,
     QueryResults,
@@ -97,7 +97,7 @@ def _server(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
     elif first_row(agent).get("status") != "Running":
         said = f"{first_row(agent).get('status') or 'absent'}: its capture job reads the log, so nothing is captured"
         fix = "-- start the service SQLSERVERAGENT; in a container: MSSQL_AGENT_ENABLED=true"
-        yield Finding("SQL Server Agent", MEND, said, fix)
+        yield Finding("SQL Server Agent", FIX, said, fix)
     else:
         yield Finding("SQL Server Agent", OK, "Running")
 
@@ -105,12 +105,12 @@ def _server(answers: QueryResults, connector: Connector) -> Iterator[Finding]:
 def _database(name: str, row: Mapping[str, Any] | None, answers: QueryResults) -> Iterator[Finding]:
     if row is None:
         said = f"database {name} does not exist, or this login may not see it"
-        yield Finding("database", MEND, said, "Correct `databases` in the source's file.")
+        yield Finding("database", FIX, said, "Correct `databases` in the source's file.")
     elif not row["cdc"] and row["read_only"]:
         said = f"CDC of {name} is off, and it is read-only: enable it on the primary"
-        yield Finding("CDC", MEND, said, _enable_database(name))
+        yield Finding("CDC", FIX, said, _enable_database(name))
     elif not row["cdc"]:
-        yield Finding("CDC", MEND, f"CDC of {name} is off", _enable_database(name))
+        yield Finding("CDC", FIX, f"CDC of {name} is off", _enable_database(name))
     else:
         yield Finding("CDC", OK, f"on in {name}")
     if row is not None and row["isolation"] == "OFF":
@@ -138,12 +138,12 @@ def _tables(
             yield no_primary_key(name, _quoted(name))
         if not table["tracked"]:
             fix = _enable_table(database, table)
-            yield Finding("CDC", MEND, "CDC of the table is off: it is not captured", fix, name)
+            yield Finding("CDC", FIX, "CDC of the table is off: it is not captured", fix, name)
         else:
             yield from _instances(database, table, own)
         for role in () if reads_all else sorted({row["role"] for row in own if row["role"]} - held - {"db_owner"}):
             fix = f"USE {_quoted(database)}; ALTER ROLE {_quoted(role)} ADD MEMBER {_quoted(connector.user)};"
-            yield Finding("grants", MEND, f"{connector.user} is not in {role}, which may read changes", fix, name)
+            yield Finding("grants", FIX, f"{connector.user} is not in {role}, which may read changes", fix, name)
 
 
 def _instances(database: str, table: Mapping[str, Any], own: Rows) -> Iterator[Finding]:
@@ -153,7 +153,7 @@ def _instances(database: str, table: Mapping[str, Any], own: Rows) -> Iterator[F
     if old is not None and all(int(row["uncaptured"]) for row in own):
         count = min(int(row["uncaptured"]) for row in own)
         said = f"{count} of its columns, added later, are not captured"
-        yield Finding("capture instance", MEND, said, _add_instance(database, table, own, old), name)
+        yield Finding("capture instance", FIX, said, _add_instance(database, table, own, old), name)
     elif old is not None and len(own) > 1:
         said = f"two capture instances; {old['instance']} can be dropped once the connector reads the other"
         yield Finding("capture instance", ADVICE, said, _disable(database, name, old), name)
@@ -187,7 +187,7 @@ def _rights(database: str, answers: QueryResults, connector: Connector) -> Itera
     held = {row["held"] for row in granted}
     if not held & _READERS and not first_row(answers["server"]).get("sysadmin"):
         fix = f"USE {_quoted(database)}; ALTER ROLE db_datareader ADD MEMBER {_quoted(connector.user)};"
-        yield Finding("grants", MEND, f"{connector.user} may not read {database} and its changes", fix)
+        yield Finding("grants", FIX, f"{connector.user} may not read {database} and its changes", fix)
     elif "db_owner" in held:
         fix = (
             f"USE {_quoted(database)}; ALTER ROLE db_datareader ADD MEMBER {_quoted(connector.user)}; "

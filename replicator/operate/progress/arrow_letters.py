@@ -25,7 +25,7 @@ def counts(survey: ArrowSurvey, source: str, choice: LetterFilter, *, dropped: b
     for part in survey.read(table, ("table", "reason", "first_seen"), _group):
         for group, found in part.items():
             by_group[group] = _merge(by_group[group], found) if group in by_group else found
-    chosen = {group: found for group, found in by_group.items() if choice.takes(*group)}
+    chosen = {group: found for group, found in by_group.items() if choice.matches(*group)}
     return sort_counts(
         Count(source, table, reason, letters, _time(first), _time(last))
         for (table, reason), (letters, first, last) in chosen.items()

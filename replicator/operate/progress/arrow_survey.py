@@ -90,7 +90,7 @@ class ArrowSurvey:
         with translate_read_errors(table):
             doubt = opened_table.doubt
         if doubt is not None:
-            raise ReplicatorError(doubt, where=table.location, mend=SPARK_HINT)
+            raise ReplicatorError(doubt, where=table.location, fix=SPARK_HINT)
         return Progress(application, version)
 
     def records(self, table: Table, time: str = "timestamp") -> Tally:
@@ -113,15 +113,15 @@ class ArrowSurvey:
         is_time = kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None
         return self._newest(table, "updated_at" if is_time else None)
 
-    def ahead(self, source: str) -> int | None:
+    def backlog(self, source: str) -> int | None:
         """Return the number of records below Kafka's end offsets that bronze lacks; None for a source without Kafka.
         Raises Unreachable, and ReplicatorError where records come from objects.
         """
         spec = self.sources.get(source)
-        if spec is None or spec.is_nowhere:
+        if spec is None or spec.has_no_origin:
             return None
         if spec.objects:
-            raise ReplicatorError(f"the records of {source} are stored in objects", where=spec.objects, mend=SPARK_HINT)
+            raise ReplicatorError(f"the records of {source} are stored in objects", where=spec.objects, fix=SPARK_HINT)
         ends = extras.load("replicator.sources.librdkafka")
         found: Mapping[TopicPartition, int] = ends.end_offsets(spec.bootstrap_servers, spec.topics, spec.options)
         have = self.reached(self.lake.bronze(source))
@@ -132,7 +132,7 @@ class ArrowSurvey:
         row = self.facts.get(self.lake.cut(source)) if source in self.sources else None
         if row is None or not row["offsets"] or row["bronze"] != self.identity(self.lake.bronze(source)):
             return None
-        raise ReplicatorError(f"transactions of {source} wait until they are complete", mend=SPARK_HINT)
+        raise ReplicatorError(f"transactions of {source} wait until they are complete", fix=SPARK_HINT)
 
     def added(self, source: str, after: Mapping[str, int], upto: int, waits: Waiting | None) -> int | None:
         """Return the number of added records from the log's commits."""
@@ -155,7 +155,7 @@ class ArrowSurvey:
             with_statistics, rest = _split_by_statistics(
                 opened_table.parts("partition", "offset"), _is_of_one_partition
             )
-            found = [{(_topic(p), p.most("partition")): p.most("offset") + 1} for p in with_statistics]
+            found = [{(_topic(p), p.max_value("partition")): p.max_value("offset") + 1} for p in with_statistics]
             found += opened_table.each(rest, ("partition", "offset"), _end_offsets)
         have: dict[TopicPartition, int] = {}
         for each in found:
@@ -178,7 +178,7 @@ class ArrowSurvey:
             self.kinds[location] = self._listing.kind(location)
         kind = self.kinds[location]
         if kind == "hudi" and kind in self.formats:
-            raise ReplicatorError("there is a Hudi table", where=location, mend=SPARK_HINT)
+            raise ReplicatorError("there is a Hudi table", where=location, fix=SPARK_HINT)
         return kind if kind in self.formats else None
 
     def _opened(self, table: Table) -> DeltaTable | None:
@@ -205,9 +205,9 @@ class ArrowSurvey:
         with translate_read_errors(table):
             columns = () if column is None else (column,)
             with_statistics, rest = _split_by_statistics(
-                opened_table.parts(*columns), lambda part: part.tells(*columns)
+                opened_table.parts(*columns), lambda part: part.has_exact_stats(*columns)
             )
-            found = [Tally(part.rows or 0, newest_ms=_ms(part.most(column or ""))) for part in with_statistics]
+            found = [Tally(part.rows or 0, newest_ms=_ms(part.max_value(column or ""))) for part in with_statistics]
             return _sum([*found, *opened_table.each(rest, columns, lambda _, rows: _tally_times(rows, column))])
 
 
@@ -234,7 +234,7 @@ def _split_by_statistics(
 
 
 def _sum(found: Iterable[Tally]) -> Tally:
-    return reduce(Tally.with_, found, _EMPTY)
+    return reduce(Tally.plus, found, _EMPTY)
 
 
 def _tally_silver(_: DataFile, rows: pa.Table) -> Tally:
@@ -277,11 +277,13 @@ def _ms(time: int | None) -> int | None:
 
 def _is_of_one_partition(part: DataFile) -> bool:
     """Whether the log shows where the file's records end: they are of one partition and have offset statistics."""
-    return part.tells("partition", "offset") and part.most("partition") == part.said.get("min.partition")
+    return part.has_exact_stats("partition", "offset") and part.max_value("partition") == part.stats.get(
+        "min.partition"
+    )
 
 
 def _topic(part: DataFile) -> str:
-    return str(part.said["partition.topic"])
+    return str(part.stats["partition.topic"])
 
 
 def _end_offsets(part: DataFile, rows: pa.Table) -> dict[TopicPartition, int]:

@@ -19,14 +19,14 @@ class UnreadableTable:
     """A table that could not be read, and why in one line."""
 
     table: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
 class Attempts:
     """Runs functions and collects their errors."""
 
-    troubles: dict[str, UnreadableTable] = field(default_factory=dict)
+    failures: dict[str, UnreadableTable] = field(default_factory=dict)
 
     def try_(self, table: str, look: Callable[[], Found]) -> Found | None:
         """Return the result of *look*, None if the table is broken. Raises NO_LAKE, since then no other table can be
@@ -37,10 +37,10 @@ class Attempts:
         except NO_LAKE:
             raise
         except ReplicatorError as error:
-            self.troubles.setdefault(table, UnreadableTable(table, str(error)))
+            self.failures.setdefault(table, UnreadableTable(table, str(error)))
         except ALL_FAILURES as error:
             lake_error = engine_errors.to_lake_error(error, table)
             if lake_error is not None:
                 raise lake_error from error
-            self.troubles.setdefault(table, UnreadableTable(table, causes.summarize(error)))
+            self.failures.setdefault(table, UnreadableTable(table, causes.summarize(error)))
         return None

@@ -94,7 +94,7 @@ def _bronze(survey: Survey, source: str) -> list[TableStatus]:
 def _source_lag(survey: Survey, source: str) -> int | None:
     """Return the number of records that bronze lacks; None, with a warning, where the source does not respond."""
     try:
-        return survey.ahead(source)
+        return survey.backlog(source)
     except (Unreachable, LoginRefused) as error:
         LOG.warning("source_silent source=%s reason=%s", source, error)
         return None

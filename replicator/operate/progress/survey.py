@@ -30,7 +30,7 @@ class Tally:
     newest_ms: int | None = None
     unknown: int = 0
 
-    def with_(self, other: Tally) -> Tally:
+    def plus(self, other: Tally) -> Tally:
         """Return the summary of these rows and others together."""
         newest = max((ms for ms in (self.newest_ms, other.newest_ms) if ms is not None), default=None)
         rows, hidden, unknown = self.rows + other.rows, self.hidden + other.hidden, self.unknown + other.unknown
@@ -87,7 +87,7 @@ class Survey(Protocol):
     def model(self, table: Table) -> Tally:
         """Summarize the rows of gold; newest by ``updated_at``, if that is a time."""
 
-    def ahead(self, source: str) -> int | None:
+    def backlog(self, source: str) -> int | None:
         """Return the number of a source's records, or objects, that bronze lacks; None when that is not known. Raises
         Unreachable if the source does not respond.
         """

@@ -34,18 +34,18 @@ def describe(spark: SparkSession, begun: Rebuild, comparisons: Sequence[TableCom
 
 def _describe_loss(comparison: TableComparison) -> str:
     """Describe what the rebuild would delete from one table; '' for nothing."""
-    if comparison.present is None:
+    if comparison.current is None:
         return ""
     if comparison.found is None:
         return "every row gets another key"
     lost_columns = [
         column
-        for column in compare.type_mismatches(comparison.present, comparison.wanted)
-        if column not in comparison.wanted.columns
+        for column in compare.type_mismatches(comparison.current, comparison.rebuilt)
+        if column not in comparison.rebuilt.columns
     ]
     rows = (
         rebuild_diff.keys_losing_data(
-            comparison.present, comparison.wanted, comparison.found, comparison.table.keys
+            comparison.current, comparison.rebuilt, comparison.found, comparison.table.keys
         ).count()
         if comparison.counts
         else 0
@@ -88,10 +88,10 @@ def _tables_ahead(spark: SparkSession, begun: Rebuild, comparisons: Sequence[Tab
     nothing where the declared order has changed, since positions of two orders cannot be compared.
     """
     at = begun.at
-    at.reached.open(at.control, at.lake.reached(at.source.name), begun.bronze)
-    if at.reached.orders.get(begun.name, BY_POSITION) != at.source.order(begun.name):
+    at.state.open(at.control, at.lake.reached(at.source.name), begun.bronze)
+    if at.state.orders.get(begun.name, BY_POSITION) != at.source.order(begun.name):
         return []
-    shadow_letters = begun.aside.lake.dead_letters(at.source.name)
+    shadow_letters = begun.shadow.lake.dead_letters(at.source.name)
     rejected = (
         ""
         if at.bronze.version(spark, shadow_letters) is None
@@ -106,9 +106,9 @@ def _is_ahead(comparison: TableComparison, newest_other: str) -> bool:
     """Whether the table's newest row is above the rebuilt rows and above ``newest_other``, the newest position that
     bronze has apart from rows.
     """
-    if comparison.present is None:
+    if comparison.current is None:
         return False
-    return _newest(comparison.present, "_seq") > max(newest_other, _newest(comparison.wanted, "_seq"))
+    return _newest(comparison.current, "_seq") > max(newest_other, _newest(comparison.rebuilt, "_seq"))
 
 
 def _newest(rows: DataFrame, column: str) -> str:

@@ -30,13 +30,13 @@ from replicator.transforms.columns.layout import stored_names
 
 @dataclass(frozen=True)
 class Rebuild:
-    """One rebuild of a silver table. ``at`` is the present lake, ``aside`` the location of the shadow. Bronze, with the
-    id ``bronze``, is read up to version ``upto``; ``identity`` and ``version`` are those of the table when the rebuild
-    began. ``column`` is the only column that is rebuilt, by its name at the source; None for all.
+    """One rebuild of a silver table. ``at`` is the present lake, ``shadow`` the location of the shadow. Bronze, with
+    the id ``bronze``, is read up to version ``upto``; ``identity`` and ``version`` are those of the table when the
+    rebuild began. ``column`` is the only column that is rebuilt, by its name at the source; None for all.
     """
 
     at: Refinement
-    aside: Refinement
+    shadow: Refinement
     name: str
     bronze: str
     upto: int
@@ -50,9 +50,9 @@ class Rebuild:
         return self.at.lake.silver(self.at.source.name, self.name)
 
     @property
-    def made(self) -> Table:
+    def shadow_table(self) -> Table:
         """The shadow of the table."""
-        return self.aside.lake.silver(self.at.source.name, self.name)
+        return self.shadow.lake.silver(self.at.source.name, self.name)
 
     @property
     def history(self) -> Table | None:
@@ -61,9 +61,9 @@ class Rebuild:
         return self.at.lake.history(self.at.source.name, self.name) if has else None
 
     @property
-    def made_history(self) -> Table:
+    def shadow_history(self) -> Table:
         """The shadow of the history."""
-        return self.aside.lake.history(self.at.source.name, self.name)
+        return self.shadow.lake.history(self.at.source.name, self.name)
 
     def row(self) -> dict[str, Any]:
         """The control row of this rebuild."""
@@ -106,7 +106,7 @@ def begin(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
     format than the declared one, or it is not known which transactions may be shown.
     """
     _refuse_other_format(spark, at, name)
-    aside = replace(at, lake=Shadow(at.lake.root, at.source.name, name), reached=SourceState(), dead_letter_share=1.0)
+    aside = replace(at, lake=Shadow(at.lake.root, at.source.name, name), state=SourceState(), dead_letter_share=1.0)
     bronze, table = at.lake.bronze(at.source.name), at.lake.silver(at.source.name, name)
     identity, upto = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
     if identity is None or upto is None:
@@ -115,7 +115,7 @@ def begin(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
     upto = _visible_version(at, identity, upto)
     identity_of_table, version = at.silver.identity(spark, table), at.silver.version(spark, table)
     if identity_of_table is None or version is None:
-        raise TableMissing("the table was never written", where=table.name, mend="`replicator run silver` builds it.")
+        raise TableMissing("the table was never written", where=table.name, fix="`replicator run silver` builds it.")
     new = Rebuild(at, aside, name, identity, upto, identity_of_table, version, column)
     row = at.control.get(at.lake.rebuild(at.source.name, name))
     if row is not None:
@@ -141,7 +141,7 @@ def _is_resumable(spark: SparkSession, old: Rebuild, new: Rebuild) -> bool:
 
 def is_made(spark: SparkSession, rebuild: Rebuild) -> bool:
     """Whether the shadow is complete."""
-    progress = rebuild.at.silver.progress(spark, rebuild.made, rebuild.bronze)
+    progress = rebuild.at.silver.progress(spark, rebuild.shadow_table, rebuild.bronze)
     return progress is not None and progress.version == rebuild.upto
 
 
@@ -160,7 +160,7 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
     """Build the shadow. Approvals of schema changes apply to it too. Raises the error that stops the table, and
     TableMissing where no record in bronze makes a row of it.
     """
-    at, aside, source = rebuild.at, rebuild.aside, rebuild.at.source.name
+    at, aside, source = rebuild.at, rebuild.shadow, rebuild.at.source.name
     ledger = schema_ledger.load(at.control, at.lake.schema(source, rebuild.name), rebuild.bronze)
     if ledger != Ledger(rebuild.bronze):
         at.control.put(aside.lake.schema(source, rebuild.name), replace(ledger, left_out=frozenset()).value())
@@ -172,7 +172,7 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
         raise TableMissing(
             "bronze has no record that produces a row of the table",
             where=rebuild.table.name,
-            mend="A table whose rows are merged into another one by `shards` stays as it is: remove its folder once it "
+            fix="A table whose rows are merged into another one by `shards` stays as it is: remove its folder once it "
             "is no longer read.",
         )
     failpoints.hit("rebuild.made")
@@ -180,7 +180,7 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
 
 def last_truncate(rebuild: Rebuild) -> str:
     """Return the ``_seq`` of the last TRUNCATE that the shadow applied; '' for none."""
-    row = rebuild.at.control.get(rebuild.aside.lake.truncates(rebuild.at.source.name, rebuild.name)) or {}
+    row = rebuild.at.control.get(rebuild.shadow.lake.truncates(rebuild.at.source.name, rebuild.name)) or {}
     return row.get("watermark") or ""
 
 
@@ -192,8 +192,8 @@ def clean(spark: SparkSession, rebuild: Rebuild) -> None:
 
 
 def _remove(spark: SparkSession, rebuild: Rebuild) -> None:
-    at, lake, source = rebuild.at, rebuild.aside.lake, rebuild.at.source.name
-    for table in (rebuild.made, rebuild.made_history):
+    at, lake, source = rebuild.at, rebuild.shadow.lake, rebuild.at.source.name
+    for table in (rebuild.shadow_table, rebuild.shadow_history):
         at.silver.drop(spark, table)
     at.bronze.drop(spark, lake.dead_letters(source))
     name = rebuild.name
@@ -225,9 +225,9 @@ def _visible_version(at: Refinement, bronze: str, newest: int) -> int:
     cut = transaction_cut.load(at.control, at.lake, at.source.name)
     if cut is None or cut.bronze != bronze:
         return newest
-    if cut.behind is None:
+    if cut.lagging_tables is None:
         raise TableStopped(
-            "which transactions may be shown is known only after a run", where=at.source.name, mend="Run silver first."
+            "which transactions may be shown is known only after a run", where=at.source.name, fix="Run silver first."
         )
     return cut.version
 
@@ -236,10 +236,10 @@ def _refuse_other_format(spark: SparkSession, at: Refinement, name: str) -> None
     table, declared = at.lake.silver(at.source.name, name), at.source.declaration(name).format
     if at.silver.version(spark, table) is None or not declared:
         return
-    stored = at.silver.kept(spark, table).format
+    stored = at.silver.detail(spark, table).format
     if stored != declared:
         raise TableStopped(
             f"the table is stored in the format {stored}, but {declared} is declared",
             where=table.name,
-            mend="Restore the old format, or remove the table's folder in silver: the next run rebuilds it.",
+            fix="Restore the old format, or remove the table's folder in silver: the next run rebuilds it.",
         )

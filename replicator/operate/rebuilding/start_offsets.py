@@ -68,7 +68,7 @@ def _start(
         raise OffsetsLost(
             f"{wanted} was to be read next, but Kafka's log ends before {end}: other records will get its offsets",
             where=where,
-            mend=OffsetsLost.ENDED,
+            fix=OffsetsLost.ENDED,
         )
     if requested is not None:
         _validate(where, read, first, end, requested)
@@ -85,7 +85,7 @@ def _validate(where: str, read: int | None, first: int, end: int, requested: int
         raise ConfigError(
             f"records up to {read - 1} were read: starting at {requested}, bronze would have some twice",
             where=where,
-            mend="To rebuild silver from bronze, without Kafka, run `replicator rebuild TABLE`.",
+            fix="To rebuild silver from bronze, without Kafka, run `replicator rebuild TABLE`.",
         )
     if not first <= requested <= end:
         log_bound = (

@@ -31,33 +31,33 @@ from replicator.transforms.dead_letters import COORDINATES
 
 @dataclass(frozen=True)
 class TableComparison:
-    """A table and its rebuilt rows (``wanted``). ``found`` is the result of ``compare.differences``, None where the
-    keys differ or there is no table yet; ``counts`` are its rows by verdict; ``present`` is None where there is no
-    table yet. ``other`` describes differing columns, keys and partitions.
+    """A table and its rebuilt rows (``rebuilt``). ``found`` is the result of ``compare.differences``, None where the
+    keys differ or there is no table yet; ``counts`` are its rows by verdict; ``current`` is None where there is no
+    table yet. ``mismatches`` describes differing columns, keys and partitions.
     """
 
     table: Table
-    present: DataFrame | None
-    wanted: DataFrame
+    current: DataFrame | None
+    rebuilt: DataFrame
     found: DataFrame | None
     counts: Mapping[str, int]
-    other: Sequence[str]
+    mismatches: Sequence[str]
 
     @property
     def is_equal(self) -> bool:
         """Whether nothing has to be written."""
-        return not self.other and self.found is not None and not self.counts
+        return not self.mismatches and self.found is not None and not self.counts
 
     @property
     def is_replaced(self) -> bool:
         """Whether the whole table has to be replaced, since a difference of rows is not enough."""
-        return bool(self.other) or self.found is None
+        return bool(self.mismatches) or self.found is None
 
     def write(self, tables: TableFormat, progress: Progress) -> Applied:
         """Write the rebuilt rows in one commit: the difference if possible, else all rows."""
-        if self.present is None or self.found is None or self.other:
-            return tables.replace(self.wanted, self.table, progress)
-        rows = rebuild_diff.difference(self.present, self.wanted, self.found, self.table.keys)
+        if self.current is None or self.found is None or self.mismatches:
+            return tables.replace(self.rebuilt, self.table, progress)
+        rows = rebuild_diff.difference(self.current, self.rebuilt, self.found, self.table.keys)
         with tuning.persist(rows) as difference:
             return tables.put(difference, self.table, progress)
 
@@ -81,7 +81,7 @@ def add_dead_letters(spark: SparkSession, rebuild: Rebuild, *, dry: bool) -> int
     """Effect 1: add the shadow's dead letters and return how many of them are new. With ``dry`` nothing is written.
     Raises DeadLetterShare where they are too many (R5).
     """
-    at, shadow_letters = rebuild.at, rebuild.aside.lake.dead_letters(rebuild.at.source.name)
+    at, shadow_letters = rebuild.at, rebuild.shadow.lake.dead_letters(rebuild.at.source.name)
     if at.bronze.version(spark, shadow_letters) is None:
         return 0
     rows, letters = at.bronze.read(spark, shadow_letters).drop("first_seen"), at.lake.dead_letters(at.source.name)
@@ -112,11 +112,11 @@ def prepare(rebuild: Rebuild) -> None:
     if rebuild.column is not None:
         _mark_partial(rebuild)
         return
-    at, aside, source = rebuild.at, rebuild.aside.lake, rebuild.at.source.name
+    at, aside, source = rebuild.at, rebuild.shadow.lake, rebuild.at.source.name
     path = at.lake.schema(source, rebuild.name)
     present = schema_ledger.load(at.control, path, rebuild.bronze)
     rebuilt = schema_ledger.load(at.control, aside.schema(source, rebuild.name), rebuild.bronze)
-    merged = rebuilt.seen(present.since).noting(present.written)
+    merged = rebuilt.with_sightings(present.since).with_encodings(present.written)
     merged = replace(
         merged, changes={**present.changes, **rebuilt.changes}, left_out=present.left_out | rebuilt.left_out
     )
@@ -156,9 +156,9 @@ def finalize(spark: SparkSession, rebuild: Rebuild) -> None:
         return
     is_last = (at.silver.version(spark, rebuild.table) or 0) <= rebuild.version + 1
     for path, shadow_path in (
-        (at.lake.schema(source, rebuild.name), rebuild.aside.lake.schema(source, rebuild.name)),
-        (at.lake.truncates(source, rebuild.name), rebuild.aside.lake.truncates(source, rebuild.name)),
-        (at.lake.origin(source, rebuild.name), rebuild.aside.lake.origin(source, rebuild.name)),
+        (at.lake.schema(source, rebuild.name), rebuild.shadow.lake.schema(source, rebuild.name)),
+        (at.lake.truncates(source, rebuild.name), rebuild.shadow.lake.truncates(source, rebuild.name)),
+        (at.lake.origin(source, rebuild.name), rebuild.shadow.lake.origin(source, rebuild.name)),
     ):
         if is_last or _orders_differ(at.control.get(path) or {}, at.control.get(shadow_path) or {}):
             _take_over(rebuild, path, shadow_path)
@@ -176,7 +176,7 @@ def _mark_partial(rebuild: Rebuild) -> None:
     at, path = rebuild.at, rebuild.at.lake.routes(rebuild.at.source.name)
     routes = routing.load_routes(at.control, path, rebuild.bronze)
     if rebuild.name not in routes.partial:
-        at.control.put(path, routes.learned((), {}, {}, [rebuild.name]).value())
+        at.control.put(path, routes.with_learned((), {}, {}, [rebuild.name]).value())
 
 
 def _take_over(rebuild: Rebuild, path: str, shadow_path: str) -> None:
@@ -208,8 +208,8 @@ def _orders_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def is_reordered(rebuild: Rebuild) -> bool:
     """Whether the present rows have another order than the declared one (debezium.md Q9)."""
     at = rebuild.at
-    at.reached.open(at.control, at.lake.reached(at.source.name), rebuild.bronze)
-    return at.reached.orders.get(rebuild.name, BY_POSITION) != at.source.order(rebuild.name)
+    at.state.open(at.control, at.lake.reached(at.source.name), rebuild.bronze)
+    return at.state.orders.get(rebuild.name, BY_POSITION) != at.source.order(rebuild.name)
 
 
 def _record_order(rebuild: Rebuild) -> None:
@@ -220,7 +220,7 @@ def _record_order(rebuild: Rebuild) -> None:
         return
     at, path = rebuild.at, rebuild.at.lake.reached(rebuild.at.source.name)
     at.control.remove(at.lake.horizon(at.source.name, rebuild.name))
-    order, reached = at.source.order(rebuild.name), at.reached
+    order, reached = at.source.order(rebuild.name), at.state
     others = {table: each for table, each in reached.orders.items() if table != rebuild.name}
     reached.orders = others if order == BY_POSITION else {**others, rebuild.name: order}
     reached.save(at.control, path, rebuild.upto, changed=True)

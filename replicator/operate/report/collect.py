@@ -34,14 +34,14 @@ class Report:
     sales: Sales | None
     star: Star | None
     health: Health
-    troubles: tuple[UnreadableTable, ...] = ()
+    failures: tuple[UnreadableTable, ...] = ()
 
 
 @dataclass(frozen=True)
 class ReportInputs:
     """The inputs of the report: those of ``status``, silver of every source, and the runs."""
 
-    surroundings: StatusInputs
+    status_inputs: StatusInputs
     sources: Sequence[Refinement]
     runs: Runs
 
@@ -49,16 +49,16 @@ class ReportInputs:
 def report(spark: SparkSession, at: ReportInputs, now: datetime) -> Report:
     """Read the whole report. Raises Unreachable, and what makes the lake itself unreadable."""
     attempts = Attempts()
-    models = _models(spark, at.surroundings, attempts)
+    models = _models(spark, at.status_inputs, attempts)
     sales_figures, star_figures = _sales(models, attempts), _star(models, attempts)
     health_figures = Health(
-        tuple(status.try_statuses(spark, at.surroundings, attempts)),
-        health.timeline(_batches(spark, at.surroundings, attempts)),
+        tuple(status.try_statuses(spark, at.status_inputs, attempts)),
+        health.timeline(_batches(spark, at.status_inputs, attempts)),
         tuple(_letters(spark, at.sources, attempts)),
         tuple(at.runs.last(LAST_RUNS)),
     )
     return Report(
-        at.surroundings.lake.root, now, sales_figures, star_figures, health_figures, tuple(attempts.troubles.values())
+        at.status_inputs.lake.root, now, sales_figures, star_figures, health_figures, tuple(attempts.failures.values())
     )
 
 

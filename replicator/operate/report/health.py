@@ -103,12 +103,12 @@ def load_batches(source: str, bronze: DataFrame) -> list[Batch]:
     return [Batch(source, moment(row["ms"]), row["records"]) for row in last_batches(bronze).collect()]
 
 
-def timeline(batches: Sequence[Batch], most: int = 60) -> Timeline:
-    """Return batches in at most ``most`` buckets of a round width (weeks at the most)."""
+def timeline(batches: Sequence[Batch], limit: int = 60) -> Timeline:
+    """Return batches in at most ``limit`` buckets of a round width (weeks at the most)."""
     if not batches:
         return Timeline(_WIDTHS[0], ())
     first, last = min(each.at for each in batches), max(each.at for each in batches)
-    width = next((width for width in _WIDTHS if (last - first) // width < most - 1), _WIDTHS[-1])
+    width = next((width for width in _WIDTHS if (last - first) // width < limit - 1), _WIDTHS[-1])
     start = first - (first - _EPOCH) % width
     buckets = []
     for index in range((last - start) // width + 1):

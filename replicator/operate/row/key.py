@@ -50,7 +50,7 @@ def parse(text: str, names: Sequence[str]) -> Mapping[str, str]:
     if len(parts) != len(names) or set(found) != set(names):
         raise ConfigError(
             f"the key has {_counted(len(names))}: {', '.join(names)}",
-            mend=f"Write {','.join(f'<{name}>' for name in names)} or {','.join(f'{name}=...' for name in names)}.",
+            fix=f"Write {','.join(f'<{name}>' for name in names)} or {','.join(f'{name}=...' for name in names)}.",
         )
     return found
 

@@ -48,23 +48,24 @@ _ENVELOPE_COLUMNS = ("table", "op", "key", "headers", "rule", "reason", "source_
 class RowTrace:
     """The facts about one row; those about a record are keyed by its Kafka coordinates.
 
-    ``wanted`` is the row's key, ``spoken`` the part of it that records carry (without the shard column). ``records``
+    ``key`` is the row's key, ``spoken`` the part of it that records carry (without the shard column). ``records``
     are those that may be about the key, as described by ``envelope.describe``; ``seqs`` has the ``_seq`` of each record
-    of the table; ``changes`` are those of this key; ``letters`` have COLUMNS and ``dropped``. ``unread`` are records
-    that silver has not read yet, ``held`` those that wait for complete transactions, ``held_back`` what they wait for.
+    of the table; ``changes`` are those of this key; ``letters`` have COLUMNS and ``dropped``. ``unread_places`` are
+    records that silver has not read yet, ``held`` those that wait for complete transactions, ``held_back`` what they
+    wait for.
 
     ``stored`` is silver's row with columns as texts (None: there is none); ``columns`` maps stored column names to
     source names; ``registers`` are the stored names without key and system columns. ``connector`` and ``order``
     determine how a ``_seq`` is displayed.
     """
 
-    wanted: Mapping[str, str]
+    key: Mapping[str, str]
     spoken: Mapping[str, str]
     records: Mapping[Place, Row]
     seqs: Mapping[Place, str]
     changes: Mapping[Place, Row]
     letters: Mapping[Place, Row]
-    unread: frozenset[Place]
+    unread_places: frozenset[Place]
     held: frozenset[Place]
     held_back: str
     stored: Row | None
@@ -95,7 +96,7 @@ def find_table(
         unknown = f"table {name!r} does not exist{did_you_mean_table(name, [*tables_by_name, *models])}"
         what = unknown if not found else f"{name!r} matches several tables"
         listed = ", ".join(sorted(found or tables_by_name)) or "no tables in this lake yet"
-        raise ConfigError(what, mend=f"There are: {listed}.")
+        raise ConfigError(what, fix=f"There are: {listed}.")
     return tables_by_name[found[0]]
 
 
@@ -109,17 +110,17 @@ def _refuse_unbuilt(spark: SparkSession, sources: Iterable[Refinement], name: st
             raise TableMissing(
                 f"silver does not have the table {full}, although bronze has records of it",
                 where=at.lake.silver(at.source.name, tables[full]).location,
-                mend="`replicator run silver` builds it, or reports what prevents that.",
+                fix="`replicator run silver` builds it, or reports what prevents that.",
             )
 
 
 @dataclass(frozen=True)
 class _RowQuery:
-    """The requested row: ``wanted`` is its key by source column names, ``kinds`` are the types of the key columns.
+    """The requested row: ``key`` is its key by source column names, ``kinds`` are the types of the key columns.
     ``is_row`` selects the row in silver; ``shard`` is the key column that names the row's shard, '' if there is none.
     """
 
-    wanted: Mapping[str, str]
+    key: Mapping[str, str]
     kinds: Mapping[str, str]
     is_row: Column
     shard: str
@@ -127,11 +128,11 @@ class _RowQuery:
     @property
     def spoken(self) -> dict[str, str]:
         """The part of the key that records carry: all but the shard column."""
-        return {name: text for name, text in self.wanted.items() if name != self.shard}
+        return {name: text for name, text in self.key.items() if name != self.shard}
 
     def may_be_in(self, topic: str) -> bool:
         """Whether records of a topic may be about the row."""
-        return not self.shard or shard_name(topic) == self.wanted[self.shard]
+        return not self.shard or shard_name(topic) == self.key[self.shard]
 
 
 def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> RowTrace:
@@ -153,13 +154,13 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> RowT
         waiting_places = _waiting(at, identity, records_by_place)
         waits = waiting.waiting(spark, at) if waiting_places else None
         return RowTrace(
-            query.wanted,
+            query.key,
             query.spoken,
             records=records_by_place,
             seqs=seqs,
             changes=key_changes,
             letters=by_place(_letters(session, at, records)),
-            unread=_unread(session, share, records),
+            unread_places=_unread(session, share, records),
             held=waiting_places,
             held_back="" if waits is None else waits.reason,
             stored=_as_texts(stored.where(query.is_row)).first(),
@@ -184,7 +185,7 @@ def _records(watch: TickContext, routes: Routes, table: str, query: _RowQuery) -
     """Yield the records that may be about the row, each decoded in the mode of its topic."""
     at = watch.at
     topics = [topic for topic in routes.topics(table) if query.may_be_in(topic)]
-    topic_records = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.news.upto)
+    topic_records = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.new_records.upto)
     topic_records = topic_records.where(F.col("topic").isin(*topics))
     declared, by_time = at.source.declaration(table), [table] if at.source.by_time(table) else []
     # the key of an append-only table is in no record's text

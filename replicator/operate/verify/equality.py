@@ -45,11 +45,11 @@ class Pair:
     @property
     def columns(self) -> list[str]:
         """The compared columns: all but the keys that have the same type on both sides."""
-        mismatched = self.unlike
+        mismatched = self.incomparable
         return [name for name in self.one.columns if name not in self.keys and name not in mismatched]
 
     @property
-    def unlike(self) -> Mapping[str, tuple[str | None, str | None]]:
+    def incomparable(self) -> Mapping[str, tuple[str | None, str | None]]:
         """Columns that cannot be compared, with their two types."""
         return compare.type_mismatches(self.one, self.other)
 
@@ -66,7 +66,7 @@ class Differences:
     spans: tuple[Span, ...] = ()
 
     @property
-    def differing(self) -> int:
+    def key_count(self) -> int:
         """The number of differing keys."""
         return sum(self.counts.values())
 
@@ -87,9 +87,9 @@ class Differences:
         """Return those of the ranges that contain differing keys; all of them where some differing key is in no range,
         as NULL is.
         """
-        if sum(span.keys for span in self.spans) < self.differing:
+        if sum(span.keys for span in self.spans) < self.key_count:
             return parts
-        return parts.narrowed(span.low for span in self.spans)
+        return parts.narrow(span.low for span in self.spans)
 
 
 def key_of_row(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
@@ -118,7 +118,7 @@ def to_spark_key(key: Sequence[Any], kinds: Sequence[DataType]) -> tuple[Any, ..
 
 def find_differences(pair: Pair, options: VerifyOptions) -> Differences:
     """Return the differences between the two sides."""
-    sides = [pair.ranges.within(rows) for rows in (pair.one, pair.other)]
+    sides = [pair.ranges.filter(rows) for rows in (pair.one, pair.other)]
     sums = [checksum.to_sums(_sums(rows, pair, options)) for rows in sides]
     total = sum(sums[0].values(), Sum())
     differing = checksum.differing_buckets(*sums)
@@ -144,7 +144,7 @@ def to_verdict(verdict: Verdict, pair: Pair, found: Differences, options: Verify
         differing=found.counts.get(compare.DIFFERING, 0),
         columns=tuple(
             f"{names.decode(column)}: {one_type or 'none'}, {other_type or 'none'}"
-            for column, (one_type, other_type) in pair.unlike.items()
+            for column, (one_type, other_type) in pair.incomparable.items()
         ),
         named=tuple(_describe(row.asDict()) for row in found.rows[:SHOWN]),
         ranges=describe(pair.ranges.column, found.spans),

@@ -35,6 +35,6 @@ def _compare(
     spark = tuning.session_for(spark, at.gold.size(spark, at.lake.gold(model.name)))
     found = model_comparison.compare(spark, model, at, keys)
     verdict = replace(verdict, behind=found.behind, position=f"gold version {found.version}")
-    with tuning.persist(found.fresh) as fresh:
+    with tuning.persist(found.computed) as fresh:
         pair = Pair(fresh, found.stored, model.key, ranges=ranges.build(found.stored, model.key, options.share))
         return to_verdict(verdict, pair, find_differences(pair, options), options)

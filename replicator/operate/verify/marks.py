@@ -23,7 +23,7 @@ class Mark:
     rows: int
     checksum: str
 
-    def concerns(
+    def matches(
         self, layers: Collection[str], tables: Collection[str] | None, against: str | None, source: str | None
     ) -> bool:
         """Whether the mark matches all filters: its layer is one of ``layers``, its table or model one of ``tables``,

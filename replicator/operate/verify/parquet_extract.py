@@ -23,22 +23,22 @@ CHUNK = 20_000
 
 @dataclass(frozen=True)
 class ComparedColumn:
-    """A column ``database_column`` of a database, compared under ``name`` with the type ``kind``. ``told`` converts its
-    texts. ``as_text``: compare canonical texts, or the database's own text for values that do not fit the type.
+    """A column ``database_column`` of a database, compared under ``name`` with the type ``kind``. ``codec`` converts
+    its texts. ``as_text``: compare canonical texts, or the database's own text for values that do not fit the type.
     """
 
     database_column: str
     name: str
     kind: T.DataType
-    told: ColumnCodec
+    codec: ColumnCodec
     as_text: bool = False
 
-    def of(self, text: Column) -> Column:
+    def from_text(self, text: Column) -> Column:
         """Convert a text of the database to the compared value."""
-        value = self.told.value(text).cast(self.kind)
-        return F.coalesce(self.beside(value), text) if self.as_text else value
+        value = self.codec.value(text).cast(self.kind)
+        return F.coalesce(self.from_value(value), text) if self.as_text else value
 
-    def beside(self, value: Column) -> Column:
+    def from_value(self, value: Column) -> Column:
         """Convert a value of the other side, which has the type, to the compared value."""
         return canonical.text(value, self.kind) if self.as_text else value
 
@@ -47,7 +47,7 @@ def with_text_fallback(columns: Iterable[ComparedColumn], keys: Collection[str])
     """Return the columns, compared as texts where the database may have values that do not fit the type; ``keys`` keep
     their type.
     """
-    return tuple(replace(each, as_text=each.told.may_not_fit and each.name not in keys) for each in columns)
+    return tuple(replace(each, as_text=each.codec.may_not_fit and each.name not in keys) for each in columns)
 
 
 @dataclass(frozen=True)
@@ -76,22 +76,24 @@ def extract(
             writer.write_table(pa.table(dict(zip((name for name, _ in fields), columns, strict=True))))
             advance(len(chunk))
     read = spark.read.schema(", ".join(f"{name} STRING" for name, _ in fields)).parquet(f"file://{file}")
-    return read.select([each.of(F.col(f"c{index}")).alias(each.name) for index, each in enumerate(query.columns)])
+    return read.select(
+        [each.from_text(F.col(f"c{index}")).alias(each.name) for index, each in enumerate(query.columns)]
+    )
 
 
 def _chunks(snapshot: DatabaseSnapshot, query: ExtractQuery) -> Any:
-    texts = [(each.database_column, each.told.sql) for each in query.columns]
+    texts = [(each.database_column, each.codec.sql) for each in query.columns]
     among = None
     if query.keys is not None:
         by_name = {each.name: each for each in query.columns}
         key = [by_name[name] for name in query.key_columns]
-        among = [(each.database_column, each.told.ordered) for each in key], query.keys
+        among = [(each.database_column, each.codec.ordered) for each in key], query.keys
     return snapshot.rows(query.table, texts, among, CHUNK, _range_filter(query))
 
 
 def _range_filter(query: ExtractQuery) -> RangeFilter | None:
     inside = query.ranges.intervals
     column = next((each for each in query.columns if each.name == query.ranges.column), None)
-    if inside is None or column is None or not column.told.ordered or query.keys is not None:
+    if inside is None or column is None or not column.codec.ordered or query.keys is not None:
         return None
-    return (column.database_column, column.told.ordered), inside
+    return (column.database_column, column.codec.ordered), inside

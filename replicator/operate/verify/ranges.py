@@ -33,14 +33,14 @@ class Ranges:
     """Ranges of the key ``column``, formed from some of its ``values`` (sorted); the column is '' where no key column
     has an order that all engines share.
 
-    ``share``: the part of each range that is compared (``ranges.intervals``); ``only``: the numbers of the compared
+    ``share``: the part of each range that is compared (``ranges.intervals``); ``selected``: the numbers of the compared
     ranges (None: all).
     """
 
     column: str = ""
     values: tuple[Any, ...] = ()
     share: float = 1.0
-    only: frozenset[int] | None = None
+    selected: frozenset[int] | None = None
 
     @cached_property
     def bounds(self) -> tuple[Any, ...]:
@@ -50,12 +50,14 @@ class Ranges:
     @cached_property
     def intervals(self) -> tuple[Interval, ...] | None:
         """The compared intervals; None: everything."""
-        if not self.column or (self.share >= 1 and self.only is None):
+        if not self.column or (self.share >= 1 and self.selected is None):
             return None
         intervals_by_number = ranges.intervals(self.values, self.share)
-        return tuple(each for number, each in intervals_by_number.items() if self.only is None or number in self.only)
+        return tuple(
+            each for number, each in intervals_by_number.items() if self.selected is None or number in self.selected
+        )
 
-    def within(self, rows: DataFrame) -> DataFrame:
+    def filter(self, rows: DataFrame) -> DataFrame:
         """Return those of the rows that are compared."""
         inside = self.intervals
         return (
@@ -66,9 +68,9 @@ class Ranges:
         """Return the number of a row's range."""
         return ranges.range_number(F.col(names.quote_spark(self.column)), self.bounds)
 
-    def narrowed(self, values: Iterable[Any]) -> Ranges:
+    def narrow(self, values: Iterable[Any]) -> Ranges:
         """Return only the ranges that contain these values."""
-        return replace(self, only=frozenset(ranges.range_number_of(value, self.bounds) for value in values))
+        return replace(self, selected=frozenset(ranges.range_number_of(value, self.bounds) for value in values))
 
     def spans(self, values: Iterable[Any]) -> tuple[Span, ...]:
         """Return the spans of some values; NULL, which a broken key may contain, is in no range."""

@@ -46,8 +46,8 @@ def _size(spark: SparkSession, comparison: Comparison) -> int:
 
 def _run(spark: SparkSession, comparison: Comparison, options: VerifyOptions) -> Verdict:
     try:
-        return comparison.take(spark, comparison.nothing, options)
+        return comparison.compare(spark, comparison.empty_verdict, options)
     except ReplicatorError as error:
-        return replace(comparison.nothing, error=error)
+        return replace(comparison.empty_verdict, error=error)
     except FAILURES as error:
-        return replace(comparison.nothing, error=engine_errors.to_table_error(error, comparison.table))
+        return replace(comparison.empty_verdict, error=engine_errors.to_table_error(error, comparison.table))

@@ -141,7 +141,7 @@ def _compare(spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, p
     spark = tuning.session_for(spark, place.at.silver.size(spark, place.table), exact_names=True)
     deadline = time.monotonic() + options.wait
     first_attempt = last_attempt = _attempt(spark, place, options, _Scope())
-    while last_attempt.found.differing and time.monotonic() < deadline:
+    while last_attempt.found.key_count and time.monotonic() < deadline:
         time.sleep(min(_PAUSE_SECONDS, max(0.0, deadline - time.monotonic())))
         last_attempt = _attempt(spark, place, options, _next_scope(last_attempt))
     found = replace(last_attempt.found, total=first_attempt.found.total)
@@ -155,7 +155,7 @@ def _compare(spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, p
 def _next_scope(attempt: _Attempt) -> _Scope:
     """Return the keys to compare again, or their ranges where there are too many keys."""
     found, parts = attempt.found, attempt.pair.ranges
-    if found.differing <= KNOWN:
+    if found.key_count <= KNOWN:
         return _Scope(parts, found.keys(attempt.pair.keys))
     return _Scope(found.where(parts))
 
@@ -183,13 +183,13 @@ def _read(spark: SparkSession, place: _SourceTable, options: VerifyOptions, scop
         if origin is None:
             columns, queried_keys = with_text_fallback(columns, key), _queryable_keys(scope.keys, key, columns)
             silver_rows = silver_rows.select(
-                [each.beside(F.col(names.quote_spark(each.name))).alias(each.name) for each in columns]
+                [each.from_value(F.col(names.quote_spark(each.name))).alias(each.name) for each in columns]
             )
             parts = ranges.build(silver_rows, key, options.share) if scope.ranges is None else scope.ranges
         source_rows = extract(
             spark, snapshot, ExtractQuery(place.name, columns, key, queried_keys, parts), folder, options.advance
         )
-    meanings: Mapping[str, str] = {each.name: each.told.meaning for each in columns}
+    meanings: Mapping[str, str] = {each.name: each.codec.meaning for each in columns}
     if origin is not None:
         made = apply_transform(place.at, place.name, source_rows, origin, meanings)
         source_rows, key, meanings, unknown = made.rows, made.keys, made.meanings, (*unknown, *made.unknown)
@@ -214,7 +214,7 @@ def _changed_later(snapshot: DatabaseSnapshot, place: _SourceTable) -> Column:
     if at.source.order(place.name) not in (BY_POSITION, "file_pos_row"):
         return F.lit(False)
     newest = epochs.load(at.control, at.lake.epochs(at.source.name)).newest
-    return F.col("_seq").startswith(newest) & snapshot.later(F.col("_seq"))
+    return F.col("_seq").startswith(newest) & snapshot.is_after(F.col("_seq"))
 
 
 def _origin(spark: SparkSession, place: _SourceTable) -> StructType | None:
@@ -244,7 +244,7 @@ def _compared_columns(
         source_column = source_columns.pop(name, None) or source_columns.pop(
             names_by_lower_case.get(name.casefold(), ""), None
         )
-        codec = None if source_column is None else snapshot.told(source_column, field.dataType)
+        codec = None if source_column is None else snapshot.codec(source_column, field.dataType)
         if version_of(field.name)[0] in versions:
             unknown.append(f"{name}: it has had several types")
         elif source_column is None:
@@ -270,7 +270,7 @@ def _queryable_keys(keys: Keys | None, key: Sequence[str], columns: Sequence[Com
     values: a BIGINT UNSIGNED is negative in silver, a TIME is a number. The database compares values, not texts, since
     it formats them in its own way (``000042``).
     """
-    codecs = {each.name: each.told for each in columns}
+    codecs = {each.name: each.codec for each in columns}
     known = all(codecs[name].ordered for name in key)
     are_plain = all(isinstance(part, (str, int)) and not isinstance(part, bool) for each in keys or () for part in each)
     return keys if known and are_plain else None
@@ -289,7 +289,7 @@ def _filter_by_keys(rows: DataFrame, pair: Pair, keys: Keys) -> DataFrame:
 
 def _in_flight_keys(sides: _Sides, found: Differences) -> Keys:
     """Return the keys that differ because silver has a change that the source did not have yet when it was read."""
-    if not found.differing or found.differing > KNOWN:
+    if not found.key_count or found.key_count > KNOWN:
         return []
     changed_later = _filter_by_keys(sides.later, sides.pair, found.keys(sides.pair.keys)).collect()
     return [key_of_row(row, sides.pair.keys) for row in changed_later]

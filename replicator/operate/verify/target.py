@@ -49,18 +49,18 @@ def _compare(spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, p
     if not isinstance(place.sink, ReadableSink):
         raise ConfigError(f"target {place.target.connection} cannot be read back")
     with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
-        with place.sink.look(model) as view:
+        with place.sink.read_back(model) as view:
             version, newest = _published_version(spark, place, view.progress)
             gold = at.gold.read(spark, table, version)
-            target_columns = view.shown(gold)
+            target_columns = view.as_served(gold)
             columns = with_text_fallback(_compared_columns(target_columns, model), model.key)
             values = {each.name: each.value for each in target_columns}
-            gold_rows = gold.select([each.beside(values[each.name]).alias(each.name) for each in columns])
+            gold_rows = gold.select([each.from_value(values[each.name]).alias(each.name) for each in columns])
             parts = ranges.build(gold_rows, model.key, options.share)
             wanted = ExtractQuery(view.table, columns, ranges=parts)
             target_rows = extract(spark, view.snapshot, wanted, Path(folder), options.advance)
-        pair = Pair(gold_rows, target_rows, model.key, {each.name: each.told.meaning for each in columns}, parts)
-        unknown = tuple(f"{each.name}: {each.type}" for each in target_columns if each.told is None)
+        pair = Pair(gold_rows, target_rows, model.key, {each.name: each.codec.meaning for each in columns}, parts)
+        unknown = tuple(f"{each.name}: {each.type}" for each in target_columns if each.codec is None)
         verdict = replace(verdict, behind=newest - version, position=f"gold version {version}", not_compared=unknown)
         return to_verdict(verdict, pair, find_differences(pair, options), options)
 
@@ -70,23 +70,23 @@ def _published_version(spark: SparkSession, place: _TargetTable, recorded: Progr
     table = place.at.lake.gold(place.model.name)
     identity, newest = place.at.gold.identity(spark, table), place.at.gold.version(spark, table)
     if identity is None or newest is None:
-        raise TableMissing(f"gold table {place.model.name} does not exist yet", where=table.location, mend="Run gold.")
+        raise TableMissing(f"gold table {place.model.name} does not exist yet", where=table.location, fix="Run gold.")
     if recorded is None:
-        raise TableMissing(
-            "the model was never published", where=place.model.name, mend="Run `replicator run publish`."
-        )
+        raise TableMissing("the model was never published", where=place.model.name, fix="Run `replicator run publish`.")
     if recorded.input != identity:
         raise TableStopped(
             "the published table belongs to another gold table, previously at this place",
             where=place.model.name,
-            mend="`replicator run publish` sends the whole model.",
+            fix="`replicator run publish` sends the whole model.",
         )
     return recorded.version, newest
 
 
 def _compared_columns(shown: Sequence[TargetColumn], model: Model) -> tuple[ComparedColumn, ...]:
     """Return the target's columns that can be compared. Raises TableStopped where a key column cannot."""
-    missing_keys = [each.name for each in shown if each.told is None and each.name in model.key]
+    missing_keys = [each.name for each in shown if each.codec is None and each.name in model.key]
     if missing_keys:
         raise TableStopped(f"its key column {missing_keys[0]} cannot be compared", where=model.name)
-    return tuple(ComparedColumn(each.name, each.name, each.kind, each.told) for each in shown if each.told is not None)
+    return tuple(
+        ComparedColumn(each.name, each.name, each.kind, each.codec) for each in shown if each.codec is not None
+    )

@@ -55,14 +55,12 @@ def _copied_version(spark: SparkSession, at: Refinement, table: Table, twin: Tab
     if identity is None or newest is None:
         raise TableMissing("the table does not exist", where=table.location)
     if at.silver.version(spark, twin) is None:
-        raise TableMissing(
-            "the twin does not exist yet", where=twin.location, mend="`replicator run silver` builds it."
-        )
+        raise TableMissing("the twin does not exist yet", where=twin.location, fix="`replicator run silver` builds it.")
     progress = at.silver.progress(spark, twin, identity)
     if progress is None:
         raise TableStopped(
             "the twin belongs to another table, previously at this place",
             where=twin.location,
-            mend="`replicator run silver` brings it up to date.",
+            fix="`replicator run silver` brings it up to date.",
         )
     return progress.version, newest

@@ -72,15 +72,15 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A possible comparison: ``take`` makes it, ``size`` returns the number of rows that it will read of both sides."""
+    """A possible comparison: ``compare`` runs it, ``size`` returns how many rows of both sides it will read."""
 
     layer: str
     table: str
     against: str
-    take: Callable[[SparkSession, Verdict, VerifyOptions], Verdict]
+    compare: Callable[[SparkSession, Verdict, VerifyOptions], Verdict]
     size: Callable[[SparkSession], int]
 
     @property
-    def nothing(self) -> Verdict:
+    def empty_verdict(self) -> Verdict:
         """The verdict before the comparison."""
         return Verdict(self.layer, self.table, self.against)

@@ -78,7 +78,7 @@ def plan_staging(model: Model, schema: T.StructType) -> tuple[StagedColumn, ...]
 
 def _column_error(model: Model, column: str, why: str) -> TargetRefused:
     what = f"column {column} of model {model.name} {why}."
-    return TargetRefused(what, where=model.name, mend="Cast it in the model's SQL, or declare another type.")
+    return TargetRefused(what, where=model.name, fix="Cast it in the model's SQL, or declare another type.")
 
 
 def _element(gold: T.DataType, target: PostgresType) -> T.DataType:

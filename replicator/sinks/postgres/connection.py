@@ -71,17 +71,17 @@ class PostgresConnection:
 
     def __post_init__(self) -> None:
         if not _HOST.fullmatch(self.host):
-            raise ConfigError(f"{self.host!r} is not a host name or address", mend="Give host and port separately.")
+            raise ConfigError(f"{self.host!r} is not a host name or address", fix="Give host and port separately.")
         if self.sslmode not in SSL_MODES:
-            raise ConfigError(f"sslmode {self.sslmode!r} does not exist", mend=f"Use one of {', '.join(SSL_MODES)}.")
+            raise ConfigError(f"sslmode {self.sslmode!r} does not exist", fix=f"Use one of {', '.join(SSL_MODES)}.")
         unknown = sorted(set(self.options) - set(OPTIONS) - set(LIMITS))
         if unknown:
             known = ", ".join([*OPTIONS, *LIMITS])
-            raise ConfigError(f"connection options not allowed: {', '.join(unknown)}", mend=f"Allowed: {known}.")
+            raise ConfigError(f"connection options not allowed: {', '.join(unknown)}", fix=f"Allowed: {known}.")
         for name in sorted(set(self.options) & set(LIMITS)):
             if not _LIMIT.fullmatch(self.options[name]):
                 raise ConfigError(
-                    f"{name}: {self.options[name]!r} is not a duration", mend="Write it as 500ms, 10s, 5min, 1h."
+                    f"{name}: {self.options[name]!r} is not a duration", fix="Write it as 500ms, 10s, 5min, 1h."
                 )
 
     def brief(self) -> PostgresConnection:
@@ -108,7 +108,7 @@ class PostgresConnection:
         return _seconds(self.idle_limit)
 
     @property
-    def patience(self) -> float:
+    def timeout_seconds(self) -> float:
         """Seconds after which no answer to a statement is expected anymore: the statement timeout plus the connect
         timeout; 0 if statements have no timeout.
         """
@@ -138,7 +138,7 @@ class PostgresConnection:
         session: TimeoutSession = postgresql_connection.connect(
             self.where, postgresql_connection.TARGET, connection_factory=TimeoutSession, **settings
         )
-        session.patience = self.patience
+        session.timeout = self.timeout_seconds
         return session
 
 

@@ -91,7 +91,7 @@ def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> bool:
             f"table {target.schema}.{target.table} does not match model {model.name} yet: a partial publication is "
             "not enough."
         )
-        raise TargetMoved(what, where=model.name, mend="Run publish again: it sends the whole model then.")
+        raise TargetMoved(what, where=model.name, fix="Run publish again: it sends the whole model then.")
     if present is None:
         _dry_run(cursor, _create_target(model, target))
     return needs_all_rows
@@ -121,7 +121,7 @@ def evolve_target(cursor: Cursor, model: Model, *, complete: bool) -> tuple[str,
         present = read_relation(cursor, target)
     if present is None:
         what = f"table {target.schema}.{target.table} was dropped in the meantime."
-        raise TargetMoved(what, where=model.name, mend="Run publish again.")
+        raise TargetMoved(what, where=model.name, fix="Run publish again.")
     new = apply(cursor, model, target, present)
     write_comments(cursor, model, target, present)
     return new

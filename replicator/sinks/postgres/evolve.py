@@ -27,14 +27,14 @@ _COMMA = sql.SQL(", ")
 class Changes:
     """The changes that make a table match its model; columns in the model's order.
 
-    ``loosened`` columns become nullable; ``altered_values`` says that an old type had rounded, or padded with blanks.
+    ``nullable`` columns become nullable; ``altered_values`` says that an old type had rounded, or padded with blanks.
     Columns that the model does not have stay as they are, and a NOT NULL that only the model has is not added: the scan
     would lock the table.
     """
 
     added: tuple[ModelColumn, ...] = ()
     widened: tuple[ModelColumn, ...] = ()
-    loosened: tuple[str, ...] = ()
+    nullable: tuple[str, ...] = ()
     altered_values: bool = False
 
     @property
@@ -49,7 +49,7 @@ def plan_changes(model: Model, target: Target, present: Relation) -> Changes:
     """
     place = f"{target.schema}.{target.table}"
     if not present.is_table:
-        raise TargetRefused(f"{place} is not a table.", where=model.name, mend="Give the model a table of its own.")
+        raise TargetRefused(f"{place} is not a table.", where=model.name, fix="Give the model a table of its own.")
     _refuse_hidden(model, target, present)
     widened = tuple(column for column in model.columns if _is_widened(model, column, place, present))
     _refuse_without_key(model, place, present)
@@ -78,8 +78,8 @@ def apply(cursor: Cursor, model: Model, target: Target, present: Relation) -> tu
             f"table {target.schema}.{target.table} belongs to another role and lacks columns or types of model "
             f"{model.name}."
         )
-        mend = f"Have its owner run this, then publish again: {altered.as_string(cursor)}"
-        raise TargetRefused(what, where=model.name, mend=mend)
+        fix = f"Have its owner run this, then publish again: {altered.as_string(cursor)}"
+        raise TargetRefused(what, where=model.name, fix=fix)
     numbers = [present.columns[column.name].number for column in wanted.widened]
     with views.drop_and_recreate(cursor, model.name, present.oid, numbers):
         cursor.execute(altered)
@@ -124,16 +124,16 @@ def _is_widened(model: Model, column: ModelColumn, place: str, present: Relation
         what = (
             f"column {column.name} of table {place} is {old.type}, not {wanted}, which cannot hold all of its values."
         )
-        mend = f"Declare {old.type} or a wider type in the model, or alter the table."
+        fix = f"Declare {old.type} or a wider type in the model, or alter the table."
         if _parse_known_type(old.type) is None:
-            mend = f"Models do not support {old.type}: alter the table."
-        raise TargetRefused(what, where=model.name, mend=mend)
+            fix = f"Models do not support {old.type}: alter the table."
+        raise TargetRefused(what, where=model.name, fix=fix)
     return True
 
 
 def _holds(wanted: PostgresType, existing: str) -> bool:
     known = _parse_known_type(existing)
-    return known is not None and wanted.holds(known)
+    return known is not None and wanted.can_hold(known)
 
 
 def _parse_known_type(existing: str) -> PostgresType | None:
@@ -154,12 +154,12 @@ def _refuse_without_key(model: Model, place: str, present: Relation) -> None:
     key, columns = frozenset(model.key), ", ".join(model.key)
     if key in present.unique:
         return
-    mend = "Drop the table: the next publish recreates it."
+    fix = "Drop the table: the next publish recreates it."
     if key in present.deferrable:
         what = f"the unique key of table {place} on {columns} is DEFERRABLE: ON CONFLICT cannot use it."
-        raise TargetRefused(what, where=model.name, mend=f"Make it NOT DEFERRABLE. Or: {mend[0].lower()}{mend[1:]}")
+        raise TargetRefused(what, where=model.name, fix=f"Make it NOT DEFERRABLE. Or: {fix[0].lower()}{fix[1:]}")
     what = f"table {place} has no unique key on {columns}, the key of model {model.name}."
-    raise TargetRefused(what, where=model.name, mend=mend)
+    raise TargetRefused(what, where=model.name, fix=fix)
 
 
 def _refuse_extra_not_null(model: Model, place: str, present: Relation) -> None:
@@ -167,7 +167,7 @@ def _refuse_extra_not_null(model: Model, place: str, present: Relation) -> None:
     for name, existing in present.columns.items():
         if name not in own and not existing.nullable and not existing.filled:
             what = f"column {name} of table {place} may not be NULL, has no default, and model {model.name} lacks it."
-            raise TargetRefused(what, where=model.name, mend="Drop it or its NOT NULL, or set a default.")
+            raise TargetRefused(what, where=model.name, fix="Drop it or its NOT NULL, or set a default.")
 
 
 def _refuse_hidden(model: Model, target: Target, present: Relation) -> None:
@@ -176,7 +176,7 @@ def _refuse_hidden(model: Model, target: Target, present: Relation) -> None:
         return
     table, role = names.quote_postgres(target.schema, target.table), names.quote_postgres(present.hidden_from)
     policy = names.quote_postgres(f"replicator_{present.hidden_from}")
-    mend = (
+    fix = (
         f"As the owner of the table run: CREATE POLICY {policy} ON {table} TO {role} USING (true) WITH CHECK (true); "
         f"-- or, where other policies are restrictive: ALTER ROLE {role} BYPASSRLS; "
         "-- then `replicator verify` reports whether deleted rows are still there"
@@ -184,7 +184,7 @@ def _refuse_hidden(model: Model, target: Target, present: Relation) -> None:
     what = (
         f"row-level security may hide rows of table {table} from {present.hidden_from}, which then cannot delete them."
     )
-    raise TargetRefused(what, where=model.name, mend=mend)
+    raise TargetRefused(what, where=model.name, fix=fix)
 
 
 def _alterations(present: Relation, wanted: Changes) -> Iterator[sql.Composed]:
@@ -193,7 +193,7 @@ def _alterations(present: Relation, wanted: Changes) -> Iterator[sql.Composed]:
         yield sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(column.name), kind)
     for column in wanted.widened:
         yield _widening(column, present.columns[column.name])
-    for name in wanted.loosened:
+    for name in wanted.nullable:
         yield sql.SQL("ALTER COLUMN {} DROP NOT NULL").format(sql.Identifier(name))
 
 

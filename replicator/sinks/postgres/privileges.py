@@ -44,8 +44,8 @@ def read_only_problem(cursor: Cursor) -> tuple[str, str] | None:
         return None
     if is_standby:
         return "it is a standby, which does not accept writes.", "Set the target's `host` to its primary."
-    mend = f"ALTER ROLE {names.quote_postgres(role)} RESET default_transaction_read_only; or wherever else it is set."
-    return f"it does not accept writes from role {role}.", mend
+    fix = f"ALTER ROLE {names.quote_postgres(role)} RESET default_transaction_read_only; or wherever else it is set."
+    return f"it does not accept writes from role {role}.", fix
 
 
 def missing_to_publish(cursor: Cursor, models: Sequence[Model]) -> Iterator[tuple[str, str]]:

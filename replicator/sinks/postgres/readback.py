@@ -40,7 +40,7 @@ class PostgresReadback:
         target = target_of(self.model)
         return f"{target.schema}.{target.table}"
 
-    def shown(self, rows: DataFrame) -> Sequence[TargetColumn]:
+    def as_served(self, rows: DataFrame) -> Sequence[TargetColumn]:
         """Return the columns with their values as Postgres' types print them: at the type's precision, without a CHAR's
         padding.
         """
@@ -50,7 +50,7 @@ class PostgresReadback:
             existing = columns.get(column.name)
             type_ = "" if existing is None else existing.type
             value, kind = _expected_value(rows, column, type_)
-            codec = None if existing is None or type_ in _REFORMATTED_TYPES else self.snapshot.told(existing, kind)
+            codec = None if existing is None or type_ in _REFORMATTED_TYPES else self.snapshot.codec(existing, kind)
             if codec is not None and type_.startswith("character("):
                 codec = column_codecs.ColumnCodec(codec.sql, F.rtrim)
             found.append(TargetColumn(column.name, value, kind, codec, type_ or "the target has no such column"))

@@ -50,14 +50,14 @@ class Backoff:
     first: float = 0.2
     longest: float = 5.0
 
-    def waits(self) -> Iterator[float]:
+    def delays(self) -> Iterator[float]:
         """Yield the seconds to wait before each retry."""
         for number in range(self.retries):
             yield min(self.longest, self.first * 2**number) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
 
     def retrying(self, attempt: Callable[[], R]) -> R:
         """Return the result of ``attempt``, retried while it raises Unreachable and retries are left."""
-        for wait in self.waits():
+        for wait in self.delays():
             try:
                 return attempt()
             except Unreachable as error:  # noqa: PERF203  the wait is what takes time
@@ -87,16 +87,16 @@ def error_of_sqlstate(
     condition = _condition(state)
     if is_retryable(state):
         is_well = _WRITABLE if state == errorcodes.READ_ONLY_SQL_TRANSACTION else "Postgres has recovered"
-        mend = f"Run again once {is_well}: nothing of the batch is visible."
-        return Unreachable(f"Postgres interrupted the publication of {model} ({condition}).", where=place, mend=mend)
+        fix = f"Run again once {is_well}: nothing of the batch is visible."
+        return Unreachable(f"Postgres interrupted the publication of {model} ({condition}).", where=place, fix=fix)
     detail = ", ".join(part for part in (*details, f"in function {function}" if function else "") if part)
     return refused_error(model, f"{condition}{' - ' + detail if detail else ''}.", _hint(state, function))
 
 
-def refused_error(model: str, what: str, mend: str) -> TargetRefused:
+def refused_error(model: str, what: str, fix: str) -> TargetRefused:
     """The error for what Postgres refuses to a model, or to one of NOT_A_MODEL."""
     subject = model if model in NOT_A_MODEL else f"model {model}"
-    return TargetRefused(f"Postgres refused {subject}: {what}", where=model, mend=mend)
+    return TargetRefused(f"Postgres refused {subject}: {what}", where=model, fix=fix)
 
 
 def _hint(state: str | None, function: str | None) -> str:
@@ -104,7 +104,7 @@ def _hint(state: str | None, function: str | None) -> str:
         return "Grant it to the target's user, or have the owner do it; then run publish again."
     if state in _UNKNOWN_NAMES and function:
         return f"It runs without a search path, so set one for it: ALTER FUNCTION {function} SET search_path = ..."
-    return "Mend the model or the table and run publish again."
+    return "Fix the model or the table and run publish again."
 
 
 def _error_details(error: psycopg2.Error) -> Iterator[str]:

@@ -62,16 +62,16 @@ class PostgresSink:
         connection = PostgresConnection(**keys)
         return cls(connection.brief(), backoff=Backoff(retries=0)) if brief else cls(connection, fence=fence)
 
-    def answers(self, models: Sequence[Model] = ()) -> str:
+    def check_connection(self, models: Sequence[Model] = ()) -> str:
         """Return server and version, from a session of its own. Raises Unreachable, also if the server takes no writes,
         and ConfigError if the role may not create the temporary tables for staging, or not create and write the tables
         of these models.
         """
         with closing(self._connection.open()) as session, self._translated("the batch"), session.cursor() as cursor:
             if (problem := privileges.read_only_problem(cursor)) is not None:
-                raise Unreachable(problem[0], where=self._connection.where, mend=problem[1])
+                raise Unreachable(problem[0], where=self._connection.where, fix=problem[1])
             for missing in privileges.missing_to_publish(cursor, models):
-                raise ConfigError(missing[0], where=self._connection.where, mend=missing[1])
+                raise ConfigError(missing[0], where=self._connection.where, fix=missing[1])
             return f"PostgreSQL {session.server_version // 10_000} at {self._connection.where}"
 
     def progress(self, model: Model) -> Progress | None:
@@ -101,7 +101,7 @@ class PostgresSink:
         return refusals.raise_or_return(applied)
 
     @contextmanager
-    def look(self, model: Model) -> Iterator[PostgresReadback]:
+    def read_back(self, model: Model) -> Iterator[PostgresReadback]:
         """Read the ledger and the target in one read-only transaction. Raises TargetRefused, with the GRANT if the role
         may not read them.
         """
@@ -130,10 +130,10 @@ class PostgresSink:
             applied: dict[str, Applied] = {}
             staged: list[StagedRows] = []
             for number, difference in enumerate(ordered):
-                if refusals.stops(difference.model.name):
+                if refusals.blocks(difference.model.name):
                     continue
                 model = difference.model
-                with refusals.noting(), self._asking(session, model.name, [model]), session.cursor() as cursor:
+                with refusals.record(), self._asking(session, model.name, [model]), session.cursor() as cursor:
                     columns = plan_staging(model, difference.rows.schema)
                     recorded = _prepare(cursor, difference)
                     self._warn_once(cursor, difference.model)
@@ -194,7 +194,7 @@ class PostgresSink:
     ) -> dict[str, Applied]:
         """Repeat the transaction without the refused models until the rest is committed."""
         while True:
-            remaining = [each for each in staged if not refusals.stops(each.model)]
+            remaining = [each for each in staged if not refusals.blocks(each.model)]
             if not remaining:
                 return {}
             try:
@@ -219,7 +219,7 @@ class PostgresSink:
             recorded = self._backoff.retrying(lambda: self._recorded(models))
             if not all(ledger.covers(recorded.get(each.model), each.difference.progress) for each in committed):
                 what = "the connection broke during COMMIT, and the batch is not in the ledger."
-                raise Unreachable(what, where=self._connection.where, mend="Run again.") from error
+                raise Unreachable(what, where=self._connection.where, fix="Run again.") from error
 
     def _recorded(self, models: Sequence[Model]) -> dict[str, Progress]:
         """The ledger rows of these models, except those whose table is another one, or differs from its model."""
@@ -241,11 +241,11 @@ class PostgresSink:
             return error
         column = None
         with suppress(TargetRefused), self._translated(staged.model), session.cursor() as cursor:
-            column = staged.misfit(cursor)
+            column = staged.find_misfit(cursor)
         session.rollback()
         if column is None:
             return error
-        return TargetRefused(f"{error.what} The column is {column}.", where=error.where, mend=error.mend)
+        return TargetRefused(f"{error.what} The column is {column}.", where=error.where, fix=error.fix)
 
     @contextmanager
     def _asking(

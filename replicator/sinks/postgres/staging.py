@@ -162,7 +162,7 @@ class StagedRows:
         inserted, updated = cursor.fetchone() or (0, 0)
         return inserted, updated
 
-    def misfit(self, cursor: Cursor) -> str | None:
+    def find_misfit(self, cursor: Cursor) -> str | None:
         """Return the first column with a staged value that the target's type cannot hold, for naming it in an error."""
         for each in self.columns:
             if not self._fits(cursor, each):
@@ -196,7 +196,7 @@ class StagedRows:
         cursor.execute(_ROUNDED.format(**self._places(), rounded=self._value(key), exact=self._value(exact)))
         if cursor.fetchone() == (True,):
             what = f"column {key.name} of model {self.model} is part of its key, which {key.type} would round."
-            raise TargetRefused(what, where=self.model, mend=f"Declare it as {exact.type}: its table is altered.")
+            raise TargetRefused(what, where=self.model, fix=f"Declare it as {exact.type}: its table is altered.")
 
     def _lines(self) -> DataFrame:
         """The rows as lines for COPY."""
@@ -264,7 +264,7 @@ def _codec(session: Session) -> str:
 
 def _always_fits(column: StagedColumn) -> bool:
     """Whether every staged value is valid for the target's type, so that no cast can fail."""
-    return column.type.is_text or column.type.holds(parse_type(column.staged_type))
+    return column.type.is_text or column.type.can_hold(parse_type(column.staged_type))
 
 
 def _without_rounding(column: StagedColumn) -> StagedColumn:

@@ -16,9 +16,9 @@ from psycopg2.extensions import connection, cursor
 
 
 class TimeoutSession(connection):
-    """A session whose statements are abandoned ``patience`` seconds after they were sent; 0: never."""
+    """A session whose statements are abandoned ``timeout`` seconds after they were sent; 0: never."""
 
-    patience: float = 0.0
+    timeout: float = 0.0
 
     def cursor(self, *args: Any, **kwargs: Any) -> Any:
         """Return a cursor with the same timeout."""
@@ -26,11 +26,11 @@ class TimeoutSession(connection):
 
     def commit(self) -> None:
         """Commit. Raises OperationalError if there is no answer in time."""
-        run_with_timeout(self, self.patience, super().commit)
+        run_with_timeout(self, self.timeout, super().commit)
 
     def rollback(self) -> None:
         """Roll back. Raises OperationalError if there is no answer in time."""
-        run_with_timeout(self, self.patience, super().rollback)
+        run_with_timeout(self, self.timeout, super().rollback)
 
 
 class TimeoutCursor(cursor):
@@ -48,7 +48,7 @@ class TimeoutCursor(cursor):
 
     def _answered(self, work: Callable[[], None]) -> None:
         session = self.connection
-        run_with_timeout(session, session.patience if isinstance(session, TimeoutSession) else 0.0, work)
+        run_with_timeout(session, session.timeout if isinstance(session, TimeoutSession) else 0.0, work)
 
 
 def run_with_timeout(session: connection, seconds: float, work: Callable[[], None]) -> None:

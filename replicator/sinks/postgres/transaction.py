@@ -75,7 +75,7 @@ class Transaction:
                 raise StaleWriter(
                     f"a writer of this lake later than number {token.number} has published to schema {schema}",
                     where=self.where,
-                    mend="Nothing was written: run again. If the lake was restored from an older copy, remove "
+                    fix="Nothing was written: run again. If the lake was restored from an older copy, remove "
                     "_replicator/leases/token.json first.",
                 )
 
@@ -120,8 +120,8 @@ def _delete(cursor: Cursor, staged: StagedRows) -> int:
             f"table {target.schema}.{target.table} has {rows} rows that gold does not have, and nothing was ever "
             "published to it: they may belong to someone else."
         )
-        mend = "Give the model another table, or remove these rows from this one: then it is taken over."
-        raise TargetRefused(what, where=staged.model, mend=mend)
+        fix = "Give the model another table, or remove these rows from this one: then it is taken over."
+        raise TargetRefused(what, where=staged.model, fix=fix)
     return rows
 
 
@@ -131,7 +131,7 @@ def refuse_inapplicable(difference: Difference, recorded: Progress | None) -> No
         recorded_version = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
         model = difference.model.name
         what = f"the ledger has {recorded_version} for model {model}, so a partial publication is not possible."
-        raise TargetMoved(what, where=model, mend="Run publish again: it sends everything that is missing.")
+        raise TargetMoved(what, where=model, fix="Run publish again: it sends everything that is missing.")
 
 
 def _lock_ledger(cursor: Cursor, staged: Sequence[StagedRows]) -> list[StagedRows]:

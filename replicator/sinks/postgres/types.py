@@ -100,12 +100,12 @@ class PostgresType:
         """Whether it is a time type that rounds some of gold's values."""
         return self.name.startswith(_TIMES) and bool(self.arguments) and self.arguments[0] < _MICROSECONDS
 
-    def holds(self, other: PostgresType) -> bool:
+    def can_hold(self, other: PostgresType) -> bool:
         """Whether each value of *other* is valid for this type, too, so that a column can be altered in place (types.md
         section 8): more digits, more room, longer text, finer times. A type holds itself.
         """
         if self.is_array or other.is_array:
-            return self.is_array and other.is_array and self.element.holds(other.element)
+            return self.is_array and other.is_array and self.element.can_hold(other.element)
         if self.is_text and other.is_text:
             fits = self._length is None or (other._length is not None and other._length <= self._length)
             return fits and (self.name != "character{}" or other.name == self.name)  # character pads with blanks
@@ -152,7 +152,7 @@ def parse_type(written: str) -> PostgresType:
     match = _TYPE_TEXT.fullmatch(" ".join(written.lower().split()))
     known = _TYPES.get(match.group(1) + (match.group(4) or "")) if match else None
     if match is None or known is None:
-        raise ConfigError(f"{written!r} is not a known Postgres type", mend=f"Use one of {', '.join(_TYPES)}.")
+        raise ConfigError(f"{written!r} is not a known Postgres type", fix=f"Use one of {', '.join(_TYPES)}.")
     arguments = tuple(int(each) for each in match.group(2, 3) if each is not None)
     if len(arguments) > known[1]:
         raise ConfigError(f"{written!r} has too many arguments")

@@ -108,14 +108,14 @@ def _dependents(cursor: Cursor, model: str, table: int, columns: Sequence[int]) 
     for _, name, kind, persistence, owner in found:
         if kind != "v" or persistence == "t":
             what = f"{name} reads a column that must be widened, and is not a view that can be recreated."
-            mend = "Drop it (a materialized view, a temporary view, a table's rule), publish, and recreate it."
-            raise TargetRefused(what, where=model, mend=mend)
+            fix = "Drop it (a materialized view, a temporary view, a table's rule), publish, and recreate it."
+            raise TargetRefused(what, where=model, fix=fix)
         if owner is not None:
             what = f"{name} reads a column that must be widened, and belongs to {owner}, so it cannot be recreated."
-            mend = (
+            fix = (
                 f"Have {owner} drop it, publish, and have it recreated; or make the target's user a member of {owner}."
             )
-            raise TargetRefused(what, where=model, mend=mend)
+            raise TargetRefused(what, where=model, fix=fix)
     return [(oid, name) for oid, name, *_ in found]
 
 

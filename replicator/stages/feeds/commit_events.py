@@ -22,7 +22,7 @@ from replicator.transforms import events
 from replicator.transforms.columns.layout import own_key
 from replicator.transforms.live import source_spelling
 
-MEND = "`replicator canonical restart {}` sends all rows again, as `read`; rows deleted meanwhile get no event."
+FIX = "`replicator canonical restart {}` sends all rows again, as `read`; rows deleted meanwhile get no event."
 
 
 @dataclass(frozen=True)
@@ -36,54 +36,54 @@ class EventBatch:
 
 @contextmanager
 def read_initial(
-    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
+    session: SparkSession, tables_of: TableFormat, table: Table, feed: Feed, version: int, newest: int
 ) -> Iterator[EventBatch]:
     """Yield all rows of the version at which a feed begins, with the columns of the newest version."""
-    stored = _in_newest_columns(session, kept, table, feed, (version, newest))
+    stored = _in_newest_columns(session, tables_of, table, feed, (version, newest))
     images = events.images(stored, _keys(stored, table), feed)
-    yield _batch(session, kept, table, feed, version, events.from_snapshot(images))
+    yield _batch(session, tables_of, table, feed, version, events.from_snapshot(images))
 
 
 @contextmanager
 def read_commit(
-    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
+    session: SparkSession, tables_of: TableFormat, table: Table, feed: Feed, version: int, newest: int
 ) -> Iterator[EventBatch]:
     """Yield the changes of a commit, with the columns of the newest version: the feed's `select` and `where` refer to
     those, also if the feed lags.
 
     Raises ChangesLost if the version, or the one before, is not retained any more, or if it gave the table another key.
     """
-    if not all(is_version_kept(session, kept, table, each) for each in (version - 1, version)):
+    if not all(is_version_kept(session, tables_of, table, each) for each in (version - 1, version)):
         raise ChangesLost(
             f"the changes of version {version} of {table.name} are no longer retained",
             where=table.location,
-            mend=MEND.format(feed.name),
+            fix=FIX.format(feed.name),
         )
-    after = _in_newest_columns(session, kept, table, feed, (version, newest))
+    after = _in_newest_columns(session, tables_of, table, feed, (version, newest))
     table = replace(table, keys=_keys(after, table))
-    stored = kept.read(session, table, version - 1)
+    stored = tables_of.read(session, table, version - 1)
     if (own_key(stored.schema) or table.keys) != table.keys:
         message = f"version {version} of {table.name} has another key than the previous one: rows cannot be matched"
-        raise ChangesLost(message, where=table.location, mend=MEND.format(feed.name))
+        raise ChangesLost(message, where=table.location, fix=FIX.format(feed.name))
     before = _align_columns(stored, after, table, feed, version - 1)
-    changed = kept.changed_keys(session, table, version - 1, version)
+    changed = tables_of.changed_keys(session, table, version - 1, version)
     if changed is None:
-        yield _changes(session, kept, table, feed, version, before, after)
+        yield _changes(session, tables_of, table, feed, version, before, after)
         return
     with tuning.persist(changed) as keys:
         sides = (side.join(keys, list(table.keys), how="left_semi") for side in (before, after))
-        yield _changes(session, kept, table, feed, version, *sides)
+        yield _changes(session, tables_of, table, feed, version, *sides)
 
 
 def _in_newest_columns(
-    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, versions: tuple[int, int]
+    session: SparkSession, tables_of: TableFormat, table: Table, feed: Feed, versions: tuple[int, int]
 ) -> DataFrame:
     """Return the rows of a version with the columns of the newest one, unless that has another key. ``versions`` are
     both. Raises ChangesLost as :func:`_align_columns` does.
     """
     version, newest = versions
-    rows = kept.read(session, table, version)
-    newest_rows = rows if version == newest else kept.read(session, table, newest)
+    rows = tables_of.read(session, table, version)
+    newest_rows = rows if version == newest else tables_of.read(session, table, newest)
     return (
         rows
         if newest_rows is rows or _keys(rows, table) != _keys(newest_rows, table)
@@ -103,21 +103,21 @@ def _align_columns(rows: DataFrame, now: DataFrame, table: Table, feed: Feed, ve
             f"{columns} of {table.name} changed type after version {version}: the values of that version "
             "cannot be determined"
         )
-        raise ChangesLost(message, where=table.location, mend=MEND.format(feed.name))
+        raise ChangesLost(message, where=table.location, fix=FIX.format(feed.name))
     return events.align_columns(rows, now)
 
 
-def is_version_kept(spark: SparkSession, kept: TableFormat, table: Table, version: int | None) -> bool:
+def is_version_kept(spark: SparkSession, tables_of: TableFormat, table: Table, version: int | None) -> bool:
     """Return whether a version can still be read."""
     try:
-        return version is not None and kept.moment(spark, table, version).version == version
+        return version is not None and tables_of.version_at(spark, table, version).version == version
     except VersionMissing:
         return False
 
 
 def _changes(
     session: SparkSession,
-    kept: TableFormat,
+    tables_of: TableFormat,
     table: Table,
     feed: Feed,
     version: int,
@@ -125,17 +125,17 @@ def _changes(
     after: DataFrame,
 ) -> EventBatch:
     images_before, images_after = (events.images(side, table.keys, feed) for side in (before, after))
-    return _batch(session, kept, table, feed, version, events.from_images(images_before, images_after))
+    return _batch(session, tables_of, table, feed, version, events.from_images(images_before, images_after))
 
 
 def _batch(
-    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, changes: DataFrame
+    session: SparkSession, tables_of: TableFormat, table: Table, feed: Feed, version: int, changes: DataFrame
 ) -> EventBatch:
     """Return the events of a commit. Their ids are made of the commit and the key. Content would not distinguish them:
     a row may return to an earlier state, and at the same place of its source if a rebuild did that.
     """
     place = F.coalesce("sequence", F.lit(f"{version:020d}"))
-    identity = F.struct(F.lit(kept.identity(session, table)), F.lit(version))
+    identity = F.struct(F.lit(tables_of.identity(session, table)), F.lit(version))
     source = F.struct(F.lit(feed.table).alias("table"), place.alias("sequence"), F.lit(version).alias("commit"))
     messages = events.to_messages(changes, feed, identity, place, source)
     return EventBatch(messages, event_types(changes))

@@ -47,7 +47,7 @@ def read_changes(
     topics = _topics(with_records, routes, feed.source_table)
     if not topics:
         yield None
-        at.reached.quiet(upto, with_records)
+        at.state.note_idle(upto, with_records)
         return
     news = NewRecords(upto, dict.fromkeys(topics, low))
     watch = TickContext(session, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
@@ -61,8 +61,8 @@ def read_changes(
             with decoding.decode_share(share, shared.records, places=True) as decoded:
                 notes = (_TRUNCATED,) if any(group["truncates"] for group in share.rows) else ()
                 yield replace(_batch(share, decoded, feed), warnings=notes)
-        at.reached.advance(upto, tick.surveyed[1], topics)
-        at.reached.quiet(upto, with_records)
+        at.state.advance(upto, tick.surveyed[1], topics)
+        at.state.note_idle(upto, with_records)
 
 
 def _topics(candidates: Iterable[str], routes: Routes, table: str) -> list[str]:

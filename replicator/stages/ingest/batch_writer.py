@@ -43,7 +43,7 @@ class BatchWriter:
             self._write(batch, number)
             took = time.monotonic() - started
             self.seconds += took
-            self._pace.rest(self.written - before, took, self._ingestion.batch_records)
+            self._pace.wait(self.written - before, took, self._ingestion.batch_records)
         except ReplicatorError as error:  # Spark only passes on the error's text
             self.failure = error
             raise
@@ -87,7 +87,7 @@ class BatchWriter:
             raise CheckpointBehindTable(
                 f"batch {number} in bronze has other records than the checkpoint plans for it",
                 where=at.table.location,
-                mend=repair_hint(at),
+                fix=repair_hint(at),
             )
 
     def _check_topic_ids(self, ids: Mapping[str, str]) -> None:

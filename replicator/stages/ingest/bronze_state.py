@@ -17,7 +17,7 @@ from replicator import checkpoint
 from replicator.errors import BronzeReplaced, CheckpointBehindTable
 from replicator.stages.bronze import Ingestion
 
-_MEND = "Restore the newest checkpoint of this bronze, or recreate it from bronze: {}."
+_FIX = "Restore the newest checkpoint of this bronze, or recreate it from bronze: {}."
 _COMMAND = "`replicator rebuild --checkpoint {}`"
 _NO_ID = "A" * 22
 """An id of zeros as Kafka writes it: rows that earlier releases read from brokers without ids have it (J5)."""
@@ -54,8 +54,8 @@ class BronzeTableState:
 
 
 def repair_hint(at: Ingestion) -> str:
-    """Return how to mend a checkpoint that does not belong to this state of bronze."""
-    return _MEND.format(_COMMAND.format(at.source))
+    """Return how to fix a checkpoint that does not belong to this state of bronze."""
+    return _FIX.format(_COMMAND.format(at.source))
 
 
 def application_id(source: str, stream: str) -> str:
@@ -89,14 +89,14 @@ def refuse_mismatch(spark: SparkSession, at: Ingestion) -> None:
         raise CheckpointBehindTable(
             f"bronze has rows that are not of its checkpoint, which {is_new}: continuing would store records twice",
             where=at.table.location,
-            mend=repair_hint(at),
+            fix=repair_hint(at),
         )
     if recorded is not None and recorded > number:  # a batch that is planned and not done may be in bronze (K-B3)
         at_most = "no batch" if planned is None else f"no batch after {number}"
         raise CheckpointBehindTable(
             f"bronze has batch {recorded}, but its checkpoint has {at_most}: the checkpoint is an older copy",
             where=at.table.location,
-            mend=repair_hint(at),
+            fix=repair_hint(at),
         )
     if not _are_without_records(spark, at, -1 if recorded is None else recorded, done):
         has = "no batch" if recorded is None else f"batch {recorded} as its last"
@@ -104,7 +104,7 @@ def refuse_mismatch(spark: SparkSession, at: Ingestion) -> None:
             f"bronze has {has}, but its checkpoint completed batch {done}: bronze is an older copy, and "
             "records are missing",
             where=at.table.location,
-            mend="Restore the newest bronze. If silver is as of the same time as this copy, run "
+            fix="Restore the newest bronze. If silver is as of the same time as this copy, run "
             f"{_COMMAND.format(at.source)} to read the missing records again.",
         )
 

@@ -26,7 +26,7 @@ class Stream:
     ingestion: Ingestion
     query: StreamingQuery
     writer: BatchWriter
-    held: BronzeTableState
+    state: BronzeTableState
 
     @property
     def rows(self) -> int:
@@ -64,7 +64,7 @@ class Stream:
         """
         at = self.ingestion
         try:
-            at.reader.refuse_lost(self.held.spark, at.lake.checkpoint(at.source), self.held)
+            at.reader.refuse_lost(self.state.spark, at.lake.checkpoint(at.source), self.state)
         except ReplicatorError as error:
             return error
         return None
@@ -83,7 +83,7 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace
         raise TopicsMissing(
             "no topic matches the source's pattern",
             where=ingestion.source,
-            mend="Check `name` and `topics` in conf/sources, and that the connector is RUNNING.",
+            fix="Check `name` and `topics` in conf/sources, and that the connector is RUNNING.",
         )
     checkpoint = ingestion.lake.checkpoint(ingestion.source)
     state = BronzeTableState(spark, ingestion)
@@ -113,10 +113,10 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
         return OffsetsLost(
             "Kafka deleted records before they were read",
             where=source,
-            mend=OffsetsLost.MEND,
+            fix=OffsetsLost.FIX,
         )
     if _is_silent(error):
-        return Unreachable("Kafka does not answer", where=source, mend="Check the broker, then run again.")
+        return Unreachable("Kafka does not answer", where=source, fix="Check the broker, then run again.")
     shut = engine_errors.to_lake_error(error, source)
     if shut is not None:
         return shut
@@ -124,8 +124,8 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
         text if cause is None else causes.summarize(cause)
     )  # for a batch, Spark only says that Python raised an error
     first = next((line for line in message.splitlines() if line.strip()), "unknown error")
-    mend = engine_errors.repair_hint(message) or "`--debug` shows the trace."
-    return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend=mend)
+    fix = engine_errors.repair_hint(message) or "`--debug` shows the trace."
+    return ReplicatorError(f"the bronze stream of {source} failed: {first}", fix=fix)
 
 
 def _is_silent(error: StreamingQueryException) -> bool:

@@ -37,7 +37,7 @@ class Gap:
         """Return whether it contains all of another gap."""
         return self.place == other.place and self.first <= other.first and other.last <= self.last
 
-    def with_(self, others: Iterable[Gap]) -> Gap:
+    def merge(self, others: Iterable[Gap]) -> Gap:
         """Return the union of this gap and those that overlap or adjoin it."""
         adjoining = [
             each
@@ -73,7 +73,7 @@ def update(known: Sequence[Gap], starts: Mapping[TopicPartition, int], new: Sequ
     """
     ends = [min(gap.last, starts.get(gap.place, gap.last + 1) - 1) for gap in known]
     remaining = [replace(gap, last=last) for gap, last in zip(known, ends, strict=True) if gap.first <= last]
-    merged = [gap.with_(remaining) for gap in new]
+    merged = [gap.merge(remaining) for gap in new]
     return tuple(
         sorted([*(gap for gap in remaining if not any(each.covers(gap) for each in merged)), *merged], key=_order)
     )

@@ -78,14 +78,14 @@ class ObjectIngestion:
 
 @dataclass(frozen=True)
 class IngestResult:
-    """The result of one batch, or of checking a listing: rows in bronze, and warnings for the user. ``long`` are paths
-    of objects with too many lines, ``unread`` of those that could not be read.
+    """The result of one batch, or of checking a listing: rows in bronze, and warnings for the user. ``oversized`` are
+    paths of objects with too many lines, ``unread`` of those that could not be read.
     """
 
     rows: int = 0
     warnings: tuple[str, ...] = ()
     error: TableStopped | None = None
-    long: tuple[str, ...] = ()
+    oversized: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
 
@@ -95,13 +95,13 @@ def ingest(spark: SparkSession, at: ObjectIngestion, *, once: bool) -> Iterator[
     Raises Unreachable, BronzeReplaced if bronze has records from elsewhere, TopicsMissing if there is nothing to read
     ``once``; a continuous run waits for objects.
     """
-    listing = at.reader.listed(spark if once else tuning.session_for(spark, 0))
+    listing = at.reader.list_objects(spark if once else tuning.session_for(spark, 0))
     load_known(spark, at)
     if once and not listing.objects and not at.known.seen:
         raise TopicsMissing(
             "no objects exist for the source's topics",
             where=at.source,
-            mend="Check `name`, `topics` and `objects` in conf/sources, and that the sink ran.",
+            fix="Check `name`, `topics` and `objects` in conf/sources, and that the sink ran.",
         )
     plan = landing_objects.plan(listing.objects, at.known.seen)
     large = [each for each in plan.new if each.size > _LARGEST]
@@ -110,7 +110,7 @@ def ingest(spark: SparkSession, at: ObjectIngestion, *, once: bool) -> Iterator[
     unread: list[str] = []
     for batch in landing_objects.batches(small, at.most, _MOST_BYTES):
         taken = _ingest_batch(at, listing, batch)
-        long.extend(taken.long)
+        long.extend(taken.oversized)
         unread.extend(taken.unread)
         yield taken
     yield IngestResult(warnings=_warnings(plan, listing), error=_refusal(plan, large, long, unread))
@@ -119,7 +119,7 @@ def ingest(spark: SparkSession, at: ObjectIngestion, *, once: bool) -> Iterator[
 def count_waiting(spark: SparkSession, at: ObjectIngestion) -> int:
     """Return how many objects bronze lacks. Raises Unreachable."""
     load_known(spark, at)
-    return len(landing_objects.plan(at.reader.listed(spark).objects, at.known.seen).new)
+    return len(landing_objects.plan(at.reader.list_objects(spark).objects, at.known.seen).new)
 
 
 def load_known(spark: SparkSession, at: ObjectIngestion) -> None:
@@ -138,7 +138,7 @@ def load_known(spark: SparkSession, at: ObjectIngestion) -> None:
                 f"bronze has records of {topic} that did not come from objects: their offsets and those of "
                 "lines have no common order",
                 where=at.table.location,
-                mend="Read the objects into a lake with a new root.",
+                fix="Read the objects into a lake with a new root.",
             )
         known.seen[topic, partition, offset] = KnownObject(path, size, modified)
     known.bronze = identity
@@ -158,7 +158,7 @@ def _ingest_batch(at: ObjectIngestion, listing: Listing, batch: Sequence[Landing
     notes = {"are still being written: left for a later run": cut, "have only blank lines": blank}
     warnings = tuple(_format_paths(paths, note) for note, paths in notes.items() if paths)
     unread = sorted({each.path for each in batch} - {row["path"] for row in checked})
-    return IngestResult(rows, warnings, long=tuple(long), unread=tuple(unread))
+    return IngestResult(rows, warnings, oversized=tuple(long), unread=tuple(unread))
 
 
 def _object_checks() -> tuple[Column, ...]:
@@ -194,7 +194,7 @@ def _append(at: ObjectIngestion, objects: DataFrame, complete: Sequence[LandingO
 
 def _warnings(plan: Plan, listing: Listing) -> tuple[str, ...]:
     found = {
-        "have names that no sink writes: ignored": listing.strange,
+        "have names that no sink writes: ignored": listing.unrecognized,
         "were rewritten with the same size after they were read: bronze keeps what it read": _paths(plan.touched),
         "have the topic, partition and offset of another object and may be copies of it: ignored": _paths(plan.twins),
         "are empty": _paths(plan.empty),
@@ -219,7 +219,7 @@ def _refusal(
         return None
     return ObjectRefused(
         "; ".join(reasons),
-        mend="All others were ingested. Restore what was replaced, or write new content under a new name; split what "
+        fix="All others were ingested. Restore what was replaced, or write new content under a new name; split what "
         "is too large. Unreadable objects are retried. If a topic was recreated, its offsets started over: read "
         "it from a separate folder, into a lake with a new root.",
     )

@@ -62,7 +62,7 @@ class Pace:
         finally:
             self._ending_seconds = time.monotonic() - begun
 
-    def rest(self, rows: int, seconds: float, limit: int | None = None) -> None:
+    def wait(self, rows: int, seconds: float, limit: int | None = None) -> None:
         """Wait after a batch of ``rows`` rows that took ``seconds``: until the next turn, or until no pass is running.
         A batch that is half full (of the ``limit``) does not wait: the limit is divided among partitions, and some have
         more records.

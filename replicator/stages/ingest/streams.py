@@ -32,15 +32,15 @@ def run_streams(
 
 @dataclass
 class Streams:
-    """The running streams, and the rows and seconds of each that were reported (``told``). If a source must stop, that
-    is reported once and the others continue; when the last one stops, its error is raised.
+    """The running streams, and the rows and seconds of each that were reported (``reported``). If a source must stop,
+    that is reported once and the others continue; when the last one stops, its error is raised.
     """
 
     report: Report
     others: bool
     running: list[Stream] = field(default_factory=list)
     stopped: list[tuple[str, TableStopped]] = field(default_factory=list)
-    told: dict[str, tuple[int, float]] = field(default_factory=dict)
+    reported: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def begin(self, spark: SparkSession, ingestion: Ingestion, pace: Pace) -> None:
         """Start one more stream."""
@@ -49,7 +49,7 @@ class Streams:
         except TableStopped as error:
             self.stopped.append((ingestion.source, error))
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Report new rows since the last call, and streams that stopped."""
         for stream in list(self.running):
             try:
@@ -66,8 +66,8 @@ class Streams:
 
     def _tell(self, stream: Stream) -> None:
         source, now = stream.ingestion.source, (stream.rows, stream.seconds)
-        before = self.told.get(source, (0, 0.0))
+        before = self.reported.get(source, (0, 0.0))
         if now[0] > before[0]:
             rows = now[0] - before[0]
             self.report(ReportLine("bronze", source, rows, rows, seconds=now[1] - before[1]))
-            self.told[source] = now
+            self.reported[source] = now

@@ -32,7 +32,7 @@ def compare(model: Model, task: Task, work: Work, touched: DataFrame) -> Iterato
             firm = work.probe.firm(model.lineage_columns)
             yield transform.compare(stored, _fresh(model, task, work, (lines, keys), ranges, firm), model.key)
         return
-    rows = _fresh(model, task, work, (keys, keys), task.lie or {})  # the stored rows lead to no other rows
+    rows = _fresh(model, task, work, (keys, keys), task.spans or {})  # the stored rows lead to no other rows
     if model.checks or not _has_types(rows, keys):
         yield transform.compare(_stored_rows(model, task, work, (touched, keys)), rows, model.key)
     else:  # the writer reads the stored rows under these keys
@@ -43,8 +43,8 @@ def _stored_rows(model: Model, task: Task, work: Work, touched_and_keys: tuple[D
     """Return the rows of the table under the keys of the touched rows."""
     touched, keys = touched_and_keys
     if work.stored is None:
-        return work.whole().limit(0)
-    ranges = refresh_plan.find_spans(work, [(touched, model.key)])[0] if task.lie is None else task.lie
+        return work.full_rows().limit(0)
+    ranges = refresh_plan.find_spans(work, [(touched, model.key)])[0] if task.spans is None else task.spans
     candidates = work.stored.where(spans.may_match(work.stored, model.key, ranges, model.key))
     return affected.semi_join(candidates, model.key, F.broadcast(keys) if task.is_near else keys, model.key)
 

@@ -42,7 +42,7 @@ class Verdict:
     found: str = ""
 
     @property
-    def is_kept(self) -> bool:
+    def passed(self) -> bool:
         """Whether nothing violates the check."""
         return not (self.rows or self.found)
 
@@ -75,14 +75,14 @@ def check_difference(
     """
     if not model.checks:
         return ()
-    rows = BuildRows.of(stored, difference, model.key)
+    rows = BuildRows.from_difference(stored, difference, model.key)
     known = [check for check in model.checks if stored is None or (held or {}).get(check.name) == check.digest]
     fresh = [check for check in model.checks if check not in known]
     found = [] if stored is None else [*_row_count_verdicts(model, stored, rows, counts)]
     found += _verdicts(
         model, [check for check in known if any(counts.values()) or parents.has_moved(check.rule)], rows, parents
     )
-    found += _verdicts(model, fresh, BuildRows.at_rest(rows.whole), parents)
+    found += _verdicts(model, fresh, BuildRows.unchanged_build(rows.all_rows), parents)
     return _raise_failed(model, found)
 
 
@@ -93,17 +93,17 @@ def check_full(
     bounds = [check for check in model.checks if isinstance(check.rule, RowCountChange)]
     before = stored.count() if bounds and stored is not None else 0
     found = [Verdict(check, found=_describe_excess(check.rule, before, count)) for check in bounds]  # type: ignore[arg-type]
-    return _raise_failed(model, [*found, *_verdicts(model, model.checks, BuildRows.at_rest(rows), parents)])
+    return _raise_failed(model, [*found, *_verdicts(model, model.checks, BuildRows.unchanged_build(rows), parents)])
 
 
 def _raise_failed(model: Model, found: Iterable[Verdict]) -> tuple[str, ...]:
-    bad = [each for each in found if not each.is_kept]
+    bad = [each for each in found if not each.passed]
     failed = [each for each in bad if each.check.severity == FAIL]
     if failed:
         raise ChecksFailed(
             "; ".join(map(str, failed)),
             where=model.name,
-            mend="The gold table was not changed. Mend the source or the model's SQL, or set `severity: warn`.",
+            fix="The gold table was not changed. Fix the source or the model's SQL, or set `severity: warn`.",
         )
     return tuple(map(str, bad))
 
@@ -112,7 +112,7 @@ def check_stored(model: Model, rows: DataFrame, parents: Parents) -> list[Verdic
     """Return a verdict for each of a model's checks over all its stored rows; a change in their number cannot be
     checked there.
     """
-    return list(_verdicts(model, model.checks, BuildRows.at_rest(rows), replace(parents, moved=frozenset())))
+    return list(_verdicts(model, model.checks, BuildRows.unchanged_build(rows), replace(parents, moved=frozenset())))
 
 
 def _row_count_verdicts(
@@ -156,13 +156,13 @@ def _broken(model: Model, check: Check, rows: BuildRows, parents: Parents) -> Da
 
 def _orphans(model: Model, rule: Relationship, rows: BuildRows, parents: Parents) -> DataFrame:
     if rule.to == model.name:
-        return checks.orphans(rule, rows, rows.whole, _none_if_empty(_left(rule, rows)))
+        return checks.orphans(rule, rows, rows.all_rows, _none_if_empty(_left(rule, rows)))
     known = parents.rows(rule.to)
     if not parents.has_moved(rule):
         return checks.orphans(rule, rows, known)
     removed = parents.left(rule)
     if removed is None:
-        return checks.orphans(rule, BuildRows.at_rest(rows.whole), known)
+        return checks.orphans(rule, BuildRows.unchanged_build(rows.all_rows), known)
     return checks.orphans(rule, rows, known, _none_if_empty(removed))
 
 
@@ -171,7 +171,7 @@ def _left(rule: Relationship, rows: BuildRows) -> DataFrame:
     have.
     """
     field = names.quote_spark(rule.field)
-    return rows.gone.select(field).join(rows.written.select(field), [rule.field], how="left_anti")
+    return rows.deleted.select(field).join(rows.written.select(field), [rule.field], how="left_anti")
 
 
 def _none_if_empty(rows: DataFrame) -> DataFrame | None:
@@ -227,4 +227,4 @@ def _translate_errors(model: Model, check: Check) -> Iterator[None]:
         if engine_errors.repair_hint(str(error)) is not None:
             raise
         message = f"check {check.name} is invalid: {first_line(error)}"
-        raise ConfigError(message, mend=f"Mend {model.name}.yaml.") from error
+        raise ConfigError(message, fix=f"Fix {model.name}.yaml.") from error

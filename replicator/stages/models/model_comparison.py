@@ -19,12 +19,12 @@ from replicator.transforms.model import with_unknown_member
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """A gold table at its newest ``version`` (``stored``), and all rows that its model computes (``fresh``). ``behind``
-    is the number of later commits of the inputs.
+    """A gold table at its newest ``version`` (``stored``), and all rows that its model computes (``computed``).
+    ``behind`` is the number of later commits of the inputs.
     """
 
     stored: DataFrame
-    fresh: DataFrame
+    computed: DataFrame
     version: int
     behind: int
 
@@ -45,12 +45,12 @@ def compare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Mod
             if control is None
             else "the model has changed since it was built"
         )
-        raise TableStopped(message, where=table.location, mend="Run gold first.")
+        raise TableStopped(message, where=table.location, fix="Run gold first.")
     recorded = {name: control["inputs"].get(name) or [None, 0] for name in inputs}
     replaced = [name for name, each in inputs.items() if recorded[name][0] != each.identity]
     if replaced:
         message = f"its input {replaced[0]} was replaced by another table"
-        raise TableStopped(message, where=table.location, mend="Run gold first.")
+        raise TableStopped(message, where=table.location, fix="Run gold first.")
     past_inputs = {name: replace(each, version=recorded[name][1]) for name, each in inputs.items()}
     views = {name: model_inputs.view(spark, each).rows for name, each in past_inputs.items()}
     behind = sum(each.version - past_inputs[name].version for name, each in inputs.items())
@@ -67,7 +67,7 @@ def _load_newest(
     while True:
         done, version = at.gold.progress(spark, table, model.name), at.gold.version(spark, table)
         if done is None or version is None:
-            raise TableMissing(f"gold table {model.name} does not exist yet", where=table.location, mend="Run gold.")
+            raise TableMissing(f"gold table {model.name} does not exist yet", where=table.location, fix="Run gold.")
         row = at.control.get(at.lake.inputs(model.name, done.version))
         if at.gold.progress(spark, table, model.name) == done:
             return row, version

@@ -73,40 +73,40 @@ def find(
     return {name: found[given] for name, given in model.inputs.items()}
 
 
-def view(spark: SparkSession, given: ModelInput) -> View:
+def view(spark: SparkSession, model_input: ModelInput) -> View:
     """Return the live rows of an input."""
-    rows = given.format.read(spark, given.table, given.version)
-    stored = given.table.keys or own_key(rows.schema)
-    keys = given.table.keys or tuple(source_spelling(rows.schema[column]) for column in stored)
-    return View(_live_rows(given, rows), stored, keys)
+    rows = model_input.format.read(spark, model_input.table, model_input.version)
+    stored = model_input.table.keys or own_key(rows.schema)
+    keys = model_input.table.keys or tuple(source_spelling(rows.schema[column]) for column in stored)
+    return View(_live_rows(model_input, rows), stored, keys)
 
 
-def changed_keys(spark: SparkSession, given: ModelInput, seen: View, then: VersionRef) -> DataFrame | None:
+def changed_keys(spark: SparkSession, model_input: ModelInput, seen: View, then: VersionRef) -> DataFrame | None:
     """Return the distinct keys of rows that differ from those of ``then``, named as in ``seen.rows``; None if
     unknown.
     """
-    table = replace(given.table, keys=seen.stored)
-    found = table_versions.changed_keys(spark, given.format, table, then, given.place)
+    table = replace(model_input.table, keys=seen.stored)
+    found = table_versions.changed_keys(spark, model_input.format, table, then, model_input.place)
     if found is None:
         return None
     named = zip(seen.stored, seen.keys, strict=True)
     return found.select(*[F.col(names.quote_spark(column)).alias(shown) for column, shown in named])
 
 
-def changed_rows(spark: SparkSession, given: ModelInput, seen: View, then: VersionRef) -> DataFrame | None:
+def changed_rows(spark: SparkSession, model_input: ModelInput, seen: View, then: VersionRef) -> DataFrame | None:
     """Return the rows of ``seen.rows`` whose keys differ from those of ``then``. None if they must be looked up in
     ``seen.rows`` by key, as for a history, where a key has other states than those that changed.
     """
-    if given.given.endswith(HISTORY):
+    if model_input.given.endswith(HISTORY):
         return None
-    table = replace(given.table, keys=seen.stored)
-    found = table_versions.changed_rows(spark, given.format, table, then, given.place)
-    return None if found is None else _live_rows(given, found)
+    table = replace(model_input.table, keys=seen.stored)
+    found = table_versions.changed_rows(spark, model_input.format, table, then, model_input.place)
+    return None if found is None else _live_rows(model_input, found)
 
 
-def _live_rows(given: ModelInput, rows: DataFrame) -> DataFrame:
+def _live_rows(model_input: ModelInput, rows: DataFrame) -> DataFrame:
     """Return the live rows with the source's column names; for a model all of them."""
-    return select_live(rows) if given.table.keys else select_live(rows, SOURCE_TIMESTAMP)
+    return select_live(rows) if model_input.table.keys else select_live(rows, SOURCE_TIMESTAMP)
 
 
 def _find_input(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[str, tuple[str, ...]]) -> ModelInput:
@@ -117,8 +117,8 @@ def _find_input(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[st
     identity, version, commit = table_versions.current(spark, kind, table)
     if identity is None or version is None:
         suggestion = _suggest(spark, source, name, at) if is_silver else ""
-        mend = "Run silver for its source first." if is_silver else f"Run gold, and mend what stopped model {given}."
-        raise TableMissing(f"input {given} does not exist yet{suggestion}", where=table.location, mend=mend)
+        fix = "Run silver for its source first." if is_silver else f"Run gold, and fix what stopped model {given}."
+        raise TableMissing(f"input {given} does not exist yet{suggestion}", where=table.location, fix=fix)
     return ModelInput(given, kind, table, identity, version, commit)
 
 

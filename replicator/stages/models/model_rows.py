@@ -28,11 +28,11 @@ def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) 
         rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
     except AnalysisException as error:
         message = f"the SQL of model {model.name} is invalid: {first_line(error)}"
-        raise ConfigError(message, mend=f"Mend {model.name}.sql.") from error
+        raise ConfigError(message, fix=f"Fix {model.name}.sql.") from error
     wrong = next(_wrong_columns(model, rows.schema), None)
     if wrong is not None:
-        message, mend = wrong
-        raise ConfigError(f"the SQL of model {model.name} {message}", mend=mend)
+        message, fix = wrong
+        raise ConfigError(f"the SQL of model {model.name} {message}", fix=fix)
     return rows
 
 
@@ -48,7 +48,7 @@ def _wrong_columns(model: Model, given: T.StructType) -> Iterator[tuple[str, str
     missing = [name for name in wanted if name not in given.names]
     if missing:
         message = f"does not return its columns {', '.join(missing)}; it returns {', '.join(given.names)}"
-        yield message, f"Mend {place}, or {model.name}.yaml."
+        yield message, f"Fix {place}, or {model.name}.yaml."
 
 
 def _wrong_column(field: T.StructField, place: str) -> Iterator[tuple[str, str]]:

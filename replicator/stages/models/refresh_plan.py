@@ -76,7 +76,7 @@ class Work:
         """The analysis of the plan of its SQL."""
         return JoinAnalysis(self.query, {name: each.rows for name, each in self.views.items()})
 
-    def whole(self) -> DataFrame:
+    def full_rows(self) -> DataFrame:
         """Return all rows of the model, as they are to be."""
         return self.query({name: each.rows for name, each in self.views.items()})
 
@@ -87,8 +87,8 @@ class Task:
 
     ``changed`` has the number of changed keys by placeholder, if they were counted; ``rows`` is the number of the
     table's rows, ``affected`` that of the rows whose key a change touches, and ``broken`` that of such keys with a NULL
-    in them. ``uses`` and ``touched`` (``transforms/incremental/affected.py``) are set if only affected rows are to be
-    computed; ``lie`` has the value ranges of the touched keys, if known without a query (None: not yet known).
+    in them. ``uses`` and ``affected_keys`` (``transforms/incremental/affected.py``) are set if only affected rows are
+    to be computed; ``spans`` has the value ranges of the touched keys, if known without a query (None: not yet known).
     """
 
     action: str
@@ -99,8 +99,8 @@ class Task:
     affected: int | None = None
     broken: int = 0
     uses: Mapping[str, InputUse] = field(default_factory=dict, repr=False)
-    touched: DataFrame | None = field(default=None, repr=False)
-    lie: Spans | None = field(default=None, repr=False)
+    affected_keys: DataFrame | None = field(default=None, repr=False)
+    spans: Spans | None = field(default=None, repr=False)
 
     @property
     def is_near(self) -> bool:
@@ -134,7 +134,7 @@ def prepare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
         return
     is_small = known.size <= at.full_bytes
     found = RefreshFacts(
-        inputs, work.views, last, work.control, work.whole(), work.stored, lambda: work.probe, is_small=is_small
+        inputs, work.views, last, work.control, work.full_rows(), work.stored, lambda: work.probe, is_small=is_small
     )
     reason = refresh_reasons.reason_for_full(model, found)
     with ExitStack() as stack:
@@ -202,7 +202,7 @@ def _build_work(spark: SparkSession, model: Model, at: Warehouse, known: _Refres
     parents = model_parents.load(spark, at, known.keys, (known.last or {}).get("parents"), control["parents"])
     rows = partial(rows_of, spark, model)
     work = Work(spark, rows, views, stored, control, number, known.before, rekeyed, parents, known.size)
-    misfit = refresh_reasons.lineage_misfit(model, views, work.whole())
+    misfit = refresh_reasons.lineage_misfit(model, views, work.full_rows())
     if misfit is not None:
         refresh_reasons.refuse_new_lineage(model, known.last, control, misfit)
     return work
@@ -269,14 +269,14 @@ def _plan_by_grain(model: Model, task: Task, written: Callable[[str], DataFrame 
     if rows is None:
         return None
     uses = {**task.uses, grain: replace(task.uses[grain], rows=rows)}
-    return replace(task, affected=max(task.changed.values()), touched=own[0], uses=uses)
+    return replace(task, affected=max(task.changed.values()), affected_keys=own[0], uses=uses)
 
 
 def _with_spans(task: Task, work: Work) -> Task:
     """Add the value ranges of the changed keys."""
     moved = {name: (use.changed, use.keys) for name, use in task.uses.items() if use.changed is not None}
     ranges = dict(zip(moved, find_spans(work, list(moved.values())), strict=True))
-    return replace(task, uses={name: replace(use, lie=ranges.get(name, {})) for name, use in task.uses.items()})
+    return replace(task, uses={name: replace(use, spans=ranges.get(name, {})) for name, use in task.uses.items()})
 
 
 def _with_touched_rows(model: Model, task: Task, stack: ExitStack) -> Task:
@@ -287,7 +287,7 @@ def _with_touched_rows(model: Model, task: Task, stack: ExitStack) -> Task:
     own = affected.affected_by_key(task.uses, model.key)
     if own is not None:
         keys, ranges = own
-        return replace(task, affected=max(task.changed.values()), touched=keys, lie=ranges)
+        return replace(task, affected=max(task.changed.values()), affected_keys=keys, spans=ranges)
     touched = stack.enter_context(tuning.persist(affected.affected_rows(work.query, work.stored, task.uses, model.key)))
     key = [names.quote_spark(column) for column in model.key]
     incomplete = F.lit(False)
@@ -295,7 +295,7 @@ def _with_touched_rows(model: Model, task: Task, stack: ExitStack) -> Task:
         incomplete = incomplete | F.col(column).isNull()
     row = touched.select(*key).distinct().agg(F.count("*"), F.count(F.when(incomplete, 1))).first()
     count, broken = (0, 0) if row is None else tuple(row)
-    return replace(task, affected=count, broken=broken, touched=touched)
+    return replace(task, affected=count, broken=broken, affected_keys=touched)
 
 
 def control_row(spark: SparkSession, model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class RefreshFacts:
     views: Mapping[str, View]
     last: Mapping[str, Any] | None
     control: Mapping[str, Any]
-    whole: DataFrame
+    full_rows: DataFrame
     stored: DataFrame
     probe: Callable[[], JoinAnalysis]
     is_small: bool
@@ -63,12 +63,12 @@ def reason_for_full(model: Model, found: RefreshFacts) -> Reason | None:
 
 
 def sql_obstacle(
-    model: Model, whole: DataFrame, keys: Mapping[str, Sequence[str]], probe: Callable[[], JoinAnalysis]
+    model: Model, full_rows: DataFrame, keys: Mapping[str, Sequence[str]], probe: Callable[[], JoinAnalysis]
 ) -> Reason | None:
     """Return why the SQL, with these rows and this plan, cannot be computed by changed keys; None if it can. ``keys``
     are those of its inputs.
     """
-    obstacle = eligibility.obstacle(whole)
+    obstacle = eligibility.obstacle(full_rows)
     if obstacle is not None:
         return Reason("not by rows", f"its SQL is not a tree of inner and left joins: {obstacle}")
     twice = probe().inputs_read_twice()
@@ -138,12 +138,12 @@ def _find_reasons(model: Model, found: RefreshFacts) -> Iterator[Reason]:
     if found.is_small:
         yield Reason("small", "its inputs are small")
     yield from _of_inputs(found)
-    if dict(found.whole.dtypes) != dict(found.stored.dtypes):
+    if dict(found.full_rows.dtypes) != dict(found.stored.dtypes):
         yield Reason("columns changed", "its columns changed")
-    misfit = lineage_misfit(model, found.views, found.whole)
+    misfit = lineage_misfit(model, found.views, found.full_rows)
     if misfit is not None:
         yield misfit
-    reason = sql_obstacle(model, found.whole, {name: view.keys for name, view in found.views.items()}, found.probe)
+    reason = sql_obstacle(model, found.full_rows, {name: view.keys for name, view in found.views.items()}, found.probe)
     if reason is not None:
         yield reason
 
@@ -160,12 +160,12 @@ def _of_inputs(found: RefreshFacts) -> Iterator[Reason]:
             yield Reason("no key", f"{each.given} has no key")
 
 
-def lineage_misfit(model: Model, views: Mapping[str, View], whole: DataFrame) -> Reason | None:
+def lineage_misfit(model: Model, views: Mapping[str, View], full_rows: DataFrame) -> Reason | None:
     """Return why the lineage cannot hold the key of an input: it needs a column of the same or a wider type for each
     key column. None if it can. Not checked for a model that is always computed in full.
     """
     lineage = model.lineage if model.refresh != FULL else {}
-    given = dict(whole.dtypes)
+    given = dict(full_rows.dtypes)
     for name, columns in lineage.items():
         view = views[name]
         why = _misfit(given, columns, dict(view.rows.select(*map(names.quote_spark, view.keys)).dtypes))
@@ -189,5 +189,5 @@ def refuse_new_lineage(model: Model, last: Mapping[str, Any] | None, control: Ma
     lineage that was valid until an input changed is no mistake of the model: it is computed in full.
     """
     if last is None or any(last.get(part) != control[part] for part in ("sql", "lineage")):
-        mend = f"Mend `lineage` of model {model.name}, or set `refresh: full`."
-        raise ConfigError(why.sentence, where=model.name, mend=mend)
+        fix = f"Fix `lineage` of model {model.name}, or set `refresh: full`."
+        raise ConfigError(why.sentence, where=model.name, fix=fix)

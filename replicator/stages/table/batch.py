@@ -79,7 +79,7 @@ def warnings(share: TableShare, read: Decoded, made: DataFrame, truncated: Trunc
             f"{names.shorten_list(sorted(read.overruled))}: declared, but the records' own schemas give other types"
         )
     found += read.schema.plan.warnings
-    if share.tied:
+    if share.has_place_ties:
         found += _ties(made, read.schema.plan.layout)
     return [
         *found,

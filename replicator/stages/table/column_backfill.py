@@ -27,12 +27,12 @@ from replicator.transforms.columns.policy import Policy
 
 def find_columns(share: TableShare) -> frozenset[str]:
     """Return the columns that were withheld from the table and are allowed now, by the name of their first version."""
-    reached = share.at.reached
-    if share.name in reached.whole:
+    reached = share.at.state
+    if share.name in reached.complete_tables:
         return frozenset()
     ledger = schema_change.load(share)
     if not ledger.left_out:
-        reached.whole.add(share.name)
+        reached.complete_tables.add(share.name)
     if not ledger.left_out or share.at.silver.version(share.spark, share.table) is None:
         return frozenset()
     return Policy(share.declaration.schema_changes, ledger.approved).allows_new(ledger.left_out)
@@ -53,12 +53,12 @@ def read_all(share: TableShare, wanted: frozenset[str]) -> Iterator[tuple[TableS
     with share.described(bronze) as described:
         records = skip_rules.apply_declared(share.routed(described), at.source).where(F.col("table") == share.name)
         groups = tuple(changes.survey(records).collect())
-        yield replace(share, routes=routes, groups=groups, again=[], regained=wanted), records
+        yield replace(share, routes=routes, groups=groups, retried_rejects=[], regained=wanted), records
 
 
 def mark_done(share: TableShare, filled: frozenset[str]) -> None:
     """Record that the table has these columns completely."""
-    schema_change.save(share, schema_change.load(share).filled(filled))
+    schema_change.save(share, schema_change.load(share).without_columns(filled))
 
 
 def flag_unknown(share: TableShare, layout: Layout) -> None:
@@ -80,7 +80,7 @@ def _save_routes(share: TableShare) -> Routes:
     """
     at, path = share.at, share.at.lake.routes(share.at.source.name)
     with at.turn:
-        routes = routing.load_routes(at.control, path, share.routes.bronze).learned((), {}, {}, [share.name])
+        routes = routing.load_routes(at.control, path, share.routes.bronze).with_learned((), {}, {}, [share.name])
         at.control.put(path, routes.value())
     return routes
 

@@ -17,10 +17,10 @@ KEYLESS = "no record has a key: declare the columns that identify a row as `keys
 
 _COUNTED_FROM = 100
 _MOST = 1000
-_MEND = (
-    "The table was not changed. The dead letters give the reasons: mend the declaration or the source, run again, "
+_FIX = (
+    "The table was not changed. The dead letters give the reasons: fix the declaration or the source, run again, "
     "then `replicator dead-letters retry`, which removes letters whose records can be applied. If nothing can be "
-    "mended, `dead_letter: {max_share: 1}` lets the table continue without them."
+    "fixed, `dead_letter: {max_share: 1}` lets the table continue without them."
 )
 
 
@@ -66,5 +66,5 @@ def refuse_too_many(account: Account, share: float) -> None:
         raise DeadLetterShare(
             f"{rejected} of {account.read} records cannot be applied{because}",
             where=account.table,
-            mend=_MEND,
+            fix=_FIX,
         )

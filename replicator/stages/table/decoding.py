@@ -115,15 +115,17 @@ def decode_share(
         quick, newest = None, None
         if not every and _can_skip_replaced(share, forms, layout, needs):
             keys = sum(group["keys"] for group in share.rows)
-            newest = drop_superseded(rows, ordered, tied=share.tied, held=needs.placeholder is not None, keys=keys)
-        if transform.making is None and not any(map(layout.misfit, forms)):
+            newest = drop_superseded(
+                rows, ordered, tied=share.has_place_ties, held=needs.placeholder is not None, keys=keys
+            )
+        if transform.transform is None and not any(map(layout.find_misfit, forms)):
             wanted = of_rows if newest is None else newest
             quick = decode.decode(wanted, forms, layout, share.name, needs, reasons=False)
         conditions = (
             change_counts.moved(_may_lack(needs, transform)) if needs.key_changes else change_counts.by_outcome()
         )
         conditions |= change_counts.departed() if needs.departures else {}
-        made, tally = _compute(lambda: transform.made(typed()), quick, conditions, stack)
+        made, tally = _compute(lambda: transform.apply(typed()), quick, conditions, stack)
         replaced = 0 if newest is None else share.count - tally["good"] - tally["rejected"]
         swaps, departed = 0, None
         reading = _Reading(ordered, forms, layout, known, transform)
@@ -135,7 +137,7 @@ def decode_share(
         if needs.key_changes:
             past = _past(share, reading, truncated, stack, is_new=stored is None)
             done = stack.enter_context(key_moves.resolve(made, tally, share.name, past))
-            made, tally, swaps = done.changes, done.told, done.swaps
+            made, tally, swaps = done.changes, done.counts, done.swaps
         passed = execution.apply_filter(made)
         counts = tally if passed is made else None
         other = overridden_columns(forms, share.declaration) if stored is None else frozenset[str]()
@@ -172,7 +174,7 @@ def _may_lack(needs: DecodeOptions, transform: BatchTransform) -> list[str]:
     from the key are excluded.
     """
     is_whole = needs.placeholder is None and not needs.generated
-    layout, making = transform.layout, transform.making
+    layout, making = transform.layout, transform.transform
     own = set() if making is None else {name for name, of in making.sources.items() if of.intersection(making.keys)}
     return [] if is_whole else [column for column in layout.types if column not in {*layout.keys, *own}]
 
@@ -181,7 +183,9 @@ def _can_skip_replaced(share: TableShare, forms: Sequence[Form], layout: Layout,
     """Return whether the newest record of each key in Kafka replaces all earlier ones, and there are enough of those:
     the record's key contains the row's key, a change has the whole row, and nothing needs the changes in between.
     """
-    in_key = all({layout.named(field.name) for field in form.key_fields}.issuperset(layout.keys) for form in forms)
+    in_key = all(
+        {layout.stored_name(field.name) for field in form.key_fields}.issuperset(layout.keys) for form in forms
+    )
     declared = share.declaration
     is_plain = not (
         needs.keyless_deletes or needs.key_changes or needs.generated or declared.transform or declared.append_only
@@ -220,9 +224,9 @@ def _past(
     def made(
         decoded: Callable[..., DataFrame], forms: Sequence[Form], conditions: Mapping[str, Column]
     ) -> tuple[DataFrame, Mapping[str, int]]:
-        is_plain = transform.making is None and not any(map(layout.misfit, forms))
+        is_plain = transform.transform is None and not any(map(layout.find_misfit, forms))
         quick = decoded(reasons=False) if is_plain else None
-        return _compute(lambda: transform.made(decoded(reasons=True)), quick, conditions, stack)
+        return _compute(lambda: transform.apply(decoded(reasons=True)), quick, conditions, stack)
 
     def images(ordered: DataFrame, forms: Sequence[Form]) -> DataFrame:
         deletes = ordered.where(F.col("op") == "d")
@@ -257,7 +261,7 @@ def _former_key_inputs(share: TableShare, reading: _Reading, needs: DecodeOption
 
     def images() -> DataFrame:
         updates = reading.ordered.where(F.col("op") == "u")
-        return reading.transform.made(decode.decode_before(updates, reading.forms, reading.layout, share.name, needs))
+        return reading.transform.apply(decode.decode_before(updates, reading.forms, reading.layout, share.name, needs))
 
     return FormerKeyInputs(
         reading.layout, reading.transform, images, _read_stored(share, reading.transform, is_new=is_new)
@@ -276,7 +280,7 @@ def _records_with_keys(records: DataFrame, keys: DataFrame, reading: _Reading) -
     """
     same = headers.key_text(records["key"]) == keys["_old_text"]
     found = records.join(keys, same, how="left_semi")
-    is_as_sent = reading.transform.making is None
+    is_as_sent = reading.transform.transform is None
     read = key_headers.with_sent_key(records, reading.forms, reading.layout) if is_as_sent else None
     if read is None:
         return found

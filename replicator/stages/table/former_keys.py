@@ -34,7 +34,7 @@ def build_deletes(changes: DataFrame, past: FormerKeyInputs) -> Iterator[DataFra
     open.
     """
     keys: Sequence[str] = past.transform.layout.keys
-    made = execution.apply_filter(past.transform.made(departures.departures(changes, past.layout)))
+    made = execution.apply_filter(past.transform.apply(departures.departures(changes, past.layout)))
     with tuning.persist(past.images()) as images:
         unoccupied = departures.unoccupied_departures(
             made.where(F.col("_reject").isNull()), images, changes, past.stored, keys

@@ -60,7 +60,7 @@ def with_existing_histories(spark: SparkSession, at: Refinement, tables: Collect
     places = {t: at.lake.history(at.source.name, t) for t in off if bronze is not None}
     existing = [t for t, place in places.items() if at.silver.version(spark, place) is not None]
     continued = [t for t in existing if at.silver.progress(spark, places[t], bronze or "") is not None]
-    return replace(at, source=at.source.keeping_history(continued)) if continued else at
+    return replace(at, source=at.source.with_history(continued)) if continued else at
 
 
 def commit_progress(share: TableShare) -> None:

@@ -32,12 +32,12 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True)
 class History:
-    """The good changes in bronze of some keys, with their counts (``told``), which include those of the requested
+    """The good changes in bronze of some keys, with their counts (``counts``), which include those of the requested
     columns; ``images`` decodes the rows that their deletes removed.
     """
 
     changes: DataFrame
-    told: Counts
+    counts: Counts
     images: Callable[[], DataFrame]
 
 
@@ -58,12 +58,12 @@ class Past:
 
 @dataclass(frozen=True)
 class ResolvedMoves:
-    """Changes ready for the fold, without MOVE_COLUMNS, their counts (``told``), and how many were ignored as
+    """Changes ready for the fold, without MOVE_COLUMNS, their counts (``counts``), and how many were ignored as
     ``key_swap``.
     """
 
     changes: DataFrame
-    told: Counts
+    counts: Counts
     swaps: int
 
 
@@ -255,7 +255,7 @@ def _whole_history(changes: DataFrame, wanted: Collection[str], past: Past, stac
     keys = _origins(changes, past)
     found = past.history(keys, wanted)
     for _ in range(1, _CHAIN):
-        if found is None or not change_counts.missing_by_column(found.told):
+        if found is None or not change_counts.missing_by_column(found.counts):
             break
         more = _origins(found.changes, past).subtract(keys)
         if more.isEmpty():
@@ -265,7 +265,7 @@ def _whole_history(changes: DataFrame, wanted: Collection[str], past: Past, stac
     if found is None:
         return None
     departed = key_changes.departures(found.changes, past.keys)
-    return _propagate(KeyHistory(found.changes, departed, past.truncated().places), found.told, past.keys, stack)[0]
+    return _propagate(KeyHistory(found.changes, departed, past.truncated().places), found.counts, past.keys, stack)[0]
 
 
 def _origins(changes: DataFrame, past: Past) -> DataFrame:

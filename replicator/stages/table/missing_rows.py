@@ -66,12 +66,12 @@ def remove_all(spark: SparkSession, at: Refinement, again: Collection[str] = ())
     due = [
         name
         for name, snapshot in sorted(known.items())
-        if name in again or (name not in paused and at.reached.removed.get(name) != snapshot.number)
+        if name in again or (name not in paused and at.state.removed.get(name) != snapshot.number)
     ]
     accounts = []
     for name in due:
         if name not in again and is_done(spark, at, name):
-            at.reached.removed[name] = known[name].number
+            at.state.removed[name] = known[name].number
         elif account := _try_remove(spark, at, name, known[name], again=name in again):
             accounts.append(account)
     return accounts
@@ -95,7 +95,7 @@ def refuse_pending(spark: SparkSession, at: Refinement, name: str) -> None:
         raise TableStopped(
             "a snapshot taken with --remove-missing has not been processed yet",
             where=table.name,
-            mend="Run `replicator run bronze silver`, then try again.",
+            fix="Run `replicator run bronze silver`, then try again.",
         )
 
 
@@ -126,8 +126,8 @@ def remove(spark: SparkSession, at: Refinement, name: str, *, again: bool = Fals
     if done and not again:
         return None
     if reason := find_obstacle(at.source, name):
-        mend = "Revert what was declared since the snapshot, or leave the rows: `replicator tables pause`."
-        raise TableStopped(f"missing rows cannot be determined: {reason}", where=f"{at.source.name}/{name}", mend=mend)
+        fix = "Revert what was declared since the snapshot, or leave the rows: `replicator tables pause`."
+        raise TableStopped(f"missing rows cannot be determined: {reason}", where=f"{at.source.name}/{name}", fix=fix)
     read = routing.progress_of(spark, at.silver, at.lake.silver(at.source.name, name), bronze)
     progress = (
         Progress(f"{bronze}/dead letters", version + 1) if done else Progress(_progress_input(bronze), snapshot.number)
@@ -158,15 +158,15 @@ def _try_remove(
     try:
         count = remove(spark, at, name, again=again)
     except FAILURES as error:
-        at.reached.removed[name] = snapshot.number
+        at.state.removed[name] = snapshot.number
         return replace(account, error=engine_errors.to_table_error(error, account.table))
     except ReplicatorError as error:
         if not error.retry:
-            at.reached.removed[name] = snapshot.number
+            at.state.removed[name] = snapshot.number
         return replace(account, error=error)
     if count is None:
         return None
-    at.reached.removed[name] = snapshot.number
+    at.state.removed[name] = snapshot.number
     warning = f"{count:,} rows were removed: the repeated snapshot shows that the source no longer has them"
     return replace(account, warnings=(warning,) if count else (), seconds=time.monotonic() - started)
 
@@ -188,7 +188,7 @@ def _write_deletes(spark: SparkSession, target: _Table) -> int | None:
     stored = at.silver.read(spark, target.table)
     layout = _layout(stored.schema)
     with (
-        _describe(watch, records.where(target.whole.since()), routes, size) as recent,
+        _describe(watch, records.where(target.whole.is_after_start()), routes, size) as recent,
         _mentioned_keys(share, target.whole, recent, stored.select(*map(names.quote_spark, layout.keys))) as mentioned,
         tuning.persist(fold.fold(missing_rows.deletes(stored, mentioned, layout), layout.keys, ())) as deletes,
     ):
@@ -205,10 +205,12 @@ def _describe(watch: TickContext, records: DataFrame, routes: Routes, size: int)
     """Yield the described records of the watched topics, of at most ``size`` bytes of bronze. They are described with
     templates as in a tick, because within months they become many.
     """
-    at, topics = watch.at, watch.news.after
+    at, topics = watch.at, watch.new_records.after
     template_reading.learn_from_first(at, records, topics, size)
     survey = partial(_survey, at)
-    with normalization.describe(watch.spark, at, watch.in_epochs(records, topics), watch.news, routes, survey) as (
+    with normalization.describe(
+        watch.spark, at, watch.in_epochs(records, topics), watch.new_records, routes, survey
+    ) as (
         described,
         *_,
     ):
@@ -224,14 +226,14 @@ def _mentioned_keys(
     share: TableShare, snapshot: FullSnapshot, recent: DataFrame, keys: DataFrame
 ) -> Iterator[DataFrame]:
     """Yield the keys of the described records of the table's topics; ``keys`` has their columns. Raises TableStopped if
-    the key of a record from the time of the snapshot cannot be read. Later records do not matter: once mended, they are
+    the key of a record from the time of the snapshot cannot be read. Later records do not matter: once fixed, they are
     newer than a delete.
     """
     records = skip_rules.apply_declared(share.routed(recent), share.at.source)
     groups, _ = _survey(share.at, records)
     own = tuple(group for group in groups if group["table"] == share.name)
     if any(_is_unreadable(group, share.name) for group in groups):
-        during = changes.survey(records.where(snapshot.until())).collect()
+        during = changes.survey(records.where(snapshot.is_before_end())).collect()
         _refuse_unreadable(share, sum(group["count"] for group in during if _is_unreadable(group, share.name)))
     share = replace(share, groups=own)
     if not share.rows:
@@ -240,7 +242,9 @@ def _mentioned_keys(
     with decoding.decode_share(share, records, places=True) as decoded:
         made = decoded.changes
         keyless = reduce(or_, (F.col(names.quote_spark(key)).isNull() for key in keys.columns))
-        _refuse_unreadable(share, made.where(F.col("_reject").isNotNull() & keyless & snapshot.until("_at.")).count())
+        _refuse_unreadable(
+            share, made.where(F.col("_reject").isNotNull() & keyless & snapshot.is_before_end("_at.")).count()
+        )
         yield made.select(*keys.columns).distinct()
 
 
@@ -254,7 +258,7 @@ def _refuse_unreadable(share: TableShare, unread: int) -> None:
         raise TableStopped(
             f"missing rows cannot be determined: {unread:,} records of the time of the snapshot are dead letters",
             where=share.table.name,
-            mend="Mend them (`replicator dead-letters retry`), or take the snapshot again.",
+            fix="Fix them (`replicator dead-letters retry`), or take the snapshot again.",
         )
 
 

@@ -26,7 +26,7 @@ _PASSED = StructType(
 def order_records(share: TableShare, rows: DataFrame) -> DataFrame:
     """Return the records that may change a row of the share's table, with their ``_seq`` in the source's order."""
     snapshots = share.any("has_snapshot")
-    running = _passed_positions(share, rows) if snapshots and not share.whole else None
+    running = _passed_positions(share, rows) if snapshots and not share.is_from_start else None
     return changes.with_seq(rows, snapshots=snapshots, running=running, marks=share.marks)
 
 
@@ -37,10 +37,10 @@ def _passed_positions(share: TableShare, rows: DataFrame) -> DataFrame:
     For topics that are continued from where they were left, this is in memory. A first snapshot comes in many ranges,
     and reading bronze from its beginning for each would take ever longer.
     """
-    topics, news = share.routes.topics(share.name), share.news
-    is_not_remembered = share.again is not None or share.at.source.objects
+    topics, news = share.routes.topics(share.name), share.new_records
+    is_not_remembered = share.retried_rejects is not None or share.at.source.objects
     after = {topic: news.after[topic] for topic in news.continued if topic in topics}
-    known = None if is_not_remembered else share.at.reached.passed(after)
+    known = None if is_not_remembered else share.at.state.passed(after)
     if known is None:
         return read_below(share, rows)
     rows_passed = [(each.topic, each.partition, each.epoch, "", each.position, each.holds) for each in known]

@@ -55,7 +55,7 @@ def mark_purged(share: TableShare, read: Decoded, found: Horizon | None, waterma
         yield read.changes.withColumn("_purged", F.lit(False))
         return
     stored = share.at.silver.read(share.spark, share.table)
-    keys, is_late = read.schema.plan.layout.keys, share.again is not None and not share.regained
+    keys, is_late = read.schema.plan.layout.keys, share.retried_rejects is not None and not share.regained
     is_news = _is_news(share, found)
     marked = purge_horizon.mark_purged(
         read.changes, stored, keys, found, share.name, above=above, is_late=is_late, is_news=is_news
@@ -68,7 +68,7 @@ def _is_news(share: TableShare, found: Horizon) -> bool:
     """Return whether bronze got all of a batch after the purge, for lines of objects: their offsets do not tell,
     because an object of another folder may arrive later with lower ones (``replicator/landing_objects.py``).
     """
-    if not share.at.source.objects or share.again is not None or found.version is None:
+    if not share.at.source.objects or share.retried_rejects is not None or found.version is None:
         return False
     topics = share.routes.topics(share.name)
-    return all(start >= found.version for topic, start in share.news.after.items() if topic in topics)
+    return all(start >= found.version for topic, start in share.new_records.after.items() if topic in topics)

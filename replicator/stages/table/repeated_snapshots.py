@@ -24,13 +24,13 @@ def find_warnings(share: TableShare) -> list[str]:
     which rows are missing. Bronze is searched, which has the complete texts, for each batch with rows of a snapshot,
     except for a large first load.
     """
-    source, first_load = share.at.source, share.whole
+    source, first_load = share.at.source, share.is_from_start
     if not _may_lack_deletes(share) or (first_load and tuning.is_large(share.spark)):
         return []
     snapshot = snapshots.load(share.at.control, share.at.lake.snapshots(source.name)).get(share.name)
     begun = _raw_records(share).where(F.col("value").contains(_NEARLY) & F.col("value").rlike(_FIRST))
     if snapshot is not None:
-        begun = begun.where(snapshot.since())
+        begun = begun.where(snapshot.is_after_start())
     own_first = 1 if first_load and snapshot is None else 0
     if begun.limit(own_first + 1).count() <= own_first:
         return []
@@ -45,16 +45,18 @@ def _may_lack_deletes(share: TableShare) -> bool:
     declared, tables = share.declaration, share.routes.tables
     keeps_all = declared.append_only or declared.shards or declared.outbox
     are_exclusive = all(len(tables.get(topic, ())) < 2 for topic in share.routes.topics(share.name))
-    return share.again is None and share.any("has_snapshot") and are_exclusive and not keeps_all
+    return share.retried_rejects is None and share.any("has_snapshot") and are_exclusive and not keeps_all
 
 
 def _raw_records(share: TableShare) -> DataFrame:
     """Return the batch's records of the table's topics as bronze has them; none if the log does not reach back."""
     bronze, topics = share.at.lake.bronze(share.at.source.name), share.routes.topics(share.name)
-    if not share.whole:
-        after: dict[tuple[str, ...], int] = {(topic,): share.news.after.get(topic, BEGINNING) for topic in topics}
+    if not share.is_from_start:
+        after: dict[tuple[str, ...], int] = {
+            (topic,): share.new_records.after.get(topic, BEGINNING) for topic in topics
+        }
         found = share.at.bronze.added(share.spark, bronze, after, share.upto)
         if found is not None:
             return found
     every = share.at.bronze.read(share.spark, bronze, share.upto)
-    return every.where(F.col("topic").isin(*topics) if share.whole else F.lit(False))
+    return every.where(F.col("topic").isin(*topics) if share.is_from_start else F.lit(False))

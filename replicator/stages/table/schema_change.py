@@ -63,16 +63,16 @@ def plan_change(
     forms = sorted(forms, key=lambda form: firsts.get(form.id, type_versions.NEWEST))
     found = _plan(share, forms, stored, policy, ledger)
     if found.has_versions:
-        sightings = type_versions.first_seen_types(forms, firsts, found.layout.named)
+        sightings = type_versions.first_seen_types(forms, firsts, found.layout.stored_name)
         if stored is not None and (missing := _unsighted(stored, found, ledger)):
             sightings = sightings | dict.fromkeys(missing, "") | _read_sightings(share, stored, found)
-        ledger = ledger.seen(_of_versions(found, sightings))
+        ledger = ledger.with_sightings(_of_versions(found, sightings))
         found = _plan(share, forms, stored, policy, ledger)
     if policy.name == "freeze":
         ledger = ledger.with_left_out(change.column for change in found.withheld if change.kind == ADDED)
-        share.at.reached.whole.discard(share.name)
+        share.at.state.complete_tables.discard(share.name)
     ledger = ledger.recorded((change, _change_seq(change, forms, firsts, ledger)) for change in found.changes)
-    ledger = ledger.noting(encodings.from_forms(forms))
+    ledger = ledger.with_encodings(encodings.from_forms(forms))
     return PlannedChange(found, policy, None if ledger == known else ledger)
 
 
@@ -80,14 +80,14 @@ def load(share: TableShare) -> Ledger:
     """Load the ledger of the share's table."""
     at = share.at
     found = schema_ledger.load(at.control, at.lake.schema(at.source.name, share.name), share.routes.bronze)
-    at.reached.written[share.name] = found.written
+    at.state.written[share.name] = found.written
     return found
 
 
 def save(share: TableShare, ledger: Ledger) -> None:
     """Write the ledger of the share's table."""
     share.at.control.put(share.at.lake.schema(share.at.source.name, share.name), ledger.value())
-    share.at.reached.written[share.name] = ledger.written
+    share.at.state.written[share.name] = ledger.written
 
 
 def load_written(share: TableShare) -> Encodings:
@@ -99,11 +99,11 @@ def _with_written(share: TableShare, written: Encodings) -> Ledger | None:
     """Return the ledger with further encodings of columns; None if it contains them already. It is read only if this
     process does not know them yet.
     """
-    known = share.at.reached.written.get(share.name, {})
+    known = share.at.state.written.get(share.name, {})
     if encodings.combine(known, written) == known:
         return None
     ledger = load(share)
-    return None if ledger.noting(written) == ledger else ledger.noting(written)
+    return None if ledger.with_encodings(written) == ledger else ledger.with_encodings(written)
 
 
 def _plan(
@@ -138,7 +138,7 @@ def _refuse_unreadable(share: TableShare, stored: StructType | None) -> None:
             f"column {names.decode(column)} is a struct with a field {name!r}, which is not a valid name in a type"
         )
         raise TableStopped(
-            message, where=table, mend=f"`replicator rebuild {table}` builds it from bronze as a string column."
+            message, where=table, fix=f"`replicator rebuild {table}` builds it from bronze as a string column."
         )
 
 
@@ -197,4 +197,4 @@ def _read_sightings(share: TableShare, stored: StructType, found: Plan) -> dict[
         forms, _ = forms_of.from_groups(groups, rows, share.declaration, stored, partial(load_written, share))
         snapshots = any(group["has_snapshot"] for group in groups)
         firsts = _firsts(changes.with_seq(rows, snapshots=snapshots, running=None))
-        return type_versions.first_seen_types(forms, firsts, found.layout.named)
+        return type_versions.first_seen_types(forms, firsts, found.layout.stored_name)

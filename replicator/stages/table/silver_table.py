@@ -93,7 +93,7 @@ def _apply(share: TableShare, records: DataFrame, account: Account) -> Account:
     purged = purge_horizons.load(share.spark, share.at, share.name, share.table)
     with ExitStack() as stack:
         read = stack.enter_context(
-            decode_share(share, records, places=purged is not None or share.tied, every=purged is not None)
+            decode_share(share, records, places=purged is not None or share.has_place_ties, every=purged is not None)
         )
         truncated = read.truncated()
         made = stack.enter_context(purge_horizons.mark_purged(share, read, purged, truncated.watermark))
@@ -135,8 +135,8 @@ def _must_add_up(share: TableShare, account: Account, changes: int) -> None:
 
 def _write_dead_letters(share: TableShare, letters: DataFrame, account: Account) -> None:
     """Effect 1, and the error if a batch has too many of them. A retry only collects them."""
-    if share.again is not None:
-        share.again.append(letters.localCheckpoint())
+    if share.retried_rejects is not None:
+        share.retried_rejects.append(letters.localCheckpoint())
         return
     dead_letters.write(share.spark, share.at, letters)
     dead_letters.refuse_too_many(account, share.at.dead_letter_share)
@@ -188,12 +188,12 @@ def _begin(share: TableShare) -> None:
     """
     if share.is_begun:
         raise ReloadNeeded("its first row arrived", where=share.table.name)
-    share.at.reached.removed.pop(share.name, None)  # this state was of an earlier table of that name
-    if share.again is not None:
+    share.at.state.removed.pop(share.name, None)  # this state was of an earlier table of that name
+    if share.retried_rejects is not None:
         raise TableMissing(
             "the table was never written",
             where=share.table.name,
-            mend="`replicator run silver` builds it from bronze, including these records.",
+            fix="`replicator run silver` builds it from bronze, including these records.",
         )
 
 
@@ -275,7 +275,7 @@ def _evolve(share: TableShare, table: Table, batch: Batch) -> None:
 def _commit_progress(share: TableShare) -> None:
     """Record in the table that the range was read, although it contained nothing for it."""
     at = share.at
-    if share.again is not None or at.silver.version(share.spark, share.table) is None:
+    if share.retried_rejects is not None or at.silver.version(share.spark, share.table) is None:
         return
     if share.declaration.has_history:
         history_table.commit_progress(share)

@@ -22,19 +22,19 @@ from replicator.protocols import Control
 class FullSnapshot:
     """The last such snapshot of a table; ``number`` rises with each.
 
-    ``begun`` has the first offset after the snapshot was requested, of each partition of the table's topics; partitions
-    that are not listed belong completely to that time. ``ended`` has the offset after its last record.
+    ``start_offsets`` has the first offset after the snapshot was requested, of each partition of the table's topics;
+    partitions that are not listed belong completely to that time. ``ended`` has the offset after its last record.
     """
 
     number: int
-    begun: Mapping[TopicPartition, int]
+    start_offsets: Mapping[TopicPartition, int]
     ended: Mapping[TopicPartition, int]
 
-    def since(self) -> Column:
+    def is_after_start(self) -> Column:
         """Return the condition that a record came after the request, from ``topic``, ``partition`` and ``offset``."""
-        return ~_before(self.begun)
+        return ~_before(self.start_offsets)
 
-    def until(self, of: str = "") -> Column:
+    def is_before_end(self, of: str = "") -> Column:
         """Return the condition that a record came before the end; ``of`` is the prefix of those columns, a struct's
         name and a dot.
         """
@@ -44,7 +44,7 @@ class FullSnapshot:
         """Return whether these records, which are all of the table's topics, contain its last ones."""
         rows = records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect()
         last: Mapping[TopicPartition, int] = {(row["topic"], row["partition"]): row["last"] for row in rows}
-        expected = {place: end for place, end in self.ended.items() if end > self.begun.get(place, 0)}
+        expected = {place: end for place, end in self.ended.items() if end > self.start_offsets.get(place, 0)}
         return all(last.get(place, -1) >= end - 1 for place, end in expected.items())
 
     def after(self, before: FullSnapshot | None) -> FullSnapshot:
@@ -53,12 +53,15 @@ class FullSnapshot:
         """
         if before is None:
             return self
-        begun, ended = (_later(one, other) for one, other in ((before.begun, self.begun), (before.ended, self.ended)))
+        begun, ended = (
+            _later(one, other)
+            for one, other in ((before.start_offsets, self.start_offsets), (before.ended, self.ended))
+        )
         return FullSnapshot(max(before.number + 1, self.number), begun, ended)
 
     def value(self) -> dict[str, Any]:
         """Return the snapshot as part of a control row."""
-        return {"number": self.number, "begun": by_topic(self.begun), "ended": by_topic(self.ended)}
+        return {"number": self.number, "begun": by_topic(self.start_offsets), "ended": by_topic(self.ended)}
 
 
 def load(control: Control, path: str) -> dict[str, FullSnapshot]:

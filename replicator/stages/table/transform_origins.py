@@ -52,14 +52,14 @@ def source_columns(share: TableShare, stored: StructType | None) -> StructType |
     found = load(share)
     refuse_changed(share.at, share.name, found)
     if found is None:
-        share.at.reached.plain.add(share.name)
+        share.at.state.untransformed.add(share.name)
         return stored
     return found.columns
 
 
 def load(share: TableShare) -> Origin | None:
     """Load the table's control row; None if no transform made the table."""
-    if share.declaration.transform is None and share.name in share.at.reached.plain:
+    if share.declaration.transform is None and share.name in share.at.state.untransformed:
         return None
     return load_by_name(share.at, share.name, share.routes.bronze)
 
@@ -79,7 +79,7 @@ def refuse_changed(at: Refinement, name: str, found: Origin | None) -> None:
         raise TransformChanged(
             "its `transform` or `apply_as_deletes` is not the one that produced its rows",
             where=table,
-            mend=f"`replicator rebuild {table}` builds them with the new one; or revert the change.",
+            fix=f"`replicator rebuild {table}` builds them with the new one; or revert the change.",
         )
 
 
@@ -141,7 +141,7 @@ def import_function(told: str, table: str) -> Callable[..., Any]:
         raise TableStopped(
             f"function {told} of its transform was not found: {error}",
             where=table,
-            mend="Add the module's folder to PYTHONPATH; with spark-submit pass it with --py-files.",
+            fix="Add the module's folder to PYTHONPATH; with spark-submit pass it with --py-files.",
         ) from error
     return found
 

@@ -27,26 +27,26 @@ from replicator.transforms.table_transform.binding import BoundTransform, Invali
 
 @dataclass(frozen=True)
 class BatchTransform:
-    """The transform of a batch: ``schema`` is what the table needs for the batch; ``making`` is None if changes are not
-    transformed.
+    """The transform of a batch: ``schema`` is what the table needs for the batch; ``transform`` is None if changes are
+    not transformed.
     """
 
     schema: PlannedChange
-    making: BoundTransform | None = None
+    transform: BoundTransform | None = None
 
     @property
     def layout(self) -> Layout:
         """The columns of the changes."""
         return self.schema.plan.layout
 
-    def made(self, changes: DataFrame) -> DataFrame:
+    def apply(self, changes: DataFrame) -> DataFrame:
         """Return decoded changes with the source's columns in the columns of the table."""
-        if self.making is None:
+        if self.transform is None:
             return changes
-        made, types = execution.transform_changes(changes, self.making), self.layout.types
-        if types == self.making.types:
+        made, types = execution.transform_changes(changes, self.transform), self.layout.types
+        if types == self.transform.types:
             return made
-        own = set(self.making.columns)
+        own = set(self.transform.columns)
         cells = [
             (F.col(names.quote_spark(c)) if c in own else F.lit(None)).cast(kind).alias(c) for c, kind in types.items()
         ]
@@ -72,28 +72,28 @@ def prepare(
 
 
 def bind_transform(
-    source: SourceSpec, table: Table, name: str, told: Transform, decoded: DataFrame, keys: tuple[str, ...]
+    source: SourceSpec, table: Table, name: str, transform: Transform, decoded: DataFrame, keys: tuple[str, ...]
 ) -> BoundTransform:
     """Bind a transform to decoded changes of a table. Raises TableStopped if it does not fit them."""
-    function = transform_origins.import_function(told.function, table.name) if told.function else None
-    told = replace(told, free=unreserved_names(source.declaration(name).formats))
+    function = transform_origins.import_function(transform.function, table.name) if transform.function else None
+    transform = replace(transform, free=unreserved_names(source.declaration(name).formats))
     try:
-        return binding.bind(told, function, source.hash_key, name, decoded, keys)
+        return binding.bind(transform, function, source.hash_key, name, decoded, keys)
     except InvalidCondition as error:
         raise TableStopped(
             f"its `apply_as_deletes` is not a condition on single rows: {error}",
             where=table.name,
-            mend="Correct it in conf/sources.",
+            fix="Correct it in conf/sources.",
         ) from error
     except (InvalidTransform, ConfigError) as error:
         raise TableStopped(
-            f"its `transform` is invalid: {error}", where=table.name, mend="Correct it in conf/sources."
+            f"its `transform` is invalid: {error}", where=table.name, fix="Correct it in conf/sources."
         ) from error
     except Exception as error:  # the user's function may raise anything
         if function is None:
             raise
         raise TableStopped(
-            f"function {told.function} of its transform failed: {causes.summarize(error)}", where=table.name
+            f"function {transform.function} of its transform failed: {causes.summarize(error)}", where=table.name
         ) from error
 
 
@@ -109,7 +109,7 @@ def _extend_plan(share: TableShare, plan: Plan, stored: StructType) -> Plan:
         raise SchemaRefused(
             f"column {names.decode(column)} was {own.get(column)} and is {wanted.get(column)} after the transform",
             where=share.table.name,
-            mend=f"Cast it in `transform`, or rebuild the table: `replicator rebuild {share.table.name}`.",
+            fix=f"Cast it in `transform`, or rebuild the table: `replicator rebuild {share.table.name}`.",
         )
     evolution = type_versions.evolution_to_layout(own, plan.layout)
     types = own | dict(evolution.widened) | dict(evolution.added)

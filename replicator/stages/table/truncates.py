@@ -52,7 +52,7 @@ def stop_error(declared: Declaration, where: str) -> TableStopped:
     """Return the error of a table whose policy is to fail; a table of shards cannot follow any truncate."""
     keep = "Set `truncate: ignore` for the table to keep its rows"
     more = ", including those of the truncated shard" if declared.shards else ", or `truncate: apply` for it to follow"
-    return TableStopped("the table was truncated at the source", where=where, mend=f"{keep}{more}.")
+    return TableStopped("the table was truncated at the source", where=where, fix=f"{keep}{more}.")
 
 
 def overtaken_warnings(share: TableShare, ordered: DataFrame, known: TruncateState) -> list[str]:
@@ -60,7 +60,7 @@ def overtaken_warnings(share: TableShare, ordered: DataFrame, known: TruncateSta
     their own rank above what their partition had passed (Q5), but the truncate may be in another partition: which of
     the two came first cannot be known.
     """
-    is_news = share.again is None and not share.whole and share.any("has_snapshot")
+    is_news = share.retried_rejects is None and not share.is_from_start and share.any("has_snapshot")
     if known.watermark is None or known.count or not is_news:
         return []
     below = ordered.where(F.col("is_snapshot") & (F.col("_seq") <= known.watermark)).count()
@@ -81,7 +81,7 @@ def _row(share: TableShare) -> Mapping[str, Any]:
     of earlier releases do not state the order: theirs is the order that the table had.
     """
     row, order = share.at.control.get(_path(share)) or {}, share.at.source.order(share.name)
-    before = share.at.reached.orders.get(share.name, BY_POSITION)
+    before = share.at.state.orders.get(share.name, BY_POSITION)
     return row if row.get("order", before) == order else {}
 
 

@@ -37,8 +37,8 @@ class NewRecords:
         """Topics that are not read from their beginning."""
         return [topic for topic, start in self.after.items() if start != BEGINNING]
 
-    def piece(self, most: int, least: int) -> NewRecords:
-        """Return the first part of it, up to a version above ``least``: no more than ``most`` bytes, or a single
+    def piece(self, limit: int, least: int) -> NewRecords:
+        """Return the first part of it, up to a version above ``least``: no more than ``limit`` bytes, or a single
         commit.
         """
         sizes = Counter[int]()
@@ -46,7 +46,7 @@ class NewRecords:
             sizes[each.version] += each.size
         size, upto = sum(each for version, each in sizes.items() if version <= least), least
         for version in sorted(version for version in sizes if version > least):
-            if upto > least and size + sizes[version] > most:
+            if upto > least and size + sizes[version] > limit:
                 break
             size, upto = size + sizes[version], version
         if upto in (least, max(sizes, default=least)):
@@ -166,12 +166,12 @@ class _Starts:
         does not exist yet and may have more than dead letters.
         """
         applied, floor = _applied(topic, self.routes, self.progress), self.floors.get(topic)
-        return applied if floor is None or not self.routes.knows(topic) else max(applied, floor)
+        return applied if floor is None or not self.routes.has_read(topic) else max(applied, floor)
 
     def scanned_from(self, topic: str) -> int:
         """Return the version after which its first unread record may be; for a topic that was never read, its floor."""
         floor = self.floors.get(topic)
-        return self.read_from(topic) if floor is None or self.routes.knows(topic) else floor
+        return self.read_from(topic) if floor is None or self.routes.has_read(topic) else floor
 
 
 def _lowest(routes: Routes, progress: Mapping[str, int]) -> int:

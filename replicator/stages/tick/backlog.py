@@ -32,7 +32,7 @@ class BacklogProgress:
 
 def arrivals_since_idle(spark: SparkSession, at: Refinement, identity: str, upto: int) -> list[Arrival] | None:
     """Return what bronze got since a tick last found all tables caught up; None if unknown."""
-    known = at.reached.settled
+    known = at.state.caught_up
     if known is None or known.bronze != identity or known.version > upto:
         return None
     return at.bronze.arrivals(spark, at.lake.bronze(at.source.name), known.version, upto)
@@ -52,7 +52,7 @@ def find_new(
     progress of tables that ``stopped``, which are also in ``paused``, is not read, because their log may be what cannot
     be read.
     """
-    bronze, known = at.lake.bronze(at.source.name), at.reached.settled
+    bronze, known = at.lake.bronze(at.source.name), at.state.caught_up
     load_progress = partial(
         routing.progress_of_tables, spark, at.silver, at.lake, at.source, routes.bronze, without=stopped
     )
@@ -61,10 +61,10 @@ def find_new(
         progress = load_progress()
         refuse_older_bronze(spark, at, upto, progress.values())
         return progress, search(progress=progress)
-    topics = {arrival.partition[0] for arrival in came} | known.behind
+    topics = {arrival.partition[0] for arrival in came} | known.pending_topics
     progress = load_progress(only={table for topic in topics for table in routes.tables.get(topic, ())})
     refuse_older_bronze(spark, at, upto, progress.values())
-    levelled = [topic for topic in topics if topic in at.reached.live or not routes.knows(topic)]
+    levelled = [topic for topic in topics if topic in at.state.live or not routes.has_read(topic)]
     floors = {topic: known.floor(topic, routes.tables.get(topic, ()), progress) for topic in levelled}
     return progress, search(progress=progress, floors=dict.fromkeys(topics) | floors)
 

@@ -40,10 +40,10 @@ def save_watermarks(
     """Record the reference for checking the next range: the marks ``found`` of topics none of whose tables failed, and
     what orders the tables.
     """
-    at, reached, upto = watch.at, watch.at.reached, watch.news.upto
-    done = [topic for topic in watch.news.after if not set(routes.tables.get(topic, ())) & set(failed)]
+    at, reached, upto = watch.at, watch.at.state, watch.new_records.upto
+    done = [topic for topic in watch.new_records.after if not set(routes.tables.get(topic, ())) & set(failed)]
     changed = reached.advance(upto, found, done)
-    reached.quiet(upto, ticks.topics_of(routes, watch.news.paused).union(watch.news.after))
+    reached.note_idle(upto, ticks.topics_of(routes, watch.new_records.paused).union(watch.new_records.after))
     now = {**reached.orders, **{table: order for table, order in orders.items() if table not in failed}}
     now = {table: order for table, order in now.items() if order != BY_POSITION}
     changed, reached.orders = changed or now != reached.orders, now
@@ -54,5 +54,5 @@ def mark_caught_up(
     watch: TickContext, routes: Routes, tables: Collection[str], behind: Collection[str], unwritten: Collection[str]
 ) -> None:
     """Record which tables need no check of their progress until their topics get records: all but those ``behind``."""
-    upto, applied = watch.news.upto, {table: watch.news.upto for table in tables if table not in behind}
-    watch.at.reached.settle(routes.bronze, upto, ticks.topics_of(routes, behind), applied, unwritten)
+    upto, applied = watch.new_records.upto, {table: watch.new_records.upto for table in tables if table not in behind}
+    watch.at.state.settle(routes.bronze, upto, ticks.topics_of(routes, behind), applied, unwritten)

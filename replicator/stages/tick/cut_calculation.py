@@ -26,13 +26,13 @@ _UNDER_WAY = 1_000
 """So many of the latest transaction ends of each partition may have arrived before all of their events."""
 
 
-def calculate(watch: TickContext, records: DataFrame, stood: CutState, routes: Routes) -> CutState:
+def calculate(watch: TickContext, records: DataFrame, cut_state: CutState, routes: Routes) -> CutState:
     """Return the state of the cut after the records of a tick, which have their epochs, assuming every table applies
     what is released.
 
-    ``stood`` is the state before. Its version is BEGINNING if it is unknown: nothing is shown yet.
+    ``cut_state`` is the state before. Its version is BEGINNING if it is unknown: nothing is shown yet.
     """
-    now = replace(stood, version=watch.news.upto, cut=replace(stood.cut, offsets={}))
+    now = replace(cut_state, version=watch.new_records.upto, cut=replace(cut_state.cut, offsets={}))
     if not watch.at.source.whole_transactions:
         return now
     counts = _is_countable(watch.at, routes)
@@ -43,21 +43,21 @@ def calculate(watch: TickContext, records: DataFrame, stood: CutState, routes: R
         ends = transactions.parse_ends(
             described.where(F.col("topic") == transactions.topic(watch.at.source.name)), counts
         )
-        cut, is_blind = _calculate_cut(changes, ends, stood.cut)
-        if is_blind and (earlier := _earlier_ends(watch, stood)) is not None:
+        cut, is_blind = _calculate_cut(changes, ends, cut_state.cut)
+        if is_blind and (earlier := _earlier_ends(watch, cut_state)) is not None:
             repeated = transactions.parse_ends(earlier, counts).select("_tx").distinct()
-            cut, _ = _calculate_cut(changes, ends.join(repeated, "_tx", "left_anti"), stood.cut)
+            cut, _ = _calculate_cut(changes, ends.join(repeated, "_tx", "left_anti"), cut_state.cut)
     return replace(now, cut=cut)
 
 
-def calculate_initial(watch: TickContext, stood: CutState, routes: Routes) -> CutState:
+def calculate_initial(watch: TickContext, cut_state: CutState, routes: Routes) -> CutState:
     """Return the first state of the cut for a lake that already shows rows: everything in bronze is released.
     Transactions that are incomplete are excused, because it is unknown which of their changes were shown.
     """
-    records = _last(_bronze(watch, watch.news.upto), _REPEATED)
+    records = _last(_bronze(watch, watch.new_records.upto), _REPEATED)
     topics = {topic for epoch in watch.epochs.bumps for topic in epoch.starts}
     described = envelope.describe(watch.in_epochs(records, topics), watch.at.source.reading)
-    every = _bronze(watch, watch.news.upto).where(F.col("topic") == transactions.topic(watch.at.source.name))
+    every = _bronze(watch, watch.new_records.upto).where(F.col("topic") == transactions.topic(watch.at.source.name))
     counts = _is_countable(watch.at, routes)
     recent = transactions.parse_ends(_last(every, _UNDER_WAY), counts)
     done = transactions.parse_ends(every, counts).join(recent, "_tx", "left_anti")
@@ -66,7 +66,7 @@ def calculate_initial(watch: TickContext, stood: CutState, routes: Routes) -> Cu
         excused = half.join(done, "_tx", "left_anti").select("_tx").collect()
         place = changes.agg(F.max("place").alias("place")).collect()[0]["place"]
     cut = Cut(place=place, excused=frozenset(row["_tx"] for row in excused))
-    return replace(stood, version=watch.news.upto, cut=cut)
+    return replace(cut_state, version=watch.new_records.upto, cut=cut)
 
 
 def _calculate_cut(changes: DataFrame, ends: DataFrame, previous: Cut) -> tuple[Cut, bool]:
@@ -85,15 +85,15 @@ def _calculate_cut(changes: DataFrame, ends: DataFrame, previous: Cut) -> tuple[
 
 
 @contextmanager
-def waiting_transactions(watch: TickContext, records: DataFrame, stood: Cut, routes: Routes) -> Iterator[DataFrame]:
+def waiting_transactions(watch: TickContext, records: DataFrame, cut: Cut, routes: Routes) -> Iterator[DataFrame]:
     """Yield the transactions of waiting records, as ``transactions.missing_tables`` returns them."""
     ends_topic = transactions.topic(watch.at.source.name)
     with (
-        tuning.persist(watch.described(records, {topic for topic, _ in stood.offsets})) as described,
+        tuning.persist(watch.described(records, {topic for topic, _ in cut.offsets})) as described,
         tuning.persist(transactions.tag_changes(described)) as changes,
     ):
         ends = transactions.parse_ends(described.where(F.col("topic") == ends_topic), _is_countable(watch.at, routes))
-        with tuning.persist(transactions.missing_tables(*_exclude_released(changes, ends, stood))) as found:
+        with tuning.persist(transactions.missing_tables(*_exclude_released(changes, ends, cut))) as found:
             yield found
 
 
@@ -138,7 +138,7 @@ def _is_countable(at: Refinement, routes: Routes) -> Column:
     not if its topic is flattened, because flattened records do not name their transaction. The source's ``topics`` are
     compared with names as Debezium sanitizes them.
     """
-    topics, flattened = at.source.topics, routes.of_mode(NULL_DELETES, REWRITTEN, REWRITTEN_BY_OFFSET)
+    topics, flattened = at.source.topics, routes.topics_of_mode(NULL_DELETES, REWRITTEN, REWRITTEN_BY_OFFSET)
     named = F.concat(F.lit(f"{at.source.name}."), F.regexp_replace("table", "[^a-zA-Z0-9._-]", "_"))
     is_read = named.rlike(f"^(?:{topics})$") if topics else F.lit(True)
     last_two = {_last_two(table) for topic in flattened for table in routes.tables.get(topic, ())}

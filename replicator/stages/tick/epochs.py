@@ -64,7 +64,7 @@ class Epochs:
         """Return these epochs and one more that starts now. Raises ConfigError if the maximum number is reached."""
         number = len(self.bumps) + 1
         if number > _LAST:
-            raise ConfigError(f"a source has at most {_LAST} epochs", mend="Start a new topic prefix.")
+            raise ConfigError(f"a source has at most {_LAST} epochs", fix="Start a new topic prefix.")
         since = datetime.now(timezone.utc).isoformat(timespec="seconds")
         return Epochs((*self.bumps, Epoch(number, starts, reason, since)))
 

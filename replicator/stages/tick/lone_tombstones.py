@@ -31,7 +31,7 @@ def _below(watch: TickContext, wanted: DataFrame) -> DataFrame | None:
     """Return ``lone_tombstones.latest_by_key`` of the older records of these keys; None if nothing has to be looked
     up.
     """
-    at, news = watch.at, watch.news
+    at, news = watch.at, watch.new_records
     continued = news.continued
     keys = wanted.where(F.col("topic").isin(*continued)).localCheckpoint() if continued else None
     if keys is None or keys.isEmpty():

@@ -21,5 +21,5 @@ def find_warnings(table: str, routes: Routes, source: SourceSpec) -> tuple[str, 
     )
     if similar is None:
         return ()
-    warning = f"the source's file declares {similar}, which no topic has carried: if this table is meant, mend the name"
+    warning = f"the source's file declares {similar}, which no topic has carried: if this table is meant, fix the name"
     return (f"{warning}; until then that declaration is not applied",)

@@ -49,7 +49,7 @@ class TickContext:
 
     spark: SparkSession
     at: Refinement
-    news: NewRecords
+    new_records: NewRecords
     epochs: Epochs
 
     def described(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
@@ -67,13 +67,13 @@ class TickContext:
 
 def load_watermarks(watch: TickContext, bronze: str, records: DataFrame) -> None:
     """Load the marks that precede ``records``, the range being read; derive missing ones from bronze."""
-    at, reached = watch.at, watch.at.reached
+    at, reached = watch.at, watch.at.state
     reached.open(at.control, at.lake.reached(at.source.name), bronze)
-    reached.within(watch.epochs.newest)
-    missing = reached.missing(watch.news.after, BEGINNING)
+    reached.drop_older_epochs(watch.epochs.newest)
+    missing = reached.missing(watch.new_records.after, BEGINNING)
     may_wait = bool(missing) and transaction_cut.load_or_create(at, bronze) is not None
-    for start in sorted({watch.news.after[topic] for topic in missing}):
-        lows = {topic: low for topic, low in missing.items() if watch.news.after[topic] == start}
+    for start in sorted({watch.new_records.after[topic] for topic in missing}):
+        lows = {topic: low for topic, low in missing.items() if watch.new_records.after[topic] == start}
         between = watch.described(_between(watch, lows, start, records), lows)
         with tuning.persist(watermarks.order_columns(between)) as places:
             found = watermarks.compute(places, reached.marks(lows)).collect()
@@ -91,7 +91,7 @@ def _between(watch: TickContext, lows: Mapping[str, int], start: int, records: D
     if known is not None:
         return known
     lowest = records.groupBy("topic", "partition").agg(F.min("offset").alias("lowest"))
-    everything = at.bronze.read(spark, table, watch.news.upto).where(F.col("topic").isin(*lows))
+    everything = at.bronze.read(spark, table, watch.new_records.upto).where(F.col("topic").isin(*lows))
     below = everything.join(F.broadcast(lowest), ["topic", "partition"], how="left")
     return below.where(F.col("lowest").isNull() | (F.col("offset") < F.col("lowest"))).drop("lowest")
 
@@ -128,7 +128,7 @@ def _find_rewound(
     at = watch.at
     tables = sorted({row["table"] for row in suspects})
     topics = frozenset().union(*(routes.topics(table) for table in tables))
-    bronze = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.news.upto)
+    bronze = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.new_records.upto)
     bronze = bronze.where(F.col("topic").isin(*topics))
     if _are_redeliveries(watch, records, tables, bronze, topics):
         return {}
@@ -147,7 +147,7 @@ def _are_redeliveries(
     redeliveries, as after most restarts of a connector: then years of bronze need not be read. If not, all of bronze
     has to be searched.
     """
-    marks = watch.at.reached.marks(watch.news.continued)
+    marks = watch.at.state.marks(watch.new_records.continued)
     suspects = watermarks.regressed_records(watermarks.order_columns(records), marks).where(
         F.col("table").isin(*tables)
     )
@@ -174,7 +174,7 @@ def _rewound_error(at: Refinement, table: str, event: Row) -> SourceRewound:
         f"the source was rewound: offset {offset} of {topic}, partition {partition}, precedes offset {holder} in the "
         "source's order, but is newer and was never delivered before",
         where=f"{at.source.name}/{table}",
-        mend="If the source was restored, reset or replaced, let its connector take a new snapshot, then start a new "
+        fix="If the source was restored, reset or replaced, let its connector take a new snapshot, then start a new "
         f"epoch: `replicator epoch bump {at.source.name} --reason TEXT`.",
     )
 
@@ -188,8 +188,8 @@ def _find_new_partitions(
     stopped: dict[str, TableStopped] = {}
     for row in found:
         topic, partition = row["topic"], row["partition"]
-        level = watch.at.reached.levels.get(topic)
-        if topic not in by_offset or level is None or watch.news.after.get(topic, BEGINNING) == BEGINNING:
+        level = watch.at.state.watermarks.get(topic)
+        if topic not in by_offset or level is None or watch.new_records.after.get(topic, BEGINNING) == BEGINNING:
             continue
         newest = max((mark.epoch for mark in level.marks.values()), default="")
         if level.partitions and partition > max(level.partitions) and row["mark"]["place"][:4] <= newest:
@@ -202,7 +202,7 @@ def _new_partition_error(at: Refinement, table: str, topic: str, partition: int)
     return PartitionsGrew(
         f"partition {partition} of {topic} is new, and its records are ordered only by offset",
         where=f"{at.source.name}/{table}",
-        mend="If partitions were added, keys have moved: let the connector take a new snapshot. Then, or if the "
+        fix="If partitions were added, keys have moved: let the connector take a new snapshot. Then, or if the "
         f"partition just had no records before: `replicator epoch bump {at.source.name} --reason TEXT`.",
     )
 
@@ -219,10 +219,10 @@ def _find_several_topics(
     for row in found:
         if row["topic"] in newest:
             newest[row["topic"]] = max(newest[row["topic"]], row["mark"]["place"][:4])
-    for topic, level in watch.at.reached.levels.items():
-        if topic in newest and watch.news.after.get(topic) != BEGINNING:
+    for topic, level in watch.at.state.watermarks.items():
+        if topic in newest and watch.new_records.after.get(topic) != BEGINNING:
             newest[topic] = max([newest[topic], *(mark.epoch for mark in level.marks.values())])
-    nulls = routes.of_mode(NULL_DELETES)  # deletes there have no time
+    nulls = routes.topics_of_mode(NULL_DELETES)  # deletes there have no time
     stopped: dict[str, TableStopped] = {}
     for table, order in orders.items():
         topics = routes.topics(table).intersection(nulls if order == BY_TIME else newest)
@@ -237,7 +237,7 @@ def _several_topics_error(at: Refinement, table: str, topics: Sequence[str]) -> 
     return TableStopped(
         f"{' and '.join(topics)} carry the table, and their records are ordered only by offset",
         where=f"{at.source.name}/{table}",
-        mend="Use one topic for it (publish_via_partition_root, for a partitioned table of PostgreSQL), start a new "
+        fix="Use one topic for it (publish_via_partition_root, for a partitioned table of PostgreSQL), start a new "
         f"epoch: `replicator epoch bump {at.source.name} --reason TEXT`, and then let the connector take a new "
         "snapshot. Or make the connector send positions, under a new topic prefix.",
     )
@@ -252,7 +252,7 @@ def _find_several_domains(watch: TickContext, found: Iterable[Row], routes: Rout
         seen.setdefault(row["topic"], set()).add((row["mark"]["place"][:4], row["stream"]))
     stopped: dict[str, TableStopped] = {}
     for topic, streams_now in seen.items():
-        level = watch.at.reached.levels.get(topic)
+        level = watch.at.state.watermarks.get(topic)
         before = {} if level is None else level.marks
         streams = streams_now | {(mark.epoch, stream) for (_, stream), mark in before.items()}
         newest = max(epoch for epoch, _ in streams)
@@ -268,7 +268,7 @@ def _several_domains_error(at: Refinement, table: str, topic: str, domains: Sequ
     return TableStopped(
         f"{topic} has changes of the GTID domains {' and '.join(domains)}, whose numbers have no common order",
         where=f"{at.source.name}/{table}",
-        mend="Write to one domain only, and start a new epoch after the others' changes: `replicator epoch bump "
+        fix="Write to one domain only, and start a new epoch after the others' changes: `replicator epoch bump "
         f"{at.source.name} --reason TEXT`.",
     )
 
@@ -281,11 +281,11 @@ def find_reordered(at: Refinement, orders: Mapping[str, str]) -> dict[str, Table
         table: TableStopped(
             f"{_ORDER_TEXTS[order]} now, but its rows were ordered by {before}",
             where=f"{at.source.name}/{table}",
-            mend="Revert the setting, or rebuild the table in the other order: "
+            fix="Revert the setting, or rebuild the table in the other order: "
             f"`replicator rebuild {at.source.name}/{table}`.",
         )
         for table, order in orders.items()
-        for before in [at.reached.orders.get(table, BY_POSITION)]
+        for before in [at.state.orders.get(table, BY_POSITION)]
         if order != before
     }
 
@@ -297,9 +297,9 @@ def _find_reordered_histories(watch: TickContext, orders: Mapping[str, str]) -> 
     return {
         table: TableStopped(
             f"{_ORDER_TEXTS[orders[table]]} now, but its history was ordered by "
-            f"{at.reached.orders.get(table, BY_POSITION)}",
+            f"{at.state.orders.get(table, BY_POSITION)}",
             where=f"{at.source.name}/{table}",
-            mend=f"Revert the setting, or remove the history too, which is rebuilt from bronze: {history.location}.",
+            fix=f"Revert the setting, or remove the history too, which is rebuilt from bronze: {history.location}.",
         )
         for table, history in histories.items()
         if at.silver.version(watch.spark, history) is not None

@@ -41,14 +41,14 @@ def tables_to_skip(
     tick; None if unknown. A table that was ``paused`` in between is retried as soon as it is resumed.
     """
     if came is None:
-        at.reached.stopped.clear()
+        at.state.stopped.clear()
         return frozenset()
-    remaining = [(table, stopped) for table, stopped in at.reached.stopped.items() if table not in paused]
-    at.reached.stopped = {
-        table: replace(stopped, came=stopped.came + _bytes_to_read(came, routes.topics(table), commits))
+    remaining = [(table, stopped) for table, stopped in at.state.stopped.items() if table not in paused]
+    at.state.stopped = {
+        table: replace(stopped, new_bytes=stopped.new_bytes + _bytes_to_read(came, routes.topics(table), commits))
         for table, stopped in remaining
     }
-    return frozenset(table for table, each in at.reached.stopped.items() if not _is_due(spark, at, table, each))
+    return frozenset(table for table, each in at.state.stopped.items() if not _is_due(spark, at, table, each))
 
 
 def record_results(
@@ -56,12 +56,12 @@ def record_results(
 ) -> None:
     """Record which tables stopped in a tick over these new records, and which succeeded."""
     for table, account in done.items():
-        at.reached.stopped.pop(table, None)
+        at.state.stopped.pop(table, None)
         if account.error is not None and not _is_transient(account.error):
             topics = routes.topics(table) & news.after.keys()
             commits = max((news.upto - news.after[topic] for topic in topics), default=0)
             tried = _bytes_to_read(news.arrived, topics, commits)
-            at.reached.stopped[table] = StoppedTable(tried, _unblocking_state(spark, at, table))
+            at.state.stopped[table] = StoppedTable(tried, _unblocking_state(spark, at, table))
 
 
 def _bytes_to_read(arrived: Iterable[Arrival], topics: Collection[str], commits: int) -> int:
@@ -69,12 +69,12 @@ def _bytes_to_read(arrived: Iterable[Arrival], topics: Collection[str], commits:
 
 
 def _is_due(spark: SparkSession, at: Refinement, table: str, stopped: StoppedTable) -> bool:
-    is_worth_it = stopped.came >= stopped.tried or stopped.tried + stopped.came <= _FEW
-    return is_worth_it or stopped.told != _unblocking_state(spark, at, table)
+    is_worth_it = stopped.new_bytes >= stopped.tried_bytes or stopped.tried_bytes + stopped.new_bytes <= _FEW
+    return is_worth_it or stopped.blockers != _unblocking_state(spark, at, table)
 
 
 def _is_transient(error: ReplicatorError) -> bool:
-    """Return whether the next tick may succeed with the same records although nothing is mended: after a failure of the
+    """Return whether the next tick may succeed with the same records although nothing is fixed: after a failure of the
     engine, which is the error's cause, or a concurrent writer.
     """
     return error.retry or isinstance(error, StaleWriter) or error.__cause__ is not None

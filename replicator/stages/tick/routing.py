@@ -77,7 +77,7 @@ def mode_conflict(routes: Routes, topic: str, groups: Sequence[Row], source: Sou
     return ConfigError(
         f"the topic was read with {_DELETE_TEXTS[before]} as deletes until now",
         where=topic,
-        mend="Revert `deletes`, or use a new topic prefix: rows of the two have no common order.",
+        fix="Revert `deletes`, or use a new topic prefix: rows of the two have no common order.",
     )
 
 
@@ -108,16 +108,16 @@ class Routes:
         tables = self.tables.get(topic, ())
         return tables[0] if tables else None
 
-    def only(self, topic: str) -> str | None:
+    def sole_table(self, topic: str) -> str | None:
         """Return the only table that the topic carries; None if it carries several, or none yet."""
         tables = self.tables.get(topic, ())
         return tables[0] if len(tables) == 1 else None
 
-    def knows(self, topic: str) -> bool:
+    def has_read(self, topic: str) -> bool:
         """Return whether the topic has been read before."""
         return topic in self.tables or topic in self.alone
 
-    def within(self, newest: int) -> Routes:
+    def up_to(self, newest: int) -> Routes:
         """Return these routes for a bronze that ends at a version. Topics without a table that were read beyond it, in
         another copy of bronze, are read again.
         """
@@ -127,13 +127,13 @@ class Routes:
     @property
     def by_offset(self) -> list[str]:
         """Topics without positions (Q8)."""
-        return self.of_mode(NULL_DELETES, REWRITTEN_BY_OFFSET, ENVELOPE_BY_OFFSET)
+        return self.topics_of_mode(NULL_DELETES, REWRITTEN_BY_OFFSET, ENVELOPE_BY_OFFSET)
 
-    def of_mode(self, *modes: str) -> list[str]:
+    def topics_of_mode(self, *modes: str) -> list[str]:
         """Return the topics that are read in one of these modes."""
         return [topic for topic, mode in self.modes.items() if mode in modes]
 
-    def learned(
+    def with_learned(
         self,
         pairs: Iterable[tuple[str, str]],
         modes: Mapping[str, str],
@@ -226,14 +226,14 @@ def progress_of(spark: SparkSession, silver: TableFormat, table: Table, bronze: 
         raise BronzeReplaced(
             "the table was built from another bronze table",
             where=table.name,
-            mend="Restore the old bronze, or rebuild the source's tables from this one: `replicator rebuild --all`.",
+            fix="Restore the old bronze, or rebuild the source's tables from this one: `replicator rebuild --all`.",
         )
     return progress.version
 
 
 def null_deletes(routes: Routes) -> dict[str, str | None]:
     """Return the topics in which nulls are deletes, with the table that each carries (None: several)."""
-    return {topic: routes.only(topic) for topic in routes.of_mode(NULL_DELETES)}
+    return {topic: routes.sole_table(topic) for topic in routes.topics_of_mode(NULL_DELETES)}
 
 
 def lone_deletes(routes: Routes, source: SourceSpec) -> dict[str, str | None]:
@@ -245,12 +245,14 @@ def lone_deletes(routes: Routes, source: SourceSpec) -> dict[str, str | None]:
     compacted = {
         table for carried in routes.tables.values() for table in carried if source.declaration(table).compacted_topic
     }
-    return {topic: routes.only(topic) for topic, carried in routes.tables.items() if compacted.intersection(carried)}
+    return {
+        topic: routes.sole_table(topic) for topic, carried in routes.tables.items() if compacted.intersection(carried)
+    }
 
 
 def _marked_delete_topics(routes: Routes, source: SourceSpec) -> list[str]:
     """Return the topics whose mode was decided by their records alone, with deletes as records and not as nulls."""
-    topics = routes.of_mode(ENVELOPE, ENVELOPE_BY_OFFSET, REWRITTEN, REWRITTEN_BY_OFFSET)
+    topics = routes.topics_of_mode(ENVELOPE, ENVELOPE_BY_OFFSET, REWRITTEN, REWRITTEN_BY_OFFSET)
     return [t for t in topics if all(source.declaration(each).deletes is None for each in routes.tables.get(t, ()))]
 
 
@@ -265,7 +267,7 @@ def apply_modes(
     """Return the records read in their topics' modes and as the source's file declares. Tables in ``by_time`` are
     ordered by ``source.ts_ms``; ``scattered`` are topics ordered by offset that have several partitions.
     """
-    enveloped = {*routes.of_mode(ENVELOPE, ENVELOPE_BY_OFFSET), *source.enveloped}
+    enveloped = {*routes.topics_of_mode(ENVELOPE, ENVELOPE_BY_OFFSET), *source.envelope_topics}
     modes = TopicModes(
         routes.by_offset,
         null_deletes(routes),

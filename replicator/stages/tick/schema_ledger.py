@@ -40,7 +40,7 @@ class Ledger:
             known[change] = min(seq, known.get(change, seq))
         return replace(self, changes=known)
 
-    def seen(self, since: Mapping[tuple[str, str], str]) -> Ledger:
+    def with_sightings(self, since: Mapping[tuple[str, str], str]) -> Ledger:
         """Return the ledger with these sightings, where they are earlier."""
         return replace(self, since={p: min(seq, self.since.get(p, seq)) for p, seq in {**self.since, **since}.items()})
 
@@ -52,13 +52,13 @@ class Ledger:
         """Return the ledger with columns that are withheld from the table."""
         return replace(self, left_out=self.left_out | frozenset(columns))
 
-    def filled(self, columns: Iterable[str]) -> Ledger:
+    def without_columns(self, columns: Iterable[str]) -> Ledger:
         """Return the ledger without columns that the table has completely by now."""
         return replace(self, left_out=self.left_out - frozenset(columns))
 
-    def noting(self, told: Encodings) -> Ledger:
+    def with_encodings(self, encodings: Encodings) -> Ledger:
         """Return the ledger with the encodings of further records."""
-        return replace(self, written=combine(self.written, told))
+        return replace(self, written=combine(self.written, encodings))
 
     def value(self) -> dict[str, Any]:
         """Return the control row."""

@@ -93,7 +93,8 @@ class TopicWatermarks:
 
 @dataclass
 class CaughtUp:
-    """Which tables have nothing to read up to a version of a bronze table: all but those of the topics ``behind``.
+    """Which tables have nothing to read up to a version of a bronze table: all but those of the topics
+    ``pending_topics``.
 
     ``applied`` has the version that each table was seen to have applied. Of the tables in ``unwritten``, which do not
     exist, only dead letters and truncates have arrived. The progress of tables that got no records since need not be
@@ -102,7 +103,7 @@ class CaughtUp:
 
     bronze: str
     version: int
-    behind: frozenset[str]
+    pending_topics: frozenset[str]
     applied: dict[str, int] = field(default_factory=dict)
     unwritten: frozenset[str] = frozenset()
 
@@ -112,18 +113,19 @@ class CaughtUp:
         """
         existing = [table for table in tables if table in progress or table not in self.unwritten]
         is_whole = all(progress.get(table, -1) >= self.applied.get(table, 0) for table in existing)
-        return self.version if is_whole and topic not in self.behind else None
+        return self.version if is_whole and topic not in self.pending_topics else None
 
 
 @dataclass(frozen=True)
 class StoppedTable:
     """A table that stopped (``retry_backoff.py``): roughly how many bytes of bronze it had to read when it was
-    ``tried`` and how many ``came`` since, and what others had written by then that may unblock it (``told``).
+    ``tried_bytes`` and how many ``new_bytes`` since, and what others had written by then that may unblock it
+    (``blockers``).
     """
 
-    tried: int
-    told: tuple[Any, ...] = ()
-    came: int = 0
+    tried_bytes: int
+    blockers: tuple[Any, ...] = ()
+    new_bytes: int = 0
 
 
 @dataclass
@@ -133,22 +135,22 @@ class SourceState:
 
     ``bronze`` is the id of the bronze table that all this refers to, and ``saved`` its version when the control row was
     last written. ``epoch`` is the newest epoch when the watermarks were computed: a later one may begin before their
-    end (Q2). ``warned`` are tables about whose weaker order this process has warned, ``whole`` those known to have no
-    withheld columns, ``plain`` those known not to have been made by a transform, and ``live`` topics whose watermarks
-    this process has raised itself. ``settled`` says which tables need no check. ``removed`` has by table the number of
-    the last full snapshot that this process has handled (``stages/table/missing_rows.py``), ``written`` by table the
-    encodings of its columns as in its schema ledger, and ``stopped`` the tables that stopped.
+    end (Q2). ``warned`` are tables about whose weaker order this process has warned, ``complete_tables`` those known to
+    have no withheld columns, ``untransformed`` those known not to have been made by a transform, and ``live`` topics
+    whose watermarks this process has raised itself. ``caught_up`` says which tables need no check. ``removed`` has by
+    table the number of the last full snapshot that this process has handled (``stages/table/missing_rows.py``),
+    ``written`` by table the encodings of its columns as in its schema ledger, and ``stopped`` the tables that stopped.
     """
 
     bronze: str = ""
-    levels: dict[str, TopicWatermarks] = field(default_factory=dict)
+    watermarks: dict[str, TopicWatermarks] = field(default_factory=dict)
     orders: dict[str, str] = field(default_factory=dict)
     saved: int | None = None
     warned: set[str] = field(default_factory=set)
-    whole: set[str] = field(default_factory=set)
-    plain: set[str] = field(default_factory=set)
+    complete_tables: set[str] = field(default_factory=set)
+    untransformed: set[str] = field(default_factory=set)
     live: set[str] = field(default_factory=set)
-    settled: CaughtUp | None = None
+    caught_up: CaughtUp | None = None
     removed: dict[str, int] = field(default_factory=dict)
     written: dict[str, Encodings] = field(default_factory=dict)
     stopped: dict[str, StoppedTable] = field(default_factory=dict)
@@ -162,23 +164,23 @@ class SourceState:
         row = row if row is not None and row["bronze"] == bronze else {"topics": {}, "orders": {}}
         self.bronze, self.saved, self.orders = bronze, None, dict(row["orders"])
         self.epoch = row.get("epoch", FIRST_EPOCH)
-        self.levels, self.live = {topic: _parse_watermarks(level) for topic, level in row["topics"].items()}, set()
+        self.watermarks, self.live = {topic: _parse_watermarks(level) for topic, level in row["topics"].items()}, set()
 
-    def within(self, epoch: str) -> None:
+    def drop_older_epochs(self, epoch: str) -> None:
         """Drop all watermarks that were computed before the newest ``epoch`` was declared; they are derived from bronze
         again.
         """
         if self.epoch != epoch:
-            self.epoch, self.saved, self.levels, self.live = epoch, None, {}, set()
+            self.epoch, self.saved, self.watermarks, self.live = epoch, None, {}, set()
 
     def marks(self, topics: Collection[str]) -> Column:
         """Return the column with the mark of a record's ``topic``, ``partition`` and ``stream``; NULL where there is
         none.
         """
         known = {
-            topic: {f"{p}/{stream}": vars(mark) for (p, stream), mark in self.levels[topic].marks.items()}
+            topic: {f"{p}/{stream}": vars(mark) for (p, stream), mark in self.watermarks[topic].marks.items()}
             for topic in topics
-            if topic in self.levels
+            if topic in self.watermarks
         }
         of_topic = F.try_element_at(F.from_json(F.lit(json.dumps(known)), _KNOWN), F.col("topic"))
         return F.try_element_at(of_topic, F.concat_ws("/", "partition", "stream"))
@@ -189,7 +191,7 @@ class SourceState:
         """
         found = dict[tuple[str, int, str], tuple[str, int]]()
         for topic, version in after.items():
-            level = self.levels.get(topic)
+            level = self.watermarks.get(topic)
             if level is None or level.version != version or level.rough:
                 return None
             for (partition, _), mark in level.marks.items():
@@ -201,7 +203,7 @@ class SourceState:
         """Return the topics whose watermarks at the version in ``after`` are not known, each with the version from
         which on they must be derived.
         """
-        known = {topic: level.version for topic, level in self.levels.items()}
+        known = {topic: level.version for topic, level in self.watermarks.items()}
         return {
             topic: known.get(topic, beginning)
             for topic, start in after.items()
@@ -212,7 +214,7 @@ class SourceState:
         """Record the marks that a range of these topics contained (``rough``: they are approximate). Return whether a
         topic has a new partition.
         """
-        before = {topic: self.levels[topic].partitions if topic in self.levels else None for topic in topics}
+        before = {topic: self.watermarks[topic].partitions if topic in self.watermarks else None for topic in topics}
         by_topic: dict[str, list[tuple[StreamKey, Mark]]] = {topic: [] for topic in topics}
         rough_topics = set(topics if rough else ())
         for row in found:
@@ -221,10 +223,10 @@ class SourceState:
                 mark = Mark(**row["mark"].asDict())
                 by_topic[row["topic"]].append(((row["partition"], row["stream"]), mark))
         for topic, marks in by_topic.items():
-            level = self.levels.get(topic, TopicWatermarks(version, {}))
-            self.levels[topic] = level.raised(version, marks, rough=topic in rough_topics)
+            level = self.watermarks.get(topic, TopicWatermarks(version, {}))
+            self.watermarks[topic] = level.raised(version, marks, rough=topic in rough_topics)
         self.live.update(topics)
-        return any(self.levels[topic].partitions != seen for topic, seen in before.items())
+        return any(self.watermarks[topic].partitions != seen for topic, seen in before.items())
 
     def settle(
         self,
@@ -238,21 +240,21 @@ class SourceState:
         versions that tables were seen to have applied; all records of ``unwritten`` tables so far were dead letters or
         truncates.
         """
-        known = self.settled
+        known = self.caught_up
         if known is None or known.bronze != bronze:
             known = CaughtUp(bronze, version, frozenset())
         remaining = (known.unwritten - applied.keys()) | frozenset(unwritten)
-        self.settled = CaughtUp(bronze, version, frozenset(behind), {**known.applied, **applied}, remaining)
+        self.caught_up = CaughtUp(bronze, version, frozenset(behind), {**known.applied, **applied}, remaining)
 
-    def quiet(self, version: int, busy: Collection[str]) -> None:
+    def note_idle(self, version: int, busy: Collection[str]) -> None:
         """Record that topics that are not ``busy`` have nothing new up to this version."""
         for topic in self.live.difference(busy):
-            self.levels[topic] = self.levels[topic].raised(version, ())
+            self.watermarks[topic] = self.watermarks[topic].raised(version, ())
 
     def save(self, control: Control, path: str, version: int, *, changed: bool) -> None:
         """Write the control row if it is due."""
         if changed or self.saved is None or version - self.saved >= _SAVED_EVERY:
-            topics = {topic: _watermarks_to_row(level) for topic, level in self.levels.items()}
+            topics = {topic: _watermarks_to_row(level) for topic, level in self.watermarks.items()}
             row = {"bronze": self.bronze, "epoch": self.epoch, "topics": topics, "orders": self.orders}
             control.put(path, row)
             self.saved = version

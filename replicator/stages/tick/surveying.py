@@ -18,7 +18,7 @@ def run_survey(watch: TickContext, records: DataFrame) -> tuple[list[Row], list[
     each with ``keyed``: whether each key of its topic is known to be in a single partition.
     """
     survey, places = changes.survey(records), watermarks.order_columns(records)
-    known = watch.at.reached.marks(watch.news.continued)
+    known = watch.at.state.marks(watch.new_records.continued)
     if tuning.is_small(records.sparkSession):
         groups, found = _in_one_job(survey, watermarks.compute(places, known))
         topics = set[str]()

@@ -25,32 +25,32 @@ from replicator.transforms.columns.layout import Layout, stored_names
 class TableShare:
     """The work of one table in one tick: its groups of the survey, and the version of bronze that it reaches.
 
-    ``again`` is given if the records are not new but were read before, such as dead letters that are retried. Then the
-    progress in bronze does not change, and records that still cannot be applied are appended to the list, one frame per
-    call. ``marks`` is given if some change ranks below an earlier one of its own transaction: see ``changes.with_seq``.
-    ``tied``: records at one place may have come from several partitions (Q11). ``regained`` names columns that are
-    still unknown in the stored rows and that these records fill. ``released``: some records may not be new to bronze
-    but new to a table that has already read all of bronze: they waited for transactions that need not be complete any
-    more, or belonged to another table.
+    ``retried_rejects`` is given if the records are not new but were read before, such as dead letters that are retried.
+    Then the progress in bronze does not change, and records that still cannot be applied are appended to the list, one
+    frame per call. ``marks`` is given if some change ranks below an earlier one of its own transaction: see
+    ``changes.with_seq``. ``has_place_ties``: records at one place may have come from several partitions (Q11).
+    ``regained`` names columns that are still unknown in the stored rows and that these records fill. ``released``: some
+    records may not be new to bronze but new to a table that has already read all of bronze: they waited for
+    transactions that need not be complete any more, or belonged to another table.
     """
 
     spark: SparkSession
     at: Refinement
     routes: Routes
-    news: NewRecords
+    new_records: NewRecords
     name: str
     groups: tuple[Row, ...]
-    again: list[DataFrame] | None = None
+    retried_rejects: list[DataFrame] | None = None
     epochs: Epochs = field(default_factory=Epochs)
     marks: Column | None = None
-    tied: bool = False
+    has_place_ties: bool = False
     regained: frozenset[str] = frozenset()
     released: bool = False
 
     @property
     def upto(self) -> int:
         """The version of bronze that the table reaches with this tick."""
-        return self.news.upto
+        return self.new_records.upto
 
     @property
     def progress(self) -> Progress:
@@ -64,24 +64,29 @@ class TableShare:
         """
         silver, bronze = self.at.silver, self.routes.bronze
         done = silver.progress(self.spark, table, bronze) if self.released else None
-        if self.again is None and (done is None or done.version < self.upto):
+        if self.retried_rejects is None and (done is None or done.version < self.upto):
             return Progress(bronze, self.upto)
         version = silver.version(self.spark, table)
         return Progress(f"{bronze}/dead letters", 0 if version is None else version + 1)
 
     @property
-    def whole(self) -> bool:
+    def is_from_start(self) -> bool:
         """Whether every topic of the table is read from its beginning."""
-        starts = (self.news.after.get(topic, BEGINNING) for topic in self.routes.topics(self.name))
-        return self.again is None and all(start == BEGINNING for start in starts)
+        starts = (self.new_records.after.get(topic, BEGINNING) for topic in self.routes.topics(self.name))
+        return self.retried_rejects is None and all(start == BEGINNING for start in starts)
 
     @property
     def is_begun(self) -> bool:
         """Whether the table does not exist and is read only from after records that were all dead letters or
         truncates.
         """
-        settled = self.at.reached.settled
-        return self.again is None and not self.whole and settled is not None and self.name in settled.unwritten
+        settled = self.at.state.caught_up
+        return (
+            self.retried_rejects is None
+            and not self.is_from_start
+            and settled is not None
+            and self.name in settled.unwritten
+        )
 
     @property
     def table(self) -> Table:
@@ -96,7 +101,7 @@ class TableShare:
             raise TableStopped(
                 f"the table has no partition column {names.decode(missing)}",
                 where=self.table.name,
-                mend="Correct `partition_by` in conf/sources.",
+                fix="Correct `partition_by` in conf/sources.",
             )
         declared = self.declaration
         return replace(

@@ -60,7 +60,7 @@ def _with_whole_rows(at: Refinement, known: KnownTemplate) -> KnownTemplate:
         return known
     own = at.templates.example(known.topic, known.facts["form"])["key_names"] or ()
     is_wider = not {*map(str.casefold, _declared(at, known).keys)}.issubset(map(str.casefold, own))
-    return replace(known, whole=is_wider or at.befores)
+    return replace(known, whole=is_wider or at.keep_before)
 
 
 def _declared(at: Refinement, known: KnownTemplate) -> Declaration:

@@ -22,7 +22,7 @@ from replicator.transforms import changes, skip_rules, ties
 
 @dataclass(frozen=True)
 class TickSplit:
-    """The records of a tick, each read in its topic's mode, and the tables they belong to. ``strays`` are groups that
+    """The records of a tick, each read in its topic's mode, and the tables they belong to. ``orphans`` are groups that
     belong to no table, ``orders`` maps each table with new records to what orders it, and ``stops`` maps tables that
     must not continue to the reason.
     """
@@ -30,22 +30,22 @@ class TickSplit:
     records: DataFrame
     routes: Routes
     shares: tuple[TableShare, ...]
-    strays: tuple[Row, ...]
+    orphans: tuple[Row, ...]
     orders: Mapping[str, str]
     stops: Mapping[str, ConfigError]
 
 
 def split_by_table(tick: Tick) -> TickSplit:
     """Update the routes from the survey, and build the share of each table."""
-    watch, at, news = tick.watch, tick.watch.at, tick.watch.news
+    watch, at, news = tick.watch, tick.watch.at, tick.watch.new_records
     groups, found = tick.surveyed
     orders = {group["table"]: at.source.order(group["table"]) for group in groups if group["table"] is not None}
     records, groups, learned = _apply_routes(tick, [table for table, order in orders.items() if order == BY_TIME])
     by_table = _by_table(groups, learned)
     strays = tuple(by_table.pop(None, []))
     tables = sorted((table, own) for table, own in by_table.items() if table is not None and table not in news.paused)
-    split = {row["table"] for row in found if row["split"]} if tick.again is None else set()
-    known = at.reached.marks(watch.news.continued) if split else None
+    split = {row["table"] for row in found if row["split"]} if tick.retried_rejects is None else set()
+    known = at.state.marks(watch.new_records.continued) if split else None
     parts: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in found:
         parts[row["table"]].add((row["topic"], row["partition"]))
@@ -65,7 +65,7 @@ def split_by_table(tick: Tick) -> TickSplit:
             news,
             table,
             tuple(own),
-            tick.again,
+            tick.retried_rejects,
             watch.epochs,
             marks,
             table in tied,
@@ -82,7 +82,7 @@ def _apply_routes(tick: Tick, by_time: Sequence[str]) -> tuple[DataFrame, list[R
     """
     watch, at, records = tick.watch, tick.watch.at, tick.records
     groups, found = tick.surveyed
-    learned = _learn_routes(tick.routes, groups, watch.news, at.source)
+    learned = _learn_routes(tick.routes, groups, watch.new_records, at.source)
     nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
     must_resurvey = nulls_delete or by_time or any(map(_may_be_read_otherwise, groups))
     if must_resurvey or learned.by_offset or at.source.has_compacted_topics:
@@ -91,7 +91,7 @@ def _apply_routes(tick: Tick, by_time: Sequence[str]) -> tuple[DataFrame, list[R
     if must_resurvey:
         records = skip_rules.apply_declared(records, at.source)
         groups = template_reading.with_examples(at, changes.survey(records).collect())
-        learned = _learn_routes(learned, groups, watch.news, at.source)
+        learned = _learn_routes(learned, groups, watch.new_records, at.source)
     return records, groups, learned
 
 
@@ -151,8 +151,8 @@ def _scattered_topics(watch: TickContext, found: Sequence[Row], routes: Routes) 
     partitions: dict[str, set[int]] = {topic: set() for topic in routes.by_offset}
     for row in found:
         partitions.get(row["topic"], set()).add(row["partition"])
-    for topic, level in watch.at.reached.levels.items():
-        if watch.news.after.get(topic) == routing.BEGINNING:
+    for topic, level in watch.at.state.watermarks.items():
+        if watch.new_records.after.get(topic) == routing.BEGINNING:
             continue
         partitions.get(topic, set()).update(level.partitions)
     return [topic for topic, seen in partitions.items() if len(seen) > 1]
@@ -170,7 +170,7 @@ def _learn_routes(routes: Routes, groups: Sequence[Row], news: NewRecords, sourc
         group["table"] for group in rows if group["has_placeholder"] or source.declaration(group["table"]).generated
     }
     pairs = {(group["topic"], group["table"]) for group in rows}
-    return routes.learned(pairs, modes, dict.fromkeys(by_topic.keys() & news.after.keys(), news.upto), partial)
+    return routes.with_learned(pairs, modes, dict.fromkeys(by_topic.keys() & news.after.keys(), news.upto), partial)
 
 
 def _by_topic(groups: Sequence[Row]) -> dict[str, list[Row]]:

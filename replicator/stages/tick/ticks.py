@@ -42,9 +42,9 @@ class Tick:
     marks of partitions).
 
     ``existing`` are the tables that silver has. ``cut`` is given if transactions must be complete, or had to be until
-    now: the state of the cut before and after the tick. ``again`` is given if an earlier tick has read the records
-    already: the list to which rejects are added (see TableShare). ``moved`` are topics that are read again because
-    their rows now belong to other tables. ``newest`` is the newest version of bronze.
+    now: the state of the cut before and after the tick. ``retried_rejects`` is given if an earlier tick has read the
+    records already: the list to which rejects are added (see TableShare). ``moved`` are topics that are read again
+    because their rows now belong to other tables. ``newest`` is the newest version of bronze.
     """
 
     watch: TickContext
@@ -53,23 +53,23 @@ class Tick:
     routes: Routes
     existing: Collection[str] = ()
     cut: tuple[CutState, CutState] | None = None
-    again: list[DataFrame] | None = None
+    retried_rejects: list[DataFrame] | None = None
     moved: MovedTopics = field(default_factory=dict)
     newest: int = 0
 
 
 @dataclass(frozen=True)
 class _NewInput:
-    """The new part of bronze up to its version ``upto``: the ``news`` of the topics of these ``routes``, of which the
-    ``moved`` ones are read again; the state of the cut so far (``stood``; None: there is no cut); and the ``progress``
-    of silver's tables.
+    """The new part of bronze up to its version ``upto``: the ``new_records`` of the topics of these ``routes``, of
+    which the ``moved`` ones are read again; the state of the cut so far (``cut_state``; None: there is no cut); and the
+    ``progress`` of silver's tables.
     """
 
     upto: int
-    news: NewRecords
+    new_records: NewRecords
     routes: Routes
     moved: MovedTopics
-    stood: CutState | None
+    cut_state: CutState | None
     progress: Mapping[str, int]
 
 
@@ -86,8 +86,8 @@ def read_next(spark: SparkSession, at: Refinement, before: BacklogProgress | Non
         return
     watch, records = _read(spark, at, fresh)
     passage = None
-    if fresh.stood is not None:
-        passage = fresh.stood, _calculate_cut(watch, records, fresh, fresh.stood)
+    if fresh.cut_state is not None:
+        passage = fresh.cut_state, _calculate_cut(watch, records, fresh, fresh.cut_state)
         watch, records = _drop_paused(watch, transaction_cut.exclude_waiting(records, passage[1].cut), fresh.routes)
     with build(watch, records, fresh.routes) as tick:
         yield replace(tick, existing=fresh.progress, cut=passage, moved=fresh.moved, newest=fresh.upto)
@@ -103,7 +103,7 @@ def _find_new_input(spark: SparkSession, at: Refinement, before: BacklogProgress
         if at.silver.tables(spark, at.lake.silver_root(at.source.name)):
             raise BronzeReplaced.gone(at.source.name, bronze.location)
         return None
-    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity).within(upto)
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity).up_to(upto)
     paused = pauses.load(at.control, at.lake, at.source.name)
     moved = resharding.find_moved(routes, at.source, paused)
     routes = resharding.reset_topics(routes, moved)
@@ -111,14 +111,14 @@ def _find_new_input(spark: SparkSession, at: Refinement, before: BacklogProgress
     backlog.refuse_older_bronze(spark, at, upto, [] if cut_state is None else [cut_state.version])
     is_first = cut_state is not None and cut_state.version == routing.BEGINNING
     arrived = None if is_first or moved else backlog.arrivals_since_idle(spark, at, identity, upto)
-    commits = 0 if at.reached.settled is None else upto - at.reached.settled.version
+    commits = 0 if at.state.caught_up is None else upto - at.state.caught_up.version
     stopped = before.stopped if before else frozenset[str]()
     skipped = {*paused, *retry_backoff.tables_to_skip(spark, at, routes, arrived, commits, paused), *stopped}
     # the cut also counts the records of paused tables that arrived since it was last calculated
     seen = dict.fromkeys(skipped, upto if cut_state is None else cut_state.version)
     progress, news = backlog.find_new(spark, at, routes, upto, seen, arrived, stopped)
     if not news.after and (cut_state is None or transaction_cut.is_up_to_date(at, cut_state, skipped)):
-        at.reached.settle(identity, upto, topics_of(routes, skipped), progress)
+        at.state.settle(identity, upto, topics_of(routes, skipped), progress)
         return None
     if before is not None and cut_state is None and not moved:
         news = backlog.limit_size(spark, at, news, max((before.upto, *progress.values())))
@@ -127,7 +127,7 @@ def _find_new_input(spark: SparkSession, at: Refinement, before: BacklogProgress
 
 def _read(spark: SparkSession, at: Refinement, fresh: _NewInput) -> tuple[TickContext, DataFrame]:
     """Read the new records and the waiting ones, with their epochs, in a session that fits their size."""
-    news, cut_state = fresh.news, fresh.stood
+    news, cut_state = fresh.new_records, fresh.cut_state
     spark = tuning.session_for_records(spark, news.size, len(news.after))
     news = news if cut_state is None else transaction_cut.add_waiting_topics(news, cut_state)
     records = news.records(spark, at.bronze, at.lake.bronze(at.source.name))
@@ -150,11 +150,13 @@ def _drop_paused(watch: TickContext, records: DataFrame, routes: Routes) -> tupl
     """Drop the topics all of whose tables are paused, from the list of new records and from the records. Only the cut
     needs those records; their order is checked once the tables are resumed.
     """
-    paused = {topic for topic, tables in routes.tables.items() if watch.news.paused.issuperset(tables)}
-    if paused.isdisjoint(watch.news.after):
+    paused = {topic for topic, tables in routes.tables.items() if watch.new_records.paused.issuperset(tables)}
+    if paused.isdisjoint(watch.new_records.after):
         return watch, records
-    after = {topic: start for topic, start in watch.news.after.items() if topic not in paused}
-    return replace(watch, news=replace(watch.news, after=after)), records.where(~F.col("topic").isin(*sorted(paused)))
+    after = {topic: start for topic, start in watch.new_records.after.items() if topic not in paused}
+    return replace(watch, new_records=replace(watch.new_records, after=after)), records.where(
+        ~F.col("topic").isin(*sorted(paused))
+    )
 
 
 def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
@@ -168,11 +170,11 @@ def build(watch: TickContext, records: DataFrame, routes: Routes) -> Iterator[Ti
     order_checks.load_watermarks(watch, routes.bronze, records)
     survey = partial(surveying.run_survey, watch)
     with (
-        normalization.describe(watch.spark, watch.at, records, watch.news, routes, survey) as (
+        normalization.describe(watch.spark, watch.at, records, watch.new_records, routes, survey) as (
             described,
             groups,
             found,
         ),
         lone_tombstones.mark_lone_tombstones(watch, described) as marked,
     ):
-        yield Tick(watch, tuning.coalesce_records(marked, watch.news.size), (groups, found), routes)
+        yield Tick(watch, tuning.coalesce_records(marked, watch.new_records.size), (groups, found), routes)

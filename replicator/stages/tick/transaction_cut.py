@@ -51,15 +51,15 @@ class Cut:
 class CutState:
     """The state of the cut at a ``version`` of ``bronze`` (-1: not calculated yet).
 
-    ``behind`` are tables that did not apply what was released; None while a tick is applying it. For the topics of
-    those tables the ``cut`` also covers the records they lack, and ``waits`` has the offsets from which all tables wait
-    (None: the offsets of the cut).
+    ``lagging_tables`` are tables that did not apply what was released; None while a tick is applying it. For the topics
+    of those tables the ``cut`` also covers the records they lack, and ``waits`` has the offsets from which all tables
+    wait (None: the offsets of the cut).
     """
 
     bronze: str
     version: int = BEGINNING
     cut: Cut = field(default_factory=Cut)
-    behind: tuple[str, ...] | None = ()
+    lagging_tables: tuple[str, ...] | None = ()
     waits: Mapping[TopicPartition, int] | None = None
 
     @property
@@ -69,7 +69,7 @@ class CutState:
 
     def value(self) -> dict[str, Any]:
         """Return the control row."""
-        offsets, behind = by_topic(self.cut.offsets), None if self.behind is None else list(self.behind)
+        offsets, behind = by_topic(self.cut.offsets), None if self.lagging_tables is None else list(self.lagging_tables)
         row = {"bronze": self.bronze, "version": self.version, "offsets": offsets, "place": self.cut.place}
         waits = {} if self.waits is None else {"waits": by_topic(self.waits)}
         return {**row, "excused": sorted(self.cut.excused), "behind": behind, **waits}
@@ -95,24 +95,24 @@ def load_or_create(at: Refinement, bronze: str) -> CutState | None:
     return CutState(bronze) if at.source.whole_transactions else None
 
 
-def is_up_to_date(at: Refinement, stood: CutState, paused: Collection[str]) -> bool:
+def is_up_to_date(at: Refinement, cut_state: CutState, paused: Collection[str]) -> bool:
     """Return whether a tick without new records has nothing to do: the cut is calculated, every table that is not
     paused has applied what was released, and transactions must still be complete.
     """
-    is_taken = stood.behind is not None and set(stood.behind) <= set(paused)
-    return at.source.whole_transactions and stood.version != BEGINNING and is_taken
+    is_taken = cut_state.lagging_tables is not None and set(cut_state.lagging_tables) <= set(paused)
+    return at.source.whole_transactions and cut_state.version != BEGINNING and is_taken
 
 
-def add_waiting_topics(news: NewRecords, stood: CutState) -> NewRecords:
+def add_waiting_topics(news: NewRecords, cut_state: CutState) -> NewRecords:
     """Return the new records with the topics added that have only waiting records."""
-    return replace(news, after={**{topic: stood.version for topic, _ in stood.cut.offsets}, **news.after})
+    return replace(news, after={**{topic: cut_state.version for topic, _ in cut_state.cut.offsets}, **news.after})
 
 
-def read_waiting(spark: SparkSession, at: Refinement, stood: CutState, news: NewRecords) -> DataFrame | None:
+def read_waiting(spark: SparkSession, at: Refinement, cut_state: CutState, news: NewRecords) -> DataFrame | None:
     """Read the bronze records that wait, except those that ``news`` contains anyway; None if there are none."""
     bronze = at.lake.bronze(at.source.name)
     by_version: dict[int, dict[TopicPartition, int]] = {}
-    for place, offset in stood.cut.offsets.items():
+    for place, offset in cut_state.cut.offsets.items():
         by_version.setdefault(news.after[place[0]], {})[place] = offset
     by_version.pop(BEGINNING, None)
     found = []
@@ -133,28 +133,30 @@ def select_waiting(records: DataFrame, cut: Cut) -> DataFrame:
     return records.where(at_or_after(cut.offsets))
 
 
-def prepare(at: Refinement, stood: CutState, now: CutState) -> None:
+def prepare(at: Refinement, cut_state: CutState, now: CutState) -> None:
     """Effect 1: write the new state before the tables are applied, with the lower one of the old and the new offset per
     partition. Offsets of the transaction topic are taken from the new state only.
     """
     ends = transactions.topic(at.source.name)
-    waited = {place: offset for place, offset in stood.cut.offsets.items() if place[0] != ends}
+    waited = {place: offset for place, offset in cut_state.cut.offsets.items() if place[0] != ends}
     every = {**waited, **now.cut.offsets}
     low = {place: min(waited.get(place, offset), offset) for place, offset in every.items()}
-    _save(at, replace(now, cut=replace(now.cut, offsets=low), behind=None, waits=None))
+    _save(at, replace(now, cut=replace(now.cut, offsets=low), lagging_tables=None, waits=None))
     failpoints.hit("cut.announced")
 
 
-def finalize(at: Refinement, stood: CutState, now: CutState, failed: Collection[str], topics: Collection[str]) -> None:
+def finalize(
+    at: Refinement, cut_state: CutState, now: CutState, failed: Collection[str], topics: Collection[str]
+) -> None:
     """Effect 3: write the state after the tables were applied. Tables that ``failed`` still need the records of their
     ``topics`` that waited before. Without ``consistency: transaction`` the row is removed once no table failed.
     """
     failpoints.hit("cut.tables_taken")
-    missed = {place: offset for place, offset in stood.cut.offsets.items() if place[0] in topics}
+    missed = {place: offset for place, offset in cut_state.cut.offsets.items() if place[0] in topics}
     if at.source.whole_transactions or failed:
         own = now.cut.offsets if missed else None
         combined = replace(now.cut, offsets={**now.cut.offsets, **missed})
-        _save(at, replace(now, cut=combined, behind=tuple(sorted(failed)), waits=own))
+        _save(at, replace(now, cut=combined, lagging_tables=tuple(sorted(failed)), waits=own))
     else:
         at.control.remove(at.lake.cut(at.source.name))
     failpoints.hit("cut.settled")
@@ -168,14 +170,14 @@ def load_consistent(control: Control, lake: Lake, source: str) -> CutState | Non
     applied.
     """
     state = load(control, lake, source)
-    if state is None or state.behind == ():
+    if state is None or state.lagging_tables == ():
         return state
-    if state.behind is None:
+    if state.lagging_tables is None:
         raise at_work_error(source, "silver is being updated, or was killed")
     raise TableStopped(
-        f"transactions of {source} are incomplete in silver: {', '.join(state.behind)} stopped, or is paused",
+        f"transactions of {source} are incomplete in silver: {', '.join(state.lagging_tables)} stopped, or is paused",
         where=source,
-        mend="Run silver, and mend what stops it, or resume a paused table (`replicator tables resume`); gold "
+        fix="Run silver, and fix what stops it, or resume a paused table (`replicator tables resume`); gold "
         "continues with the next run.",
     )
 
@@ -185,7 +187,7 @@ def at_work_error(source: str, why: str) -> AtWork:
     return AtWork(
         f"transactions of {source} are incomplete in silver: {why}",
         where=source,
-        mend="Try again; if no driver is running, run silver.",
+        fix="Try again; if no driver is running, run silver.",
     )
 
 

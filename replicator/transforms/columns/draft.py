@@ -81,9 +81,9 @@ class Draft:
         if (grows and self.policy.allows(change)) or (change.kind == ADDED and not self.stored):
             return
         if change.kind == UNTYPED:
-            raise SchemaRefused(str(change), where=self.table, mend=DECLARE)
-        mend = _GROWS if grows else _OTHER_KEYS.format(f"rebuild {self.table}" if self.stored else "run")
-        raise SchemaRefused(f"the key changed: {change}", where=self.table, mend=mend)
+            raise SchemaRefused(str(change), where=self.table, fix=DECLARE)
+        fix = _GROWS if grows else _OTHER_KEYS.format(f"rebuild {self.table}" if self.stored else "run")
+        raise SchemaRefused(f"the key changed: {change}", where=self.table, fix=fix)
 
 
 def stored_type(each: Field) -> str:

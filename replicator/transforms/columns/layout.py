@@ -62,7 +62,7 @@ class Layout:
     def _spelled(self) -> dict[str, str]:
         return index_by_case(version_of(column)[0] for column in self.types)
 
-    def named(self, column: str) -> str:
+    def stored_name(self, column: str) -> str:
         """The stored name of a source column in the table's spelling: a source may change the case of a name, and no
         table format distinguishes columns by case (G4).
         """
@@ -73,7 +73,7 @@ class Layout:
         kind = normalize_type(spark_type(field.logical))
         return next((column for column in self.versions(field.name) if _fits(kind, self.types[column])), None)
 
-    def misfit(self, form: Form) -> str | None:
+    def find_misfit(self, form: Form) -> str | None:
         """The first field, by source name, whose values the table's columns cannot hold. A column that the table does
         not have at all does not count: its values stay in bronze.
         """
@@ -82,7 +82,7 @@ class Layout:
 
     def versions(self, column: str) -> list[str]:
         """The stored columns of a source column, oldest version first."""
-        name = self.named(column)
+        name = self.stored_name(column)
         found, number = [name] if name in self.types else [], 2
         while (column := version_name(name, number)) in self.types:
             found.append(column)

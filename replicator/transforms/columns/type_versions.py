@@ -69,7 +69,7 @@ def refuse_name_conflicts(table: str, placed: Mapping[str, str]) -> None:
         raise SchemaRefused(
             f"a new type needs a column {twin}, which the source already has",
             where=table,
-            mend="Set `schema_changes: freeze` or `fail` for the table, or rename that column at the source.",
+            fix="Set `schema_changes: freeze` or `fail` for the table, or rename that column at the source.",
         )
 
 

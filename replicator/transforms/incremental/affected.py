@@ -29,15 +29,15 @@ Query = Callable[[Mapping[str, DataFrame]], DataFrame]
 class InputUse:
     """One use of an input by a model: its present ``rows``, one per key (of a history all states); its key columns
     ``keys``; the model's columns ``lineage`` that hold them, in the same order; and the distinct keys that ``changed``
-    (inserted, updated or deleted), in columns named as ``keys`` (None: none did). ``lie`` are the spans of the changed
-    keys, as far as known.
+    (inserted, updated or deleted), in columns named as ``keys`` (None: none did). ``spans`` are the spans of the
+    changed keys, as far as known.
     """
 
     rows: DataFrame
     keys: tuple[str, ...]
     lineage: tuple[str, ...]
     changed: DataFrame | None = None
-    lie: Spans = field(default_factory=dict)
+    spans: Spans = field(default_factory=dict)
 
 
 def affected_rows(query: Query, stored: DataFrame, uses: Mapping[str, InputUse], key: Sequence[str]) -> DataFrame:
@@ -50,7 +50,7 @@ def affected_rows(query: Query, stored: DataFrame, uses: Mapping[str, InputUse],
     whole = {name: use.rows for name, use in uses.items()}
     for name, use in uses.items():
         if use.changed is not None:
-            near = use.rows.where(spans.may_match(use.rows, use.keys, use.lie, use.keys))
+            near = use.rows.where(spans.may_match(use.rows, use.keys, use.spans, use.keys))
             part = semi_join(near, use.keys, use.changed, use.keys)
             rows = query({**whole, name: part}).select(*columns)
             # a left join against a part of an input gives false rows without a match: those lack this lineage
@@ -69,7 +69,7 @@ def affected_by_key(uses: Mapping[str, InputUse], key: Sequence[str]) -> tuple[D
     if sorted(use.lineage) != sorted(key):
         return None
     named = dict(zip(use.lineage, use.keys, strict=True))
-    lie = {column: use.lie[name] for column, name in named.items() if name in use.lie}
+    lie = {column: use.spans[name] for column, name in named.items() if name in use.spans}
     return changed.select(*[F.col(names.quote_spark(named[column])).alias(column) for column in key]), lie
 
 
@@ -132,7 +132,7 @@ def _old_side(stored: DataFrame, uses: Mapping[str, InputUse]) -> DataFrame:
             keys = _named(use.changed, use.keys).withColumn(mark, F.lit(True))
             found = found.join(keys, _same(use.lineage), how="left").drop(*_marks(use.keys))
             hit = hit | F.col(mark).isNotNull()
-            near = near | spans.may_match(stored, use.lineage, use.lie, use.keys)
+            near = near | spans.may_match(stored, use.lineage, use.spans, use.keys)
     return found.where(hit & near)
 
 

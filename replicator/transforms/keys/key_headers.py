@@ -73,7 +73,7 @@ def columns(form: Form, layout: Layout) -> list[Column]:
 
 def is_partial_key(form: Form, layout: Layout) -> bool:
     """Whether the table's key is a proper part of Kafka's, so that a row may keep it when Kafka's changes."""
-    return set(layout.keys) < {layout.named(field.name) for field in form.key_fields}
+    return set(layout.keys) < {layout.stored_name(field.name) for field in form.key_fields}
 
 
 def with_sent_key(records: DataFrame, forms: Sequence[Form], layout: Layout) -> DataFrame | None:
@@ -84,7 +84,7 @@ def with_sent_key(records: DataFrame, forms: Sequence[Form], layout: Layout) -> 
     if not odd:
         return None
     keys = [Struct(f"_key{number}", "key", form.key_path, form.key_fields) for number, form in enumerate(odd)]
-    bare = {name: column for key in keys for name, column in key.bare().items()}
+    bare = {name: column for key in keys for name, column in key.unquoted().items()}
     parsed = records.withColumns({key.name: key.parsed() for key in keys}).withColumns(bare)
     read = [_key_in(f"_key{number}", layout, form.key_fields) for number, form in enumerate(odd)]
     known = [F.when(reduce(and_, [each[key].isNotNull() for key in layout.keys]), each) for each in read]
@@ -93,7 +93,9 @@ def with_sent_key(records: DataFrame, forms: Sequence[Form], layout: Layout) -> 
 
 def _key_in(source: str, layout: Layout, fields: Sequence[Field]) -> Column:
     """The key in ``source`` as a struct of the table's key columns."""
-    parts = {layout.named(field.name): cells.decode_key_column(source, field.name, field.logical) for field in fields}
+    parts = {
+        layout.stored_name(field.name): cells.decode_key_column(source, field.name, field.logical) for field in fields
+    }
     return F.struct(*[parts.get(key, F.lit(None)).cast(layout.types[key]).alias(key) for key in layout.keys])
 
 

@@ -20,7 +20,7 @@ class Event(NamedTuple):
     """One record of a key. ``place`` is its position without the Kafka offset, None if there is no usable position.
 
     ``kind``: INSERT adds a row, WRITE sets its values, DELETE removes one. ``image`` are the row's values as text after
-    the event (for a DELETE before it), None if they are not all known. ``whole``: the image of a DELETE is certainly
+    the event (for a DELETE before it), None if they are not all known. ``is_full``: the image of a DELETE is certainly
     the complete row (E9). ``own`` identifies a PostgreSQL record independently of its position in a redelivery
     (``position.transaction_lsn``), None where the place does.
     """
@@ -30,7 +30,7 @@ class Event(NamedTuple):
     transaction: str | None
     kind: str
     image: str | None
-    whole: bool
+    is_full: bool
     own: str | None = None
 
 
@@ -114,7 +114,7 @@ def _take_row(rows: list[str | None], event: Event, shown: str | None) -> str | 
     del rows[at : at + 1]
     if not rows:
         return None
-    if not is_known and not event.whole:
+    if not is_known and not event.is_full:
         rows[:] = [None] * len(rows)
         return AMBIGUOUS
     return SWAP if None in rows or shown in rows else AMBIGUOUS

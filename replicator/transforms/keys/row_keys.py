@@ -34,7 +34,9 @@ _BEFORE, _IS_IMAGE = "_before", "_is_image"
 
 def is_wider(form: Form, layout: Layout) -> bool:
     """Whether Kafka's key lacks a part of the declared key in the records of a form."""
-    return layout.keys_from_row and not set(layout.keys) <= {layout.named(field.name) for field in form.key_fields}
+    return layout.keys_from_row and not set(layout.keys) <= {
+        layout.stored_name(field.name) for field in form.key_fields
+    }
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,10 @@ class RowKeys:
             found |= {f"_b{i}": cells.decode_key_column(_BEFORE, field.name, field.logical) for i, field in gone}
         return found | ({_IS_IMAGE: self._is_image()} if self.by_image else {})
 
-    def of_row(self, row: Mapping[str, Column]) -> tuple[dict[str, Column], Column]:
+    def from_row(self, row: Mapping[str, Column]) -> tuple[dict[str, Column], Column]:
         """The key, over :meth:`columns` and the values of the ``row`` by stored name, and its problem, if any."""
         layout, wider = self.layout, is_wider(self.form, self.layout)
-        in_key = {layout.named(field.name): F.col(f"_k{i}") for i, field in enumerate(self.form.key_fields)}
+        in_key = {layout.stored_name(field.name): F.col(f"_k{i}") for i, field in enumerate(self.form.key_fields)}
         known = {**row, **in_key} if wider else in_key
         missing = F.lit(not set(layout.keys) <= set(known)) if wider else F.col("key").isNull() | F.lit(not layout.keys)
         keys = self._named(known)
@@ -112,10 +114,10 @@ class RowKeys:
         return expressions.any_of(not_fillers)
 
     def _fields_before(self) -> list[Field]:
-        return [field for field in self.form.image_fields if self.layout.named(field.name) in self.layout.keys]
+        return [field for field in self.form.image_fields if self.layout.stored_name(field.name) in self.layout.keys]
 
     def _before(self) -> dict[str, Column]:
-        return {self.layout.named(field.name): F.col(f"_b{i}") for i, field in enumerate(self._fields_before())}
+        return {self.layout.stored_name(field.name): F.col(f"_b{i}") for i, field in enumerate(self._fields_before())}
 
     def _named(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         return {key: columns.get(key, F.lit(None)) for key in self.layout.keys}
