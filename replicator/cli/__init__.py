@@ -51,9 +51,9 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def replicator(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show Spark's log and every trace.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show Spark's log and full stack traces.")] = False,
 ) -> None:
     """Declare the global options. :func:`main` removes ``--debug`` from the arguments, since it is also accepted after
     the verb.

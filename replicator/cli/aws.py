@@ -47,9 +47,11 @@ class Stream(str, Enum):
 
 _Package = Annotated[
     Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-    typer.Option("--package", help="The id of an uploaded package, or a folder with one; the current.", metavar="ID"),
+    typer.Option(
+        "--package", help="The id of an uploaded package, or a folder with one. Default: the current one.", metavar="ID"
+    ),
 ]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact call, and start nothing.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact call and start nothing.")]
 _RUN = "The id that submit or steps printed."
 _COLUMNS = ("id", "name", "state", "started (UTC)", "seconds", "reason")
 
@@ -58,7 +60,9 @@ _COLUMNS = ("id", "name", "state", "started (UTC)", "seconds", "reason")
 def package(
     to: Annotated[Path, typer.Option("--to", help="The folder to fill.", metavar="DIR")] = Path("dist/aws"),
     project: Annotated[Path, typer.Option("--project", help="A checkout of this project.", metavar="DIR")] = Path(),
-    upload: Annotated[bool, typer.Option("--upload", help="Put it below aws.artifacts, as the current one.")] = False,
+    upload: Annotated[
+        bool, typer.Option("--upload", help="Upload it below aws.artifacts and make it the current one.")
+    ] = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     as_json: options.Json = False,
@@ -96,7 +100,7 @@ def package(
 @app.command()
 def submit(
     stage: Annotated[Stage, typer.Argument(help="bronze, silver, gold, publish or canonical.", metavar="STAGE")],
-    continuous: Annotated[bool, typer.Option("--continuous", help="It goes on until it is cancelled.")] = False,
+    continuous: Annotated[bool, typer.Option("--continuous", help="Run until it is cancelled.")] = False,
     package: _Package = None,
     dry_run: _DryRun = False,
     env: options.Env = options.DEFAULT_ENV,
@@ -126,7 +130,7 @@ def steps(
     stages: Annotated[
         list[Stage], typer.Argument(help="bronze, silver, gold, publish, canonical, in any order.", metavar="STAGE")
     ],
-    at_once: Annotated[int, typer.Option("--at-once", help="So many run at a time.", min=1, max=5)] = 5,
+    at_once: Annotated[int, typer.Option("--at-once", help="How many runs at a time.", min=1, max=5)] = 5,
     package: _Package = None,
     dry_run: _DryRun = False,
     env: options.Env = options.DEFAULT_ENV,
@@ -140,8 +144,8 @@ def steps(
 
 @app.command()
 def status(
-    run: Annotated[Optional[str], typer.Argument(help=f"{_RUN} The newest ones without.", metavar="[RUN]")] = None,  # noqa: UP045
-    last: Annotated[int, typer.Option("--last", help="How many of the newest.", min=1, max=1000)] = 10,
+    run: Annotated[Optional[str], typer.Argument(help=f"{_RUN} Default: the newest ones.", metavar="[RUN]")] = None,  # noqa: UP045
+    last: Annotated[int, typer.Option("--last", help="How many runs, newest first.", min=1, max=1000)] = 10,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     as_json: options.Json = False,
@@ -161,7 +165,7 @@ def status(
 @app.command()
 def logs(
     run: Annotated[str, typer.Argument(help=_RUN, metavar="RUN")],
-    stream: Annotated[Stream, typer.Option("--stream", help="What of the driver's.")] = Stream.stderr,
+    stream: Annotated[Stream, typer.Option("--stream", help="Which log of the driver.")] = Stream.stderr,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
 ) -> None:

@@ -33,7 +33,7 @@ def render(
     part: Annotated[Part, typer.Argument(help="spark, client, worker, ui, connector or sink.", metavar="PART")],
     bucket: Annotated[
         Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Option("--bucket", help="With sink: where objects go, BUCKET/PREFIX.", metavar="NAME"),
+        typer.Option("--bucket", help="With sink: where objects are written, BUCKET/PREFIX.", metavar="NAME"),
     ] = None,
     source: options.SourceName = None,
     env: options.Env = options.DEFAULT_ENV,

@@ -21,7 +21,7 @@ app = typer.Typer(help="The lake's tables in a catalog that Athena reads.", no_a
 
 _Database = Annotated[
     Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-    typer.Option("--database", help="Of the catalog; catalog.database without it.", metavar="NAME"),
+    typer.Option("--database", help="The catalog's database. Default: catalog.database.", metavar="NAME"),
 ]
 _TABLE = "<database or schema>.<table>, its last part, or a model."
 _COLUMNS = ("name", "kind", "action", "what", "from", "to")
@@ -37,8 +37,10 @@ def sync(
         Optional[list[str]],  # noqa: UP045 - as above
         typer.Option("--table", help=f"Only this: {_TABLE}", metavar="NAME"),
     ] = None,
-    drop: Annotated[bool, typer.Option("--drop", help="Drop entries whose table the lake has no more.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would change, and write nothing.")] = False,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Drop entries whose table no longer exists in the lake.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change and write nothing.")] = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     lake: options.LakeRoot = None,

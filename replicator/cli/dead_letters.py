@@ -28,9 +28,9 @@ TableName = Annotated[
 ]
 ReasonName = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--reason", help="Only letters with this reason.", metavar="REASON"),
+    typer.Option("--reason", help="Only dead letters with this reason.", metavar="REASON"),
 ]
-Everything = Annotated[bool, typer.Option("--all", help="All letters, without --table or --reason.")]
+Everything = Annotated[bool, typer.Option("--all", help="All dead letters, whatever their table and reason.")]
 _COUNTS = ("source", "table", "reason", "letters", "first_seen", "last_seen")
 _LETTERS = ("source", "topic", "partition", "offset", "table", "reason", "detail", "position", "first_seen")
 _ACCOUNTS = ("table", "letters", "applied", "superseded", "ignored", "still_dead")
@@ -42,11 +42,11 @@ def list_letters(
     table: TableName = None,
     reason: ReasonName = None,
     source: options.SourceName = None,
-    rows: Annotated[bool, typer.Option("--rows", help="The letters themselves instead of counts.")] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="The dead letters themselves instead of counts.")] = False,
     dropped: Annotated[
-        bool, typer.Option("--dropped", help="Dropped letters instead, with when and by which filter.")
+        bool, typer.Option("--dropped", help="Dropped dead letters instead, with the time and the filter.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", help="At most this many letters per source.", min=1)] = 100,
+    limit: Annotated[int, typer.Option("--limit", help="At most this many dead letters per source.", min=1)] = 100,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     lake: options.LakeRoot = None,
@@ -152,7 +152,9 @@ def drop(
     reason: ReasonName = None,
     source: options.SourceName = None,
     everything: Everything = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Really: without it, what would go is counted.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Drop them. Without it, only count what would be dropped.")
+    ] = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     lake: options.LakeRoot = None,

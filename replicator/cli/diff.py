@@ -35,7 +35,7 @@ def diff(
     ],
     until: Annotated[
         Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Option("--to", help="Another one; the newest version without it.", metavar="V|TIME"),
+        typer.Option("--to", help="Another version or time. Default: the newest version.", metavar="V|TIME"),
     ] = None,
     where: Annotated[
         Optional[str],  # noqa: UP045 - as above
@@ -47,11 +47,13 @@ def diff(
     ] = None,
     key: Annotated[
         Optional[str],  # noqa: UP045 - as above
-        typer.Option("--key", help="The key of a gold table that no model here describes.", metavar="COLUMN,..."),
+        typer.Option(
+            "--key", help="The key of a gold table without a model in the configuration.", metavar="COLUMN,..."
+        ),
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Rows as stored: deleted ones and columns of ours too.")] = False,
-    summary: Annotated[bool, typer.Option("--summary", help="Print how many rows changed, and none of them.")] = False,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 where something differs.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Rows as stored, with deleted rows and system columns.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", help="Print only how many rows changed.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if there are differences.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,

@@ -28,10 +28,14 @@ _STARTS = ("epoch", "topic", "partition", "from offset", "why")
 def bump(
     context: typer.Context,
     source: Source,
-    reason: Annotated[str, typer.Option("--reason", help="What happened, for those who come later.", metavar="TEXT")],
+    reason: Annotated[str, typer.Option("--reason", help="What happened; recorded with the epoch.", metavar="TEXT")],
     starts: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Option("--from", help="Where a partition starts anew, if you know better.", metavar="TOPIC:PART:OFFSET"),
+        typer.Option(
+            "--from",
+            help="Where the epoch starts in a partition, if not where it is detected.",
+            metavar="TOPIC:PART:OFFSET",
+        ),
     ] = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,

@@ -30,7 +30,7 @@ class Kinds(str, Enum):
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="Where the project goes; made if need be.", metavar="DIR")],
+    folder: Annotated[Path, typer.Argument(help="The project's folder; created if missing.", metavar="DIR")],
     source: Annotated[
         str, typer.Option("--source", help="The topic.prefix of the Debezium connector.", metavar="NAME")
     ],

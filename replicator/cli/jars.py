@@ -18,10 +18,10 @@ class Formats(str, Enum):
 
 
 def jars(
-    fetch: Annotated[bool, typer.Option("--fetch", help="First download what is missing.")] = False,
+    fetch: Annotated[bool, typer.Option("--fetch", help="First download missing JARs.")] = False,
     formats: Annotated[
         Optional[list[Formats]],  # noqa: UP045 - typer reads it at run time
-        typer.Option("--format", help="A table format; Delta is always there."),
+        typer.Option("--format", help="A table format; Delta is always included."),
     ] = None,
 ) -> None:
     """Print the verified JARs, separated by commas: spark-submit --jars "$(replicator jars)" ..."""

@@ -11,7 +11,7 @@ from replicator.cli import console, options
 from replicator.errors import ConfigError
 from replicator.spelling import suggest
 
-app = typer.Typer(help="The leases of drivers that write the lake.", no_args_is_help=True)
+app = typer.Typer(help="Leases of the drivers that write the lake.", no_args_is_help=True)
 
 _COLUMNS = ("stage", "held by", "since", "token")
 

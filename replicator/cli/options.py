@@ -39,7 +39,7 @@ Conf = Annotated[
 ]
 Models = Annotated[
     Optional[list[str]],  # noqa: UP045 - as above
-    typer.Argument(help="Only these models; all of them without a name.", metavar="[MODEL]..."),
+    typer.Argument(help="Only these models. Default: all.", metavar="[MODEL]..."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 LakeRoot = Annotated[
@@ -48,7 +48,9 @@ LakeRoot = Annotated[
 ]
 SourceName = Annotated[
     Optional[str],  # noqa: UP045 - as above
-    typer.Option("--source", help="Only this source (a topic prefix); all of the lake without it.", metavar="NAME"),
+    typer.Option(
+        "--source", help="Only this source (a topic prefix). Default: all sources of the lake.", metavar="NAME"
+    ),
 ]
 Declare = Annotated[
     Optional[Path],  # noqa: UP045 - as above

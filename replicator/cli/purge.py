@@ -24,9 +24,7 @@ def purge(
         Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
         typer.Argument(help="Only this table: <database or schema>.<table>, or its last part.", metavar="[TABLE]"),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would be removed, and remove nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be removed and remove nothing.")] = False,
     source: options.SourceName = None,
     declare: options.Declare = None,
     env: options.Env = options.DEFAULT_ENV,

@@ -33,10 +33,12 @@ def rebuild(
     ] = None,
     column: Annotated[
         Optional[str],  # noqa: UP045 - as above
-        typer.Option("--column", help="Of one table only this column; its others stay as they are.", metavar="NAME"),
+        typer.Option(
+            "--column", help="Rebuild only this column of one table; the others stay unchanged.", metavar="NAME"
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every table, then every model.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what differs and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the differences and write nothing.")] = False,
     accept_gap: Annotated[
         bool,
         typer.Option(

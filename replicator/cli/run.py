@@ -43,7 +43,7 @@ def run(
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     once: Annotated[
-        bool, typer.Option("--once/--continuous", help="Process what is there now and end, or run until stopped.")
+        bool, typer.Option("--once/--continuous", help="Process what is available now and exit, or run until stopped.")
     ] = True,
     recorded: Annotated[
         Optional[list[str]],  # noqa: UP045

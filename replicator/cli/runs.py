@@ -25,7 +25,7 @@ def runs(
         Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
         typer.Argument(help="A run: what it did with each table.", metavar="[RUN]"),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", help="At most so many runs.", min=1)] = 20,
+    limit: Annotated[int, typer.Option("--limit", help="At most this many runs.", min=1)] = 20,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     lake: options.LakeRoot = None,

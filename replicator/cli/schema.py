@@ -51,7 +51,7 @@ def diff(
     declare: _Declare = None,
     approve: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--approve", help="Let what the table's policy holds back now pass.", metavar="TABLE"),
+        typer.Option("--approve", help="Approve changes that the table's policy withholds.", metavar="TABLE"),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

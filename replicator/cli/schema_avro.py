@@ -21,12 +21,12 @@ def avro(
     what: Annotated[str, typer.Argument(help="A file of recorded events, or a topic.", metavar="WHAT")],
     topic: Annotated[
         Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Option("--topic", help="Of a file with several: whose records.", metavar="TOPIC"),
+        typer.Option("--topic", help="For a file with several topics: which one.", metavar="TOPIC"),
     ] = None,
     limit: Annotated[
         int,
         typer.Option(
-            "--limit", min=1, help="Look at the first N of a file, the newest N of each partition.", metavar="N"
+            "--limit", min=1, help="Read the first N records of a file, the newest N of each partition.", metavar="N"
         ),
     ] = 10_000,
     brokers: options.Brokers = None,

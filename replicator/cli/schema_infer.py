@@ -22,11 +22,11 @@ def infer(
     context: typer.Context,
     what: Annotated[list[str], typer.Argument(help="Files of recorded events, or topics.", metavar="WHAT...")],
     limit: Annotated[
-        int, typer.Option("--limit", min=1, help="Look at so many records of each file or partition.", metavar="N")
+        int, typer.Option("--limit", min=1, help="Read this many records of each file or partition.", metavar="N")
     ] = 10_000,
     source: Annotated[
         Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Option("--source", help="Ask the database of this source how its columns are defined.", metavar="NAME"),
+        typer.Option("--source", help="Read column definitions from this source's database.", metavar="NAME"),
     ] = None,
     brokers: options.Brokers = None,
     env: options.Env = options.DEFAULT_ENV,

@@ -34,14 +34,14 @@ def sql(
     context: typer.Context,
     query: Annotated[
         Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Argument(help="One SELECT; a table goes by its last name: orders, fact_orders."),
+        typer.Argument(help="One SELECT. Tables are named by their last part: orders, fact_orders."),
     ] = None,
     engine: Annotated[
         Engines, typer.Option("--engine", help="The query engine. duckdb starts in a second; athena queries AWS.")
     ] = Engines.spark,
     dialect: Annotated[
         Optional[Engines],  # noqa: UP045 - as above
-        typer.Option("--dialect", help="The SQL that the query is written in; the engine's own without it."),
+        typer.Option("--dialect", help="The SQL dialect of the query. Default: the engine's own."),
     ] = None,
     saved: Annotated[
         Optional[str],  # noqa: UP045 - as above
@@ -50,15 +50,15 @@ def sql(
     listing: Annotated[bool, typer.Option("--list", help="Print the saved queries.")] = False,
     parameters: Annotated[
         Optional[list[str]],  # noqa: UP045 - as above
-        typer.Option("--param", help="A text for :NAME in the query; may be repeated.", metavar="NAME=VALUE"),
+        typer.Option("--param", help="A value for :NAME in the query; may be repeated.", metavar="NAME=VALUE"),
     ] = None,
     form: Annotated[
         Optional[options.RowFormat],  # noqa: UP045 - as above
-        typer.Option("--format", help="How rows are written; a table, in a file by its suffix."),
+        typer.Option("--format", help="Output format. Default: a table; for a file, by its suffix."),
     ] = None,
     output: Annotated[
         Optional[Path],  # noqa: UP045 - as above
-        typer.Option("--output", help="A file for the rows instead of stdout.", metavar="FILE"),
+        typer.Option("--output", help="Write the rows to this file instead of stdout.", metavar="FILE"),
     ] = None,
     limit: Annotated[
         Optional[int],  # noqa: UP045 - as above

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from replicator.operate.pause import SilverTable, TableState
     from replicator.settings import Settings
 
-app = typer.Typer(help="Which tables are kept up to date, and which are paused.", no_args_is_help=True)
+app = typer.Typer(help="Which tables are replicated, and which are paused.", no_args_is_help=True)
 
 Tables = Annotated[
     list[str],

@@ -40,14 +40,14 @@ def tail(
         typer.Option(
             "--from",
             help="beginning; end; an offset of every partition, or a version of a table; -N: the last N. "
-            "-10 without it, the end with --follow.",
+            "Default: -10; with --follow: end.",
             metavar="WHERE",
         ),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new events until Ctrl-C.")] = False,
     limit: Annotated[
         Optional[int],  # noqa: UP045 - as above
-        typer.Option("--limit", min=1, help="End after so many events.", metavar="N"),
+        typer.Option("--limit", min=1, help="Exit after this many events.", metavar="N"),
     ] = None,
     brokers: options.Brokers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,

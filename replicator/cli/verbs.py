@@ -93,9 +93,9 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "demo-source": ("demo_source:app", "Fill a database with a sample."),
     "epoch": ("epoch:app", "Epochs: a source's order starts over after a restore, reset or move."),
     "import": ("imports:app", "Convert settings of other tools into source files."),
-    "lease": ("lease:app", "The leases of drivers that write the lake."),
+    "lease": ("lease:app", "Leases of the drivers that write the lake."),
     "schema": ("schema:app", "The columns of silver: a draft of their types, what would change, and what did."),
-    "tables": ("tables:app", "Which tables are kept up to date, and which are paused."),
+    "tables": ("tables:app", "Which tables are replicated, and which are paused."),
 }
 """The module, the attribute in it (a command, or ``app`` for a group of commands), and the first sentences of its help.
 """

@@ -38,13 +38,15 @@ def verify(
     wanted: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
         typer.Argument(
-            help="Only these tables (<database or schema>.<table>, or its last part) and models; all without a name.",
+            help="Only these tables (<database or schema>.<table>, or its last part) and models. Default: all.",
             metavar="[TABLE|MODEL]...",
         ),
     ] = None,
     layer: Annotated[
         Optional[list[Layer]],  # noqa: UP045 - as above
-        typer.Option(help="Only: the source with silver, silver's twins, silver with gold, gold with its target."),
+        typer.Option(
+            help="Only this comparison: source and silver, silver and twins, silver and gold, gold and target."
+        ),
     ] = None,
     against: Annotated[
         Optional[str],  # noqa: UP045 - as above
@@ -58,7 +60,7 @@ def verify(
         float, typer.Option(help="Recheck differences from a live source for this long.", metavar="SECONDS", min=0)
     ] = 10.0,
     show: Annotated[
-        bool, typer.Option("--show", help="Compare nothing; print what was last found equal, and when.")
+        bool, typer.Option("--show", help="Compare nothing; print when each table was last found equal.")
     ] = False,
     source: options.SourceName = None,
     declare: options.Declare = None,

@@ -189,7 +189,7 @@ def test_a_model_of_a_source_whose_file_is_wrong_is_not_told_that_there_is_none(
     files = {"models/m.sql": "SELECT id FROM {t}", "models/m.yaml": model}
     said = refusal(conf, **files, **{"sources/s.yaml": "name: s\ntabels: {}\n"})
     assert "did you mean 'tables'?" in said
-    assert "there is no source" not in said
+    assert "does not exist" not in said
     assert "source 's' does not exist" in refusal(conf, **files, **{"sources/s.yaml": "name: other\n"})
 
 

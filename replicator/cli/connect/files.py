@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _Prune = Annotated[bool, typer.Option("--prune", help="Delete Debezium's connectors that no file describes.")]
 _PruneAsDifference = Annotated[
-    bool, typer.Option("--prune", help="Count Debezium's that no file describes as differences.")
+    bool, typer.Option("--prune", help="Count Debezium's connectors that no file describes as differences.")
 ]
 _CHANGES = ("connector", "then", "key", "runs", "wanted")
 
@@ -73,7 +73,7 @@ def diff(
 def apply(
     sources: lookup.Sources = None,
     prune: _Prune = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change and change nothing.")] = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     as_json: options.Json = False,

@@ -92,7 +92,7 @@ def resume(connectors: lookup.Connectors, env: options.Env = options.DEFAULT_ENV
 
 def restart(
     connectors: lookup.Connectors,
-    whole: Annotated[bool, typer.Option("--all", help="Restart what runs as well, not only what failed.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Also restart what is running, not only what failed.")] = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
 ) -> None:

@@ -27,11 +27,11 @@ Refusal = TypeVar("Refusal", bound=ReplicatorError)
 Connectors = Annotated[list[str], typer.Argument(help="Names of connectors.", metavar="CONNECTOR...")]
 AnyConnectors = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-    typer.Argument(help="Only these connectors; all of them without a name.", metavar="[CONNECTOR]..."),
+    typer.Argument(help="Only these connectors. Default: all.", metavar="[CONNECTOR]..."),
 ]
 Sources = Annotated[
     Optional[list[str]],  # noqa: UP045 - as above
-    typer.Argument(help="Only these sources; all that describe a connector without a name.", metavar="[SOURCE]..."),
+    typer.Argument(help="Only these sources. Default: all that describe a connector.", metavar="[SOURCE]..."),
 ]
 
 

@@ -11,7 +11,7 @@ import typer
 from replicator.cli import console, options
 from replicator.cli.connect import lookup
 
-app = typer.Typer(help="How far a connector has got at its source.", no_args_is_help=True)
+app = typer.Typer(help="The position of a connector in its source.", no_args_is_help=True)
 
 _Name = Annotated[str, typer.Argument(help="The connector's name.", metavar="CONNECTOR")]
 

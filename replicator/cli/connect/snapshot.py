@@ -42,15 +42,21 @@ def snapshot(
     source: Annotated[str, typer.Argument(help="The source: its topic prefix.", metavar="SOURCE")],
     tables: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Argument(help="Tables as silver calls them; with --stop all of them without a name.", metavar="TABLE..."),
+        typer.Argument(help="Tables as named in silver. With --stop, default: all.", metavar="TABLE..."),
     ] = None,
-    where: Annotated[str, typer.Option("--where", help="Only the rows for which this holds.", metavar="SQL")] = "",
-    blocking: Annotated[bool, typer.Option("--blocking", help="Let the stream wait for it.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="End the incremental one that is under way.")] = False,
-    remove_missing: Annotated[
-        bool, typer.Option("--remove-missing", help="Rows that it does not mention shall go from silver.")
+    where: Annotated[
+        str, typer.Option("--where", help="Only the rows that meet this SQL condition.", metavar="SQL")
+    ] = "",
+    blocking: Annotated[
+        bool, typer.Option("--blocking", help="Pause the stream until the snapshot is complete.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Say how far it is, and end when it is over.")] = True,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the incremental snapshot in progress.")] = False,
+    remove_missing: Annotated[
+        bool, typer.Option("--remove-missing", help="Delete rows from silver that the snapshot does not contain.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Report progress, and exit when the snapshot is complete.")
+    ] = True,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     as_json: options.Json = False,

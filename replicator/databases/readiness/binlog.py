@@ -121,7 +121,7 @@ def _binlog(variables: Mapping[str, str], connector: Connector) -> Iterator[Find
         said = f"{variables['binlog_row_value_options']}: documents arrive in parts"
         yield Finding("binlog_row_value_options", FIX, said, "SET GLOBAL binlog_row_value_options = '';")
     if variables.get("log_bin_compress") == "ON":
-        said = "ON: the connector passes over compressed changes and DDL without a word"
+        said = "ON: the connector silently skips compressed changes and DDL"
         yield Finding("log_bin_compress", FIX, said, "SET GLOBAL log_bin_compress = OFF; -- and in my.cnf")
     if str(connector.server_id) == variables["server_id"]:
         said = f"the connector's server_id {connector.server_id} is the server's own"
@@ -218,7 +218,7 @@ def _unknown_tables(rows: Rows, connector: Connector) -> Iterator[Finding]:
     """Report what has rows in the binlog that the connector cannot read."""
     for row in rows:
         if _is_captured(connector, row["name"]):
-            said = f"it is {row['type']}, which the connector fails on"
+            said = f"it is a {row['type'].lower()} table or object, which makes the connector fail"
             fix = f"except_tables: ['{row['name']}'] -- in the connector's block, or list the tables that it captures"
             yield Finding("table", FIX, said, fix, row["name"])
 
