@@ -78,7 +78,7 @@ def test_a_session_that_the_server_ended_is_worth_another_try_with_a_word_on_lim
     table = f"{postgres.schema}.things"
     with (
         reader(postgres, admin, "transaction_timeout = '200ms'") as database,
-        pytest.raises(Unreachable, match=r"was read .*Run again; .*`transaction_timeout`"),
+        pytest.raises(Unreachable, match=r"interrupted the read of .*Run again; .*`transaction_timeout`"),
         database.read_snapshot() as snapshot,
     ):
         read(snapshot, table, pause=0.6)
