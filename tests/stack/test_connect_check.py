@@ -137,7 +137,7 @@ def test_seeded_faults_of_postgresql_are_found_and_fixed_by_their_own_sql(
     told = [each for each in found(tmp_path, 1) if each["what"] != "other slot"]
     assert {(each["table"].removeprefix(f"{NAME}."), each["level"], each["what"]) for each in told} == OF_POSTGRES
     [slot] = [each for each in told if each["what"] == "slot"]
-    assert "retains" in slot["said"]
+    assert "retains" in slot["message"]
     for each in told:
         if each["what"] not in ("key", "slot") and each["level"] == "fix":
             postgres.execute(each["fix"].partition(" --")[0])
@@ -184,7 +184,9 @@ def maria(endpoints: Any) -> Iterator[Any]:
 
 
 def test_a_draft_asks_postgresql_for_its_definitions(postgres: Any, serving: Any, tmp_path: Path) -> None:
-    """Domains and enums are what they are made of; the record says how the connector writes decimals and times."""
+    """Domains and enums are what they are made of; the record shows how the connector writes decimals, its mode how it
+    writes times.
+    """
     admin = serving.postgres_admin
     configure(tmp_path, "postgresql", admin, {"dbname": admin.database}, {"database": admin.database})
     postgres.execute(FINE)
@@ -192,8 +194,8 @@ def test_a_draft_asks_postgresql_for_its_definitions(postgres: Any, serving: Any
         f"CREATE TYPE {NAME}.mood AS ENUM ('ok'); CREATE DOMAIN {NAME}.count AS int;"
         f"CREATE TABLE {NAME}.typed (id {NAME}.count PRIMARY KEY, total numeric(10,2), at timestamp, mood {NAME}.mood)"
     )
-    row = {"id": 1, "total": "12.50", "at": 1767225600000, "mood": "ok", "gone": 1}
-    types = {"id": "int", "total": "decimal_string(10,2)", "at": "timestamp", "mood": "enum", "gone": "bigint"}
+    row = {"id": 1, "total": "12.50", "at": 1767225600000000, "mood": "ok", "gone": 1}
+    types = {"id": "int", "total": "decimal_string(10,2)", "at": "micro_timestamp", "mood": "enum", "gone": "bigint"}
     assert drafted(tmp_path, row) == types
 
 

@@ -163,9 +163,9 @@ def test_a_key_that_outgrows_a_lineage_has_its_model_computed_in_full(shop: Shop
 def test_what_spark_cannot_parse_is_said_with_its_place(shop: Shop) -> None:
     """Of a model's SQL and of the expression of a check: the first line of such an error is empty."""
     [built] = shop.refresh(replace(FACT, sql="SELECT id FROM {lines} l JOINN {products} p ON p.code = l.product"))
-    assert "the SQL of model fact is refused: [PARSE_SYNTAX_ERROR] Syntax" in str(built.error)
+    assert "the SQL of model fact is invalid: [PARSE_SYNTAX_ERROR] Syntax" in str(built.error)
     [built] = shop.refresh(replace(FACT, checks=(Check("some", Expression("pieces >"), "fail"),)))
-    assert "the check some is refused: [PARSE_SYNTAX_ERROR] Syntax" in str(built.error)
+    assert "check some is invalid: [PARSE_SYNTAX_ERROR] Syntax" in str(built.error)
 
 
 def test_two_uses_of_a_table_see_one_version_of_it(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
