@@ -101,7 +101,7 @@ def test_what_retention_took_while_a_table_was_out_is_said(shop: Shop) -> None:
     shop.run("a")
     shop.changed("b", 3)
     shop.cut("b", 5)
-    with pytest.raises(OffsetsLost, match=r"dropped records 3 to 4"):
+    with pytest.raises(OffsetsLost, match=r"dropped its records 3 to 4"):
         shop.run("a", "b")
     shop.changed("a", 1)
     assert shop.run("a") == {"a": 4, "b": 3}
