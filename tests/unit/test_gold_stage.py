@@ -456,7 +456,7 @@ def test_what_a_table_cannot_follow_is_refused(shop: Shop) -> None:
     assert "which is not unique or is NULL in existing rows" in str(refused)
     narrow = error(replace(FACT, name="narrow", sql=SQL.replace("d.product AS", "cast(d.product AS smallint) AS")))
     assert isinstance(narrow, ConfigError)
-    assert "product is smallint, and code is int" in str(narrow)
+    assert "product is smallint, but code is int" in str(narrow)
 
 
 def test_a_key_of_a_column_that_comes_with_it_is_followed(shop: Shop) -> None:
