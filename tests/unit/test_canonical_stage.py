@@ -401,7 +401,7 @@ def test_a_feed_notices_that_its_file_tells_of_other_rows(spark: SparkSession) -
         assert "replicator canonical restart people" in str(error)
     world.feed = replace(told, topic="cdm.others", version=2)
     assert isinstance(error := stopped(world), ChangesLost)
-    assert f"the topic {TOPIC}" in str(error)
+    assert f"topic {TOPIC}" in str(error)
     world.feed = told
     sent, world.outlet.topics[TOPIC] = world.sent, []
     assert world.deliver() == []

@@ -89,7 +89,7 @@ def test_a_table_is_meant_by_its_last_part_too(word: str, meant: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "nearest"),
     [
-        (("epoch", "bump", "shp", "--reason", "restored"), "no source 'shp'; did you mean 'shop'"),
+        (("epoch", "bump", "shp", "--reason", "restored"), "source 'shp' does not exist; did you mean 'shop'"),
         (("dead-letters", "list", "--rows", "--reason", "key_mising"), "did you mean 'key_missing'"),
         (("dead-letters", "retry", "--table", "order"), "table 'order' does not exist; did you mean 'orders'"),
         (("dead-letters", "drop", "--table", "order", "--yes"), "table 'order' does not exist; did you mean 'orders'"),
@@ -99,7 +99,7 @@ def test_a_table_is_meant_by_its_last_part_too(word: str, meant: str) -> None:
         (("tables", "pause", "ordrs"), "table 'ordrs' does not exist; did you mean 'shop/sales.orders'"),
         (("maintain", "ordrs"), "table 'ordrs' does not exist; did you mean 'shop/sales.orders'"),
         (("diff", "ordrs", "--from", "0"), "table 'ordrs' does not exist; did you mean 'orders'"),
-        (("catalog", "ddl", "ordrs"), "no table 'ordrs'; did you mean 'shop/sales.orders'"),
+        (("catalog", "ddl", "ordrs"), "table 'ordrs' does not exist; did you mean 'shop/sales.orders'"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
 )
