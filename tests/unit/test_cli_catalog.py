@@ -61,7 +61,7 @@ def test_silver_and_gold_are_registered_with_the_words_of_their_models(
     assert [each.get("Comment", "") != "" for each in table["StorageDescriptor"]["Columns"]] == [True, False]
     again = CliRunner().invoke(app, ["catalog", "sync", "--database", "datalake", "--lake", lake.root])
     assert (again.exit_code, again.stdout.count("unchanged")) == (0, 3)
-    assert "Athena may not read orders, dim_products: it reads S3 only." in again.stderr
+    assert "Athena may be unable to read orders, dim_products: it reads S3 only." in again.stderr
     told = said("catalog", "ddl", "orders", "--lake", lake.root)
     assert [each.key for each in sqlglot.parse(told, dialect="athena") if each] == ["create"] * 3
     torn = Path(lake.silver("s", "shop.torn").location, "_delta_log", f"{0:020d}.json")
