@@ -70,7 +70,7 @@ class MemorySink:
         if token is None:
             return
         if token.number < self.tokens.get(token.lake, 0):
-            raise StaleWriter("a later writer of this lake has published", where="memory", fix="Run again.")
+            raise StaleWriter("a writer of this lake later than this has published", where="memory", fix="Run again.")
         self.tokens[token.lake] = token.number
 
     def _is_new(self, difference: Difference) -> bool:

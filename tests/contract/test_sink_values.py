@@ -213,7 +213,7 @@ def test_a_key_that_postgres_cannot_hold_is_nobodys_once_it_is_gone(
                           complete=complete)  # fmt: skip
 
     postgres.sink.publish([sent(1, (there, "1", "upsert"), complete=True)])
-    with pytest.raises(TargetRefused, match="The column is id"):
+    with pytest.raises(TargetRefused, match=r"column (is )?id"):
         postgres.sink.publish([sent(2, (taken_back, "2", "upsert"))])
     fixed = sent(3, (taken_back, "NULL", "delete"), (there, "3", "upsert"))
     assert postgres.sink.publish([fixed]) == {of.name: Applied(0, 1, 0, 3)}
