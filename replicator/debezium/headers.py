@@ -38,7 +38,7 @@ def key_text(json: Column) -> Column:
 
 
 def compact(json: Column) -> Column:
-    """A key from a header likewise."""
+    """A key from a header without white space, still in its wrapper. Decimals of many digits are rounded."""
     return F.get_json_object(json, "$")
 
 

@@ -84,16 +84,21 @@ _SOURCE_TYPE_SETTINGS = ("column.propagate.source.type", "datatype.propagate.sou
 
 def evaluate(answers: QueryResults, connector: Connector) -> list[Finding]:
     """The findings of all checks, passed ones included."""
+
+    def captured_rows(query: str) -> list[Mapping[str, Any]]:
+        return [row for row in answers[query] or () if _is_captured(connector, row["name"])]
+
     every = [row["name"] for row in answers["tables"] or ()]
-    captured = [name for name in every if _is_captured(connector, name)]
+    tables = captured_rows("tables")
+    captured = [row["name"] for row in tables]
     return [
         *_binlog({row["variable_name"].lower(): row["value"] for row in answers["variables"] or ()}, connector),
         *_privileges(answers["privileges"], connector, sorted({name.split(".")[0] for name in captured})),
-        *_tables([row for row in answers["tables"] or () if row["name"] in captured]),
-        *_types(answers["unknown_types"] or (), connector),
-        *_unknown_tables(answers["unknown_tables"] or (), connector),
-        *_unsigned(answers["unsigned"] or (), connector),
-        *_altered(answers["altered"] or (), connector),
+        *_tables(tables),
+        *_types(captured_rows("unknown_types")),
+        *_unknown_tables(captured_rows("unknown_tables")),
+        *_unsigned(captured_rows("unsigned"), connector),
+        *_altered(captured_rows("altered"), connector),
         *_cascades(answers["cascades"] or (), captured),
         *missing_tables(connector, every),
         *_signals(answers["privileges"] or (), connector, every),
@@ -205,22 +210,20 @@ def _tables(tables: list[Mapping[str, Any]]) -> Iterator[Finding]:
             yield Finding("engine", ADVICE, said, fix, name)
 
 
-def _types(rows: Rows, connector: Connector) -> Iterator[Finding]:
+def _types(rows: Rows) -> Iterator[Finding]:
     """Report types whose DDL or values Debezium's parser does not support (stack.md 2.5)."""
     for row in rows:
-        if _is_captured(connector, row["name"]):
-            said = f"{row['col']} is {row['type'].upper()}, which makes the connector fail"
-            fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
-            yield Finding("type", FIX, said, fix, row["name"])
+        said = f"{row['col']} is {row['type'].upper()}, which makes the connector fail"
+        fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
+        yield Finding("type", FIX, said, fix, row["name"])
 
 
-def _unknown_tables(rows: Rows, connector: Connector) -> Iterator[Finding]:
-    """Report what has rows in the binlog that the connector cannot read."""
+def _unknown_tables(rows: Rows) -> Iterator[Finding]:
+    """Report kinds of tables whose rows in the binlog the connector cannot read."""
     for row in rows:
-        if _is_captured(connector, row["name"]):
-            said = f"it is a {row['type'].lower()} table or object, which makes the connector fail"
-            fix = f"except_tables: ['{row['name']}'] -- in the connector's block, or list the tables that it captures"
-            yield Finding("table", FIX, said, fix, row["name"])
+        said = f"its type is {row['type']}, which makes the connector fail"
+        fix = f"except_tables: ['{row['name']}'] -- in the connector's block, or list the tables that it captures"
+        yield Finding("table", FIX, said, fix, row["name"])
 
 
 def _unsigned(rows: Rows, connector: Connector) -> Iterator[Finding]:
@@ -229,15 +232,12 @@ def _unsigned(rows: Rows, connector: Connector) -> Iterator[Finding]:
     if config.get("bigint.unsigned.handling.mode") == "precise" or any(key in config for key in _SOURCE_TYPE_SETTINGS):
         return
     for row in rows:
-        if _is_captured(connector, row["name"]):
-            yield unsigned_bigint(row["name"], row["col"])
+        yield unsigned_bigint(row["name"], row["col"])
 
 
 def _altered(rows: Rows, connector: Connector) -> Iterator[Finding]:
     """Report columns that a snapshot alters, and those for which it skips rows (docs/databases.md)."""
     for row in rows:
-        if not _is_captured(connector, row["name"]):
-            continue
         said = f"{snapshot_obstacle(row)}: use `connect snapshot --blocking`"
         yield Finding("snapshot", ADVICE, said, table=row["name"])
         if row["type"] == "bit" and row["digits"] > _BYTE and connector.kind == "mariadb":

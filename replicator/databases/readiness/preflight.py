@@ -33,8 +33,7 @@ def list_tables(login: Login, connector: Connector) -> list[str] | None:
     """The tables that a login sees at the source of a connector, named as in silver; None if it may not query them.
     Raises Unreachable, ConfigError.
     """
-    by_name = {name: sql for name, sql in queries(connector).items() if name.partition(" ")[0] == "tables"}
-    found = run_queries(login, by_name, query_parameters(login, connector)).values()
+    found = _run_group(login, connector, "tables")
     return None if None in found else [str(row["name"]) for rows in found for row in rows or ()]
 
 
@@ -42,9 +41,8 @@ def snapshot_obstacles(login: Login, connector: Connector) -> dict[str, str]:
     """Tables that an incremental snapshot does not read as they are, named as in silver, with the reason; empty if the
     login may not ask. Raises Unreachable, ConfigError.
     """
-    asked = {name: sql for name, sql in queries(connector).items() if name == "altered"}
-    rows = run_queries(login, asked, query_parameters(login, connector)).get("altered") if asked else None
-    return {str(row["name"]): binlog.snapshot_obstacle(row) for row in rows or ()}
+    found = _run_group(login, connector, "altered")
+    return {str(row["name"]): binlog.snapshot_obstacle(row) for rows in found for row in rows or ()}
 
 
 def queries(connector: Connector) -> Mapping[str, str]:
@@ -74,6 +72,12 @@ def used_parameters(kind: str, sql: str, parameters: Mapping[str, str]) -> dict[
     if kind == "oracle":
         return {name: value for name, value in parameters.items() if re.search(rf":{name}\b", sql)}
     return {name: value for name, value in parameters.items() if f"%({name})s" in sql}
+
+
+def _run_group(login: Login, connector: Connector, group: str) -> list[Rows | None]:
+    """Run the queries whose names begin with this word; without connecting if the kind of database has none."""
+    statements = {name: sql for name, sql in queries(connector).items() if name.partition(" ")[0] == group}
+    return [*run_queries(login, statements, query_parameters(login, connector)).values()] if statements else []
 
 
 def _run(session: Any, login: Login, sql: str, parameters: Mapping[str, str]) -> Rows | None:
