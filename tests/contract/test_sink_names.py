@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from replicator.errors import TargetRefused
-from replicator.protocols import Difference
-from replicator.spec import Applied, Model, ModelColumn, Progress
+from replicator.protocols import Difference, Unfenced
+from replicator.spec import Applied, Model, ModelColumn, Progress, Token
 from tests.builders import made
 from tests.contract.serving import Served, difference, model
 
@@ -86,7 +86,10 @@ def test_columns_of_any_name_are_served(spark: SparkSession, postgres: Served) -
 
 
 def test_schemas_tables_and_models_of_any_name_are_served(spark: SparkSession, postgres: Served) -> None:
-    """Two hostile schemas, tables in both, models of those names, all in one batch, and their ledger rows."""
+    """Two hostile schemas, tables in both, models of those names, all in one batch, and their ledger rows; the writer
+    is one with a token.
+    """
+    sink = postgres.fenced(Unfenced(Token("lake", 1)))
     odd = ['%s "ü" $1; --', "a.b\\", "😀'", "%(x)s {0} ?", "select", "x" * 63, "\n\t", "/* _replicator_ledger */"]
     schemas = [f"{postgres.schema} {name}"[:63] for name in ("%s; \"DROP\" 'it'", "{x}.?$1\\ ü")]
     models = [
@@ -101,9 +104,9 @@ def test_schemas_tables_and_models_of_any_name_are_served(spark: SparkSession, p
             difference(spark, of, [(7, "upsert")], row, 3, complete=True)
             for of, row in zip(models, fields, strict=True)
         ]
-        assert postgres.sink.publish(batch) == {of.name: Applied(1, 0, 0, 3) for of in models}
-        assert postgres.sink.publish(batch) == {of.name: Applied(0, 0, 0, 3) for of in models}
-        assert {postgres.sink.progress(of) for of in models} == {Progress("gold-1", 3)}
+        assert sink.publish(batch) == {of.name: Applied(1, 0, 0, 3) for of in models}
+        assert sink.publish(batch) == {of.name: Applied(0, 0, 0, 3) for of in models}
+        assert {sink.progress(of) for of in models} == {Progress("gold-1", 3)}
         for of in models:
             table = sql.Identifier(of.target.schema, of.target.table)
             assert postgres.run(sql.SQL("SELECT * FROM {}").format(table)) == [(7,)]

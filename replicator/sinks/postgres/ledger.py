@@ -28,7 +28,7 @@ _CREATE = sql.SQL(
     "CREATE TABLE IF NOT EXISTS {} (table_name text PRIMARY KEY, model text NOT NULL, input text NOT NULL, "
     "version bigint NOT NULL, published_at timestamptz NOT NULL DEFAULT clock_timestamp())"
 )
-# for table c; values as literals, since with parameters a percent sign in the schema's name would count as one
+# for table c; in all statements with names, values are literals: with parameters a percent sign in a name counts as one
 _COLUMNS = sql.SQL(
     "(SELECT json_object_agg(a.attname, json_build_array(a.attnum, format_type(a.atttypid, a.atttypmod))) "
     "FROM pg_attribute a WHERE a.attrelid = c.oid AND {})"
@@ -54,7 +54,7 @@ _COMMENTS = {
     _WRITERS: "Kept by replicator: the last writer of each lake that publishes here. Earlier ones are refused.",
 }
 _RECORD_TOKEN = sql.SQL(
-    "INSERT INTO {} AS known (lake, token) VALUES (%s, %s) ON CONFLICT (lake) DO UPDATE SET token = EXCLUDED.token "
+    "INSERT INTO {} AS known (lake, token) VALUES ({}, {}) ON CONFLICT (lake) DO UPDATE SET token = EXCLUDED.token "
     "WHERE known.token <= EXCLUDED.token RETURNING token"
 )
 
@@ -78,7 +78,8 @@ def record_token(cursor: Cursor, schema: str, token: Token) -> bool:
     """Record a writer's token, if no greater one of its lake is recorded; return whether it was. Others wait for the
     transaction to end.
     """
-    cursor.execute(_RECORD_TOKEN.format(sql.Identifier(schema, _WRITERS)), (token.lake, token.number))
+    values = sql.Literal(token.lake), sql.Literal(token.number)
+    cursor.execute(_RECORD_TOKEN.format(sql.Identifier(schema, _WRITERS), *values))
     return cursor.fetchone() is not None
 
 
