@@ -97,6 +97,8 @@ def test_what_silver_has_as_text_arrives_as_the_declared_type(spark: SparkSessio
         ("timestamp", "TIMESTAMP_NTZ'9999-12-31 00:00:00' + INTERVAL '1' DAY", "SQLSTATE 22009. The column is list"),
         ("date", "DATE'0001-01-01' - INTERVAL '1' DAY", "SQLSTATE 22008. The column is list"),
         ("time", "86400000001L", "SQLSTATE 22008. The column is list"),
+        ("boolean", "2S", "SQLSTATE 22P02. The column is list"),
+        ("boolean[]", "array(1, 2)", "SQLSTATE 22P02. The column is list"),
         ("jsonb", "concat('\"', char(92), 'u0000\"')", "SQLSTATE 22P05. The column is list"),
     ],
 )
@@ -333,6 +335,14 @@ def test_a_number_of_another_type_that_is_the_same_there_arrives(
     assert str(
         postgres.run(sql.SQL("SELECT v::text FROM {}").format(sql.Identifier(postgres.schema, "same")))[0][0]
     ) == (value.strip("'S"))
+
+
+def test_zero_and_one_are_false_and_true(spark: SparkSession, postgres: Served) -> None:
+    """MySQL's booleans are whole numbers; any other number is no boolean (see what does not fit)."""
+    of = model(postgres.schema, "flags", {"id": "integer", "off": "boolean", "on": "boolean", "none": "boolean"})
+    rows = spark.sql("SELECT 1 AS id, 0S AS off, 1 AS on, CAST(NULL AS INT) AS none, 'upsert' AS _op")
+    postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+    assert postgres.rows(of) == [(1, False, True, None)]
 
 
 @pytest.mark.parametrize("kind", ["date", "time", "time with time zone"])

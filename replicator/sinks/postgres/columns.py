@@ -126,6 +126,8 @@ def _staging_value(value: Column, gold: T.DataType, target: PostgresType) -> tup
         return _time_of_day(value), "text"
     if isinstance(gold, _INTEGERS) and target.name == "interval":
         return F.concat(value.cast("string"), F.lit(" microseconds")), "text"
+    if isinstance(gold, _INTEGERS) and target.name == "boolean":
+        return value.cast("string"), "text"  # as a text only 0 and 1 are valid; as a number any but 0 would be true
     native = _NATIVE.get(type(gold))
     return (value, native) if native is not None else (_text(value, gold, target), "text")
 
