@@ -76,8 +76,17 @@ UNTRACED = (
     SQL.replace("d.id,", "d.pieces AS id,"),
     SQL.replace("= d.product", "= coalesce(d.product, 0)"),
     f"SELECT d.id, q.code AS product {LEFT} LEFT JOIN (SELECT id + 1 AS code FROM range(3)) q ON q.code = d.product",
-)
-"""The lineage of an input is not its key, or not always."""
+    *[f"SELECT d.id, {sql} LEFT JOIN {{products}} p ON p.code = {value}" for sql, value in (
+        ("d.pieces AS product FROM {lines} d LEFT JOIN (VALUES (10)) v(m) ON v.m = 10 AND d.pieces = 10", 10),
+        ("v.m AS product FROM {lines} d LEFT JOIN (SELECT * FROM VALUES (10) t(m) WHERE m = 10) v ON m = d.pieces", 10),
+        ("v.ten AS product FROM {lines} d LEFT JOIN (SELECT m, 10 AS ten FROM VALUES (1) t(m)) v ON m = d.pieces", 10),
+        ("d.pieces AS product FROM {lines} d LEFT JOIN (VALUES (1)) v(m) ON coalesce(v.m, 10) = d.pieces",
+         "coalesce(v.m, 10)"),
+    )],
+)  # fmt: skip
+"""The lineage of an input is not its key, or not always: also where a left join found no row, and a constant is not its
+column's value.
+"""
 FACT = Model(
     "fact",
     SQL,
@@ -331,6 +340,16 @@ def test_a_lineage_that_is_not_always_the_key_misses_nothing(shop: Shop) -> None
     shop.take("products", (10, "new", True))
     assert [built.action for built in shop.refresh(emptied)] == ["full"]
     assert "new" in {row[2] for row in shop.rows(emptied)}
+
+
+@pytest.mark.parametrize("sql", UNTRACED[4:])
+def test_rows_without_the_row_that_has_the_lineage_are_found(shop: Shop, sql: str) -> None:
+    """A product that is looked up by a constant is used by all lines, whatever another left join finds for them."""
+    constant = replace(FACT, sql=sql.replace("SELECT d.id", "SELECT d.id, p.name"))
+    shop.refresh(constant)
+    shop.take("products", (10, "new", False))
+    shop.refresh(constant)
+    assert {row[1] for row in shop.rows(constant)} == {"new"}
 
 
 def test_columns_that_become_rows_keep_what_they_are_made_of(shop: Shop) -> None:

@@ -3,7 +3,9 @@ is used.
 
 Columns are equal if a projection or a widening cast passes one on, or by an equation in the condition of a join or a
 filter. An equation of a left join holds only for rows that it found: it leads from a column of the looked-up side to
-the other side, but not back.
+the other side, but not back. An equation within the looked-up side does so, too: where no row was found its columns are
+NULL and lead nowhere, but a constant, or an expression that is not NULL then, may have its value without being equal.
+So equations lead from columns only, and not to constants.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from replicator.transforms.incremental import logical_plans
 
 _EQUATIONS = frozenset({"EqualTo", "EqualNullSafe"})
 _ALWAYS = frozenset({"Inner", "Cross"})
+_COLUMN = "AttributeReference"
 
 
 class Equalities:
@@ -69,7 +72,7 @@ class Equalities:
                 continue
             made = (
                 self._made.get(logical_plans.attribute_id(expression), [])
-                if logical_plans.kind(expression) == "AttributeReference"
+                if logical_plans.kind(expression) == _COLUMN
                 else []
             )
             if len(made) != 1:
@@ -89,13 +92,18 @@ class Equalities:
                     if is_always:
                         yield from self._both(one, other)
                     elif _numbers(one) <= found and not _numbers(other) & found:
-                        yield self._text(one), self._text(other)
+                        yield from self._step(one, other)
                     elif _numbers(other) <= found and not _numbers(one) & found:
-                        yield self._text(other), self._text(one)
+                        yield from self._step(other, one)
 
-    def _both(self, one: Any, other: Any) -> list[tuple[str, str]]:
-        texts = self._text(one), self._text(other)
-        return [texts, texts[::-1]]
+    def _both(self, one: Any, other: Any) -> Iterator[tuple[str, str]]:
+        yield from self._step(one, other)
+        yield from self._step(other, one)
+
+    def _step(self, one: Any, other: Any) -> Iterator[tuple[str, str]]:
+        """The step from a column to what it equals, unless that is a constant."""
+        if logical_plans.kind(self._root(one)) == _COLUMN and _numbers(self._root(other)):
+            yield self._text(one), self._text(other)
 
 
 def _widens(expression: Any) -> bool:
