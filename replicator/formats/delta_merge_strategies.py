@@ -129,7 +129,7 @@ def _files_for_deletion_vectors(spark: SparkSession, log: Log, snapshot: Any, li
     if not _can_write_feed(spark, log, snapshot) or not delta_properties.has_vectors(snapshot):
         return None
     files = log.live_files(spark, snapshot)
-    hides = delta_deletion_vectors.RESERVED_COLUMNS & set(delta_files.schema(snapshot).names)
+    hides = delta_deletion_vectors.RESERVED_COLUMNS & _names(snapshot)
     if files is None or len(files) > limit or hides:
         return None
     return files if all(file.has_row_count for file in files) else None
@@ -142,7 +142,12 @@ def _files_for_rewrite(spark: SparkSession, log: Log, snapshot: Any, limit: int)
     files = log.live_files(spark, snapshot)
     if not files or len(files) > limit or any(file.has_vector for file in files):
         return None
-    return None if delta_rewrite.RESERVED_COLUMNS & set(delta_files.schema(snapshot).names) else files
+    return None if delta_rewrite.RESERVED_COLUMNS & _names(snapshot) else files
+
+
+def _names(snapshot: Any) -> set[str]:
+    """The names of a table's columns, without their case: most sessions do not tell names by it."""
+    return {name.casefold() for name in delta_files.schema(snapshot).names}
 
 
 def _can_write_feed(spark: SparkSession, log: Log, snapshot: Any) -> bool:

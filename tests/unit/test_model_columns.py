@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError
+from replicator.formats.control import MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.formats.delta_merge_strategies import MergeThresholds
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
 from replicator.spec import FULL, INCREMENTAL, Evolution, Model, ModelColumn, Table
 from replicator.spec.rules import Check, Expression
 from replicator.stages import tuning
+from replicator.stages.models.warehouse import Warehouse
 from tests.unit.test_gold_stage import FACT, Shop
 
 pytestmark = pytest.mark.spark
@@ -72,6 +79,26 @@ def test_a_column_called_as_one_of_the_change_feed_is_refused(shop: Shop, name: 
     assert built.error.what == f"the SQL of model dim returns a column {name}, which is reserved by Delta's change feed"
     assert built.error.fix == "Rename it with AS in dim.sql."
     assert shop.at.gold.version(shop.spark, shop.at.lake.gold("dim")) is None
+
+
+@pytest.mark.parametrize("name", ["_metadata", "_Metadata"])
+def test_a_column_called_as_that_of_sparks_files_is_refused(shop: Shop, name: str) -> None:
+    """By name, with what to do: a large table with it that has deletion vectors could not be merged into."""
+    [built] = shop.refresh(replace(OF_A_PRODUCT, sql=f"SELECT code, gone AS {name} FROM {{products}}"))
+    assert isinstance(built.error, ConfigError)
+    assert built.error.what == f"the SQL of model dim returns a column {name}, which is reserved by Spark"
+
+
+@pytest.mark.parametrize("name", ["__FILE", "__Done"])
+def test_a_column_called_as_one_of_a_rewrite_is_merged(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """In any case: sessions of models do not tell names by it, and the rewrite of files adds such columns."""
+    lake, gold = Lake(str(tmp_path)), DeltaFormat(MergeThresholds(rewritten_bytes=0))
+    shop = Shop(tuning.session_for(spark, 0), Warehouse(MemoryFormat(), gold, MemoryControl(), lake))
+    model = replace(OF_A_PRODUCT, sql=f"SELECT code, name AS {name} FROM {{products}}", refresh=FULL)
+    for word in ("ten", "TEN"):
+        shop.take("products", (10, word, False), (20, "twenty", False))
+        [built] = shop.refresh(model)
+        assert (built.error, (10, word) in shop.rows(model)) == (None, True)
 
 
 @pytest.mark.parametrize("value", ["NULL", "array()", "named_struct('a', 1, 'b', map('x', NULL))"])

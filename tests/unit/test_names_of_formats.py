@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from replicator.errors import TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.delta_merge_strategies import MergeThresholds
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.rebuild import RebuildOptions, rebuild
@@ -56,6 +57,18 @@ def test_columns_called_as_those_of_a_change_feed_are_kept(exact: SparkSession, 
         assert (account.error, account.applied) == (None, 1)
     [shown] = select_live(at.silver.read(exact, at.lake.silver("s", "shop.orders"))).collect()
     assert shown.asDict() == {"id": 7, **{name: value + 1 for name, value in columns.items()}}
+
+
+@pytest.mark.parametrize("name", ["_metadata", "_Metadata"])
+def test_a_column_called_as_that_of_sparks_files_is_merged(exact: SparkSession, tmp_path: Path, name: str) -> None:
+    """N-3: Delta's MERGE finds the rows to mark by `_metadata`, and failed at every batch of a large table with it."""
+    at = lake(tmp_path, DeltaFormat(MergeThresholds(rewritten_bytes=0, marked_files=0)), "id", name)
+    for number in range(2):
+        row = {"id": 7, name: number}
+        account = taken(exact, at, [change(number, {"id": 7}, row, pos=10 + number)])
+        assert (account.error, account.applied) == (None, 1)
+    [shown] = select_live(at.silver.read(exact, at.lake.silver("s", "shop.orders"))).collect()
+    assert shown.asDict() == {"id": 7, name: 1}
 
 
 def marked(at: Refinement, **keys: Any) -> Refinement:

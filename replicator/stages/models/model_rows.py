@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from replicator.errors import ConfigError, first_line
 from replicator.spec import Model
-from replicator.transforms.columns.layout import DELTA_CDF_COLUMNS
+from replicator.transforms.columns.layout import DELTA_CDF_COLUMNS, OF_SPARK
 from replicator.transforms.columns.unsupported_types import has_interval_type, has_null_type, nested_types
 from replicator.transforms.model import RESERVED
 
@@ -58,6 +58,8 @@ def _wrong_column(field: T.StructField, place: str) -> Iterator[tuple[str, str]]
     if name.casefold() in DELTA_CDF_COLUMNS:
         message = f"returns a column {name}, which is reserved by Delta's change feed"
         yield message, f"Rename it with AS in {place}."
+    if name.casefold() == OF_SPARK:
+        yield f"returns a column {name}, which is reserved by Spark", f"Rename it with AS in {place}."
     for unfit in _unfit(field):
         yield f"returns a column {unfit}, which is not a valid column name", f"Rename it with AS in {place}: {_WORDS}."
     if has_null_type(kind):

@@ -36,11 +36,16 @@ _OF_HUDI = (
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
     "_hoodie_operation", "_hoodie_is_deleted",
 )  # fmt: skip
-_OF_FORMATS = (*DELTA_CDF_COLUMNS, *_OF_HUDI)
+OF_SPARK = "_metadata"
+"""The column by which Spark shows the file of a row, and Delta finds it: a MERGE into a table with such a column of its
+own, in any case, may fail.
+"""
+
+_OF_FORMATS = (*DELTA_CDF_COLUMNS, *_OF_HUDI, OF_SPARK)
 RESERVED = tuple(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, *_TRANSIENT_COLUMNS, *_OF_FORMATS))
 """Reserved names, casefolded, since no format distinguishes columns by case: our stored and transient columns, and
-those that Delta's change feed and Hudi add. A Delta table with a column of the feed has no feed; one whose column
-differs from those only by case could not be read.
+those that Delta's change feed, Hudi and Spark add. A Delta table with a column of the feed has no feed; one whose
+column differs from those only by case could not be read.
 """
 
 _VERSION = re.compile(r"(.+)__v([2-9]|[1-9]\d+)")
