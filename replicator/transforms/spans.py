@@ -8,7 +8,6 @@ with the keys.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, timedelta
 from decimal import Decimal
 from functools import reduce
 from itertools import pairwise
@@ -25,7 +24,9 @@ MAX_SPANS = 16
 """The largest number of spans of one column."""
 
 Span = tuple[Any, Any]
-"""A range of values, both ends inclusive."""
+"""A range of values, both ends inclusive. Dates are days since 1970: Python does not have all of Spark's dates, and a
+date that its calendar lacks, as the days before the 15th of October 1582, would become another one on the way.
+"""
 
 Spans = Mapping[str, Sequence[Span]]
 """Spans by column; nothing is known about the values of a missing column."""
@@ -35,7 +36,6 @@ Keys = Sequence[tuple[DataFrame, Sequence[str]]]
 
 _PARTS = 1024
 _NUMBER, _LARGE_NUMBER = "BIGINT", "DECIMAL(38,0)"
-_EPOCH = date(1970, 1, 1)
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
 
@@ -74,7 +74,7 @@ def to_spans(keys: Keys, known: Sequence[Row]) -> Sequence[Spans]:
 def may_match(rows: DataFrame, columns: Sequence[str], spans: Spans, keys: Sequence[str]) -> Column:
     """Whether a row may have one of the keys: its ``columns`` correspond to the ``keys``, which name the spans."""
     conditions = [
-        _among(F.col(names.quote_spark(column)), spans[key])
+        _among(F.col(names.quote_spark(column)), spans[key], _kind(rows, column))
         for column, key in zip(columns, keys, strict=True)
         if key in spans and _is_rangeable(_kind(rows, column))
     ]
@@ -119,10 +119,12 @@ def _value(rows: DataFrame, column: str) -> Column:
     return F.unix_date(value) if isinstance(_kind(rows, column), T.DateType) else value
 
 
-def _literal(value: int | Decimal, kind: T.DataType) -> Any:
-    if isinstance(kind, T.DateType):
-        return _EPOCH + timedelta(days=int(value))
+def _number(value: int | Decimal, kind: T.DataType) -> int | Decimal:
     return value if isinstance(kind, T.DecimalType) else int(value)
+
+
+def _literal(value: int | Decimal, kind: T.DataType) -> Column:
+    return F.date_from_unix_date(F.lit(value)) if isinstance(kind, T.DateType) else F.lit(value)
 
 
 def _part(known: Sequence[Row]) -> Column:
@@ -143,7 +145,7 @@ def _least_and_greatest() -> tuple[Column, Column]:
 
 def _spans(known: Sequence[Row], of: tuple[int, int], kind: T.DataType) -> list[Span]:
     in_order = sorted((row["low"], row["high"]) for row in known if (row["frame"], row["column"]) == of)
-    return [(_literal(low, kind), _literal(high, kind)) for low, high in _joined(in_order)]
+    return [(_number(low, kind), _number(high, kind)) for low, high in _joined(in_order)]
 
 
 def _joined(parts: Sequence[Span]) -> Iterator[Span]:
@@ -154,5 +156,6 @@ def _joined(parts: Sequence[Span]) -> Iterator[Span]:
         yield parts[start + 1][0], parts[end][1]
 
 
-def _among(value: Column, spans: Sequence[Span]) -> Column:
-    return reduce(or_, [(value >= F.lit(low)) & (value <= F.lit(high)) for low, high in spans], F.lit(False))
+def _among(value: Column, spans: Sequence[Span], kind: T.DataType) -> Column:
+    ranges = [(value >= _literal(low, kind)) & (value <= _literal(high, kind)) for low, high in spans]
+    return reduce(or_, ranges, F.lit(False))

@@ -47,7 +47,7 @@ def test_every_key_is_in_a_span_of_each_of_its_columns(exact: SparkSession, seed
     for lie, column, values in (
         (of_keys, "tenant", [number % 7 for number in numbers]),
         (of_keys, "id", numbers),
-        (of_days, "day", [row(number)[2] for number in numbers if number > 0]),
+        (of_days, "day", [(row(number)[2] - date(1970, 1, 1)).days for number in numbers if number > 0]),
     ):
         each = lie[column]
         assert all(any(low <= value <= high for low, high in each) for value in values)
@@ -56,6 +56,16 @@ def test_every_key_is_in_a_span_of_each_of_its_columns(exact: SparkSession, seed
         assert ends == sorted(ends)
     both = keys.where(spans.may_match(keys, ["tenant", "id"], of_keys, ["tenant", "id"]))
     assert both.count() == len(numbers)
+
+
+@pytest.mark.parametrize(
+    "day", ["DATE'0001-01-01' - INTERVAL 400 DAYS", "DATE'9999-12-31' + INTERVAL 1 DAY", "DATE'1582-10-10'"]
+)
+def test_a_day_that_python_or_its_calendar_lacks_is_in_a_span(exact: SparkSession, day: str) -> None:
+    """Spark has days of other years, and those that were left out when the calendar changed."""
+    keys = exact.sql(f"SELECT {day} AS day")
+    [lie] = key_spans.find([(keys, ["day"])])
+    assert keys.where(spans.may_match(keys, ["day"], lie, ["day"])).count() == 1
 
 
 def test_without_a_key_no_row_is_looked_for(exact: SparkSession) -> None:
