@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.spec.rules import AcceptedValues, Expression, NotNull, Relationship, SemiAdditive, Unique
+from replicator.transforms.literals import literal
 
 RowRule = NotNull | AcceptedValues | Expression
 """Rules that can be evaluated on each row alone."""
@@ -56,7 +57,7 @@ def is_violation(rule: RowRule, rows: DataFrame) -> Column:
     if isinstance(rule, NotNull):
         return column.isNull()
     kind = rows.schema[rule.column].dataType
-    is_other = [~column.eqNullSafe(F.lit(value).cast(kind)) for value in rule.values]
+    is_other = [~column.eqNullSafe(literal(value, kind)) for value in rule.values]
     return column.isNotNull() & _all(is_other)
 
 

@@ -16,6 +16,7 @@ from replicator.spec import Evolution
 from replicator.transforms import merge
 from replicator.transforms.columns.layout import normalize_type
 from replicator.transforms.comparison.comparable import is_different
+from replicator.transforms.literals import literal
 
 ROW_NUMBER = "_ number"
 """The column of :class:`ModelDiff` with the number of a fresh row among those of its key; NULL if there is no fresh
@@ -130,7 +131,7 @@ def unknown_member(rows: DataFrame, member: Mapping[str, object]) -> DataFrame:
     """The unknown member of a dimension with these *rows*: one row with their columns and types, NULL in columns that
     *member* does not give.
     """
-    fields = [F.lit(member.get(field.name)).cast(field.dataType).alias(field.name) for field in rows.schema]
+    fields = [literal(member.get(field.name), field.dataType).alias(field.name) for field in rows.schema]
     return rows.sparkSession.range(1).select(*fields)
 
 
