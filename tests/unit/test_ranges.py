@@ -56,6 +56,7 @@ def test_what_differs_is_told_between_which_keys() -> None:
         ("STRING", TEXTS),
         ("DECIMAL(20,2)", tuple(Decimal(n) / 4 for n in DENSE)),
         ("DATE", tuple(date(2020, 1, 1) + timedelta(days=n) for n in range(300))),
+        ("DATE", (date.min, *(date(1582, 9, 30) + timedelta(days=n) for n in range(64)), date.max)),
     ],
 )
 def test_spark_and_python_agree_on_every_value(exact: SparkSession, kind: str, values: tuple[Any, ...]) -> None:

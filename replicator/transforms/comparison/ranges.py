@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from datetime import date
 from functools import reduce
 from itertools import pairwise
 from operator import or_
@@ -19,6 +20,7 @@ from pyspark.sql import types as T
 
 from replicator import names
 from replicator.transforms.comparison.comparable import column_types
+from replicator.transforms.literals import literal
 
 COUNT = 64
 """The largest number of ranges."""
@@ -68,7 +70,7 @@ def range_number(value: Column, ends: Sequence[Any]) -> Column:
         if low == high:
             return F.lit(low)
         middle = (low + high) // 2
-        return F.when(value <= F.lit(ends[middle]), among(low, middle)).otherwise(among(middle + 1, high))
+        return F.when(value <= _literal(ends[middle]), among(low, middle)).otherwise(among(middle + 1, high))
 
     return among(0, len(ends))
 
@@ -91,5 +93,9 @@ def _end(values: Sequence[Any], low: Any, high: Any, share: float) -> Interval:
 
 
 def _between(value: Column, low: Any, high: Any) -> Column:
-    above = F.lit(True) if low is None else value > F.lit(low)
-    return above if high is None else above & (value <= F.lit(high))
+    above = F.lit(True) if low is None else value > _literal(low)
+    return above if high is None else above & (value <= _literal(high))
+
+
+def _literal(bound: Any) -> Column:
+    return literal(bound, T.DateType()) if isinstance(bound, date) else F.lit(bound)
