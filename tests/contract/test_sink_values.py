@@ -337,6 +337,17 @@ def test_a_number_of_another_type_that_is_the_same_there_arrives(
     ) == (value.strip("'S"))
 
 
+@pytest.mark.parametrize("value", ["1e10D", "1e-5D", "-0.0D", "float(0.1)", "double('NaN')", "1.50BD", "-1L", "true"])
+def test_what_is_no_text_in_gold_is_one_as_gold_writes_it(spark: SparkSession, postgres: Served, value: str) -> None:
+    """The texts that `verify` expects."""
+    of = model(postgres.schema, "texts", {"id": "integer", "v": "text"})
+    rows = spark.sql(f"SELECT 1 AS id, {value} AS v")
+    postgres.sink.publish([Difference(of, rows.selectExpr("*", "'upsert' AS _op"), Progress("g", 1), complete=True)])
+    with postgres.sink.read_back(of) as view:
+        [_, expected] = view.as_served(rows)
+    assert postgres.rows(of) == [(1, rows.select(expected.value).collect()[0][0])]
+
+
 def test_zero_and_one_are_false_and_true(spark: SparkSession, postgres: Served) -> None:
     """MySQL's booleans are whole numbers; any other number is no boolean (see what does not fit)."""
     of = model(postgres.schema, "flags", {"id": "integer", "off": "boolean", "on": "boolean", "none": "boolean"})
