@@ -97,6 +97,14 @@ def test_each_kind_of_check_finds_the_rows_that_break_it(small: SparkSession) ->
     assert found[-1] == ("semi_additive(price)", 4, ("id=3", "id=4", "id=5"))
 
 
+def test_keys_are_shown_as_spark_writes_them(small: SparkSession) -> None:
+    """A date that Python does not have names its row, too, and ends no run of other models."""
+    rows = small.sql("SELECT DATE'9999-12-31' + INTERVAL 1 DAY AS day, TIMESTAMP'2024-03-31 02:30:00' AS at, 1 AS n")
+    model = Model("m", "", {}, ("day", "at"), (), checks=checked(Expression("n > 1")))
+    [found] = model_checks.check_stored(model, rows, Parents(lambda _: rows))
+    assert str(found) == "expression(n > 1): 1 row fails (day=+10000-01-01 at=2024-03-31 02:30:00)"
+
+
 def warehouse(tables: MemoryFormat) -> Warehouse:
     """All layers in one format."""
     return Warehouse(tables, tables, control=MemoryControl(), lake=Lake("memory"), full_share=2.0, full_bytes=0)

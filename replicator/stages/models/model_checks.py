@@ -184,7 +184,8 @@ def _verdict(model: Model, check: Check, broken: DataFrame) -> Verdict:
     if not count:
         return Verdict(check)
     key = [names.quote_spark(column) for column in model.key]
-    return Verdict(check, count, tuple(map(_format_key, broken.select(*key).orderBy(*key).take(_NAMED))))
+    texts = [F.col(quoted).cast("string").alias(name) for quoted, name in zip(key, model.key, strict=True)]
+    return Verdict(check, count, tuple(map(_format_key, broken.orderBy(*key).select(*texts).take(_NAMED))))
 
 
 def _format_key(key: Row) -> str:
