@@ -184,7 +184,7 @@ def _rows(spark: SparkSession, query: str, known: list[str], past: AsOf | None =
         missing = str(error).startswith("[TABLE_OR_VIEW_NOT_FOUND]")
         if missing and past is not None:
             past.explain(first_line(error))
-        fix = f"There are: {', '.join(known) if known else 'no tables in this lake yet'}." if missing else None
+        fix = f"Available: {', '.join(known) if known else 'no tables in this lake yet'}." if missing else None
         raise ConfigError(first_line(error), fix=fix) from error
 
 

@@ -67,7 +67,7 @@ def find_table(spark: SparkSession, tables_of: TableFormat, lake: Lake, name: st
         else f"table {name!r} does not exist{did_you_mean_table(name, known)}"
     )
     listed = ", ".join(sorted(long or known)) or "no tables in this lake yet"
-    raise ConfigError(what, fix=f"There are: {listed}.")
+    raise ConfigError(what, fix=f"Available: {listed}.")
 
 
 def silver_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> list[tuple[str, str, Table]]:

@@ -76,7 +76,7 @@ def select_tables(tables: Sequence[tuple[str, Table]], name: str | None) -> list
         known = sorted(table.name for _, table in tables)
         listed = ", ".join(known) or "no tables in this lake yet"
         raise ConfigError(
-            f"table {name!r} does not exist{did_you_mean_table(name, known)}", fix=f"There are: {listed}."
+            f"table {name!r} does not exist{did_you_mean_table(name, known)}", fix=f"Available: {listed}."
         )
     return found
 

@@ -22,7 +22,11 @@ from replicator.protocols import Control, ControlReader
 if TYPE_CHECKING:
     from replicator.stages.run_report import ReportLine
 
+KEPT_RUNS = 1_000
+"""How many runs a lake keeps: those of 17 hours if one starts each minute, of three years if one starts each night."""
+
 _SECONDS_BETWEEN = 5.0
+_REMOVED_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
@@ -111,9 +115,18 @@ class RunLog:
             self._write(self._run)
 
     def close(self) -> None:
-        """Write the final object, with the time of the end."""
+        """Write the final object, with the time of the end, and remove the oldest runs beyond :data:`KEPT_RUNS`."""
         if self._entries:
             self._write(replace(self._run, ended=_text(dt.datetime.now(dt.timezone.utc))))
+            self._remove_old()
+
+    def _remove_old(self) -> None:
+        """Each removal is a request to the store, so one run removes a hundred at most. A continuous run that is that
+        old writes its object again with its next pass.
+        """
+        old = sorted(self._control.under(self._lake.runs_root()))[:-KEPT_RUNS]
+        for id_ in old[:_REMOVED_AT_ONCE]:
+            self._control.remove(self._lake.run(id_))
 
     def _write(self, run: Run) -> None:
         entries = tuple(self._entries[place] for place in sorted(self._entries))

@@ -130,7 +130,7 @@ def test_gold_needs_its_key(lake: Lake) -> None:
         lines(*asked, "--key", "c")
     with pytest.raises(ConfigError, match="key of fact is not known here"):
         lines(*asked, "--key", ",")
-    with pytest.raises(ConfigError, match="There are: fact, orders, s__db__orders"):
+    with pytest.raises(ConfigError, match="Available: fact, orders, s__db__orders"):
         lines("nothing", "--from", "0", "--lake", lake.root)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from replicator.errors import TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
-from replicator.operate.runs import Entry, Run, RunLog, Runs
+from replicator.operate.runs import KEPT_RUNS, Entry, Run, RunLog, Runs
 from replicator.operate.verify.marks import Mark, Marks
 from replicator.stages.run_report import ReportLine
 
@@ -36,6 +36,22 @@ def test_a_run_that_did_nothing_leaves_nothing() -> None:
     control, lake = MemoryControl(), Lake("lake")
     RunLog(control, lake, "run").close()
     assert Runs(control, lake).last(5) == []
+
+
+def test_the_oldest_runs_are_removed_beyond_a_thousand() -> None:
+    """A lake that gets a run each minute stays one short listing; a run removes a hundred others at most."""
+    control, lake = MemoryControl(), Lake("lake")
+    for number in range(KEPT_RUNS + 150):
+        control.put(lake.run(f"20260101T{number:06}-aaaa"), {"number": number})
+
+    def numbers() -> list[int]:
+        log = RunLog(control, lake, "run")
+        log.add(ReportLine("silver", "s/orders", 1, 1))
+        log.close()
+        return [int(name[9:15]) for name in control.under(lake.runs_root()) if name.endswith("aaaa")]
+
+    assert numbers() == list(range(100, KEPT_RUNS + 150))
+    assert numbers() == list(range(152, KEPT_RUNS + 150))
 
 
 def test_the_newest_runs_come_first() -> None:

@@ -80,7 +80,7 @@ def test_every_change_is_a_row_of_its_table(spark: SparkSession) -> None:
         notes = list(engine.ask("SELECT offset, op, note FROM records WHERE note IS NOT NULL ORDER BY 1", None).texts())
         assert notes == [["3", None, "tombstone"], ["4", None, "malformed_json"]]
         assert engine.summary() == "views: orders, other, records"
-        with pytest.raises(ConfigError, match="There are: orders, other, records"):
+        with pytest.raises(ConfigError, match="Available: orders, other, records"):
             engine.ask("SELECT * FROM customers", None)
         with pytest.raises(ConfigError, match="Only queries"):
             engine.ask("DROP VIEW orders", None)

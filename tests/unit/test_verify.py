@@ -226,7 +226,7 @@ def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:
     assert "has changed since" in str(told.error)
     with pytest.raises(ConfigError, match="table 'nothing' does not exist"):
         verify.select_comparisons(world.spark, checks, ["nothing"])
-    with pytest.raises(ConfigError, match="There are: silver"):
+    with pytest.raises(ConfigError, match="Available: silver"):
         verify.select_comparisons(world.spark, checks, against="hudi")
 
 

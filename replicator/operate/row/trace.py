@@ -96,7 +96,7 @@ def find_table(
         unknown = f"table {name!r} does not exist{did_you_mean_table(name, [*tables_by_name, *models])}"
         what = unknown if not found else f"{name!r} matches several tables"
         listed = ", ".join(sorted(found or tables_by_name)) or "no tables in this lake yet"
-        raise ConfigError(what, fix=f"There are: {listed}.")
+        raise ConfigError(what, fix=f"Available: {listed}.")
     return tables_by_name[found[0]]
 
 

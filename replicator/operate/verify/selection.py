@@ -69,5 +69,5 @@ def select_comparisons(
     found += [target.comparison(at.warehouse, model, place, at.sinks) for model, place in published]
     known = sorted({each.against for each in found})
     if against is not None and against not in known:
-        raise ConfigError(f"nothing is compared with {against!r}", fix=f"There are: {', '.join(known) or 'none'}.")
+        raise ConfigError(f"nothing is compared with {against!r}", fix=f"Available: {', '.join(known) or 'none'}.")
     return sorted((e for e in found if against in (None, e.against)), key=lambda each: LAYERS.index(each.layer))
