@@ -7,6 +7,8 @@ Z2.4).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -65,10 +67,19 @@ def folder(headers: Column) -> Column:
 def _text(headers: Column, name: str) -> Column:
     found = F.filter(headers, lambda header: header["key"] == name)
     json = F.get(found, F.lit(0))["value"].cast("string")
-    return _unwrapped(json, F.when(compact(json).isNotNull(), json))
+    return _unwrapped(json, F.when(compact(json).isNotNull(), json), _as_written)
 
 
-def _unwrapped(json: Column, bare: Column) -> Column:
+def _unwrapped(json: Column, bare: Column, written: Callable[[Column, Column], Column] | None = None) -> Column:
     """The key in a converter's wrapper, or ``bare`` where there is none."""
     schema, payload = F.get_json_object(json, "$.schema"), F.get_json_object(json, "$.payload")
-    return F.when(is_wrapped(json, schema, payload), payload).otherwise(bare)
+    inside = payload if written is None else written(json, payload)
+    return F.when(is_wrapped(json, schema, payload), inside).otherwise(bare)
+
+
+def _as_written(json: Column, payload: Column) -> Column:
+    """The text of the payload with every digit, where the wrapper is written as Kafka's converter does; else
+    ``payload``, in which Spark has rounded numbers that a double cannot hold.
+    """
+    text = F.regexp_extract(json, r'^\{"schema":.*?,"payload":(.*)\}$', 1)
+    return F.when(compact(text) == payload, text).otherwise(payload)
