@@ -169,7 +169,7 @@ def codec_for(type_: str, kind: T.DataType) -> ColumnCodec | None:
     if isinstance(kind, (T.ArrayType, T.MapType)):
         return _as_nested(base, kind)
     one = _CODECS.get((base, type(kind)))
-    return None if one is None or (base == "bit" and type_ not in ("bit", "bit(1)")) else one
+    return None if isinstance(kind, T.BooleanType) and base == "bit" and type_ not in ("bit", "bit(1)") else one
 
 
 def _temporal(sql_: str, kind: T.DataType, zone: str = "") -> ColumnCodec:
@@ -188,9 +188,14 @@ def _replace_infinities(text: Column) -> Column:
     return text
 
 
+_BITS = ColumnCodec("{}::text", lambda text: F.conv(text, 2, 10).cast("bigint"))
+"""The codec of up to 63 bits as the number that they are in the connector's events."""
+
 _CODECS: dict[tuple[str, type[T.DataType]], ColumnCodec] = {
     ("boolean", T.BooleanType): column_codecs.cast("{}::text", T.BooleanType()),
     ("bit", T.BooleanType): ColumnCodec("{}::text", lambda text: text == "1"),
+    ("bit", T.LongType): _BITS,
+    ("bit varying", T.LongType): _BITS,
     ("bytea", T.BinaryType): column_codecs.hex_bytes("encode({}, 'hex')"),
     ("date", T.DateType): _temporal("{}::text", T.DateType()),
     ("timestamp without time zone", T.TimestampNTZType): _temporal("{}::text", T.TimestampNTZType()),
