@@ -23,8 +23,8 @@ from replicator.stages.refinement import Refinement
 from replicator.stages.table import dead_letters, history_table, missing_rows
 from replicator.stages.tick import epochs, routing
 from replicator.stages.tick.arrivals import NewRecords
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import Routes
+from replicator.stages.tick.tick_context import TickContext
 from replicator.transforms import watermarks
 from replicator.transforms.dead_letters import COLUMNS, COORDINATES
 
@@ -52,12 +52,12 @@ def retry(spark: SparkSession, at: Refinement, choice: LetterFilter) -> list[Acc
     history = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
     records = history.join(F.broadcast(chosen.select(*COORDINATES)), list(COORDINATES), how="left_semi")
     rejected: list[DataFrame] = []
-    watch = TickContext(
+    context = TickContext(
         session, with_histories, NewRecords(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name))
     )
     at.state.open(at.control, at.lake.reached(at.source.name), identity)
-    with watch.describe_any_shape(records, topics) as own, with_positions(watch, own, history) as described:
-        accounts = silver.reapply(watch, described, routes, rejected)
+    with context.describe_any_shape(records, topics) as own, with_positions(context, own, history) as described:
+        accounts = silver.reapply(context, described, routes, rejected)
         stopped = {account.table for account in accounts if account.error is not None}
         learned = routing.load_routes(at.control, path, identity)
         stopped_topics = _stopped_topics(at, learned, stopped)
@@ -69,7 +69,7 @@ def retry(spark: SparkSession, at: Refinement, choice: LetterFilter) -> list[Acc
 
 
 @contextmanager
-def with_positions(watch: TickContext, records: DataFrame, history: DataFrame) -> Iterator[DataFrame]:
+def with_positions(context: TickContext, records: DataFrame, history: DataFrame) -> Iterator[DataFrame]:
     """Yield the described records at the positions that they had when their topics were read in full, persisted for the
     duration of the block. This matters for snapshot rows, which are above all records before them (Q5), and for the
     records of a transaction, which stay with its beginning (Q12).
@@ -82,7 +82,7 @@ def with_positions(watch: TickContext, records: DataFrame, history: DataFrame) -
         yield records
         return
     own_position, lowest = F.col("position"), F.lit(position.LOWEST)
-    with watch.describe_any_shape(history.where(F.col("topic").isin(topics)), topics) as all_records:
+    with context.describe_any_shape(history.where(F.col("topic").isin(topics)), topics) as all_records:
         aligned = watermarks.align_transactions(all_records, F.lit(None).cast(watermarks.WATERMARK_TYPE))
         folder = headers.folder(F.col("headers"))
         raised = position.with_running_maximum(own_position, F.col("is_snapshot"), lowest, folder).alias("_raised")

@@ -7,7 +7,6 @@ that. A crash between 3 and 4 sends the events of that commit again, with the sa
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -34,8 +33,9 @@ from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
 from replicator.spelling import did_you_mean
 from replicator.stages import engine_errors, tuning
-from replicator.stages.feeds import commit_events, every_change
+from replicator.stages.feeds import commit_events, every_change, feed_progress
 from replicator.stages.feeds.commit_events import EventBatch
+from replicator.stages.feeds.feed_progress import FeedProgress
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick.source_state import SourceState
@@ -67,25 +67,6 @@ class DeliveryResult:
     seconds: float = 0.0
     error: ReplicatorError | None = None
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class FeedProgress:
-    """The control row of a feed: the id of its table, and the version up to which everything is sent (None while the
-    initial rows, of version ``begun``, are being sent). ``rules`` are the settings that made the events of those rows;
-    ``into`` is the id of the topic that has them.
-    """
-
-    input: str
-    upto: int | None = None
-    begun: int | None = None
-    rules: Mapping[str, Any] | None = None
-    into: str | None = None
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any] | None) -> FeedProgress | None:
-        """Parse the control row."""
-        return None if row is None else cls(row["input"], row["upto"], row["begun"], row.get("rules"), row.get("into"))
 
 
 @dataclass(frozen=True)
@@ -169,9 +150,9 @@ def _send_commits(spark: SparkSession, offer: FeedContext, feed: Feed) -> Iterat
     identity, newest = table_format.identity(spark, table), table_format.version(spark, table)
     if identity is None or newest is None:
         raise _missing(spark, offer, feed)
-    progress, rules = FeedProgress.of(control.get(path)), _rules(feed, table)
+    progress, rules = FeedProgress.of(control.get(path)), feed_progress.hash_rules(feed, table)
     if progress is not None:
-        _refuse_incompatible(feed, progress, FeedProgress(identity, newest, rules=rules), table)
+        feed_progress.refuse_incompatible(feed, progress, FeedProgress(identity, newest, rules=rules), table)
         if progress.upto is not None and progress.rules is None:
             control.put(path, vars(replace(progress, rules=rules)))
     if progress is None or (
@@ -189,51 +170,6 @@ def _send_commits(spark: SparkSession, offer: FeedContext, feed: Feed) -> Iterat
             count, into = (0, into) if events is None else _send(offer, feed, events, into)
         control.put(path, vars(FeedProgress(identity, version, rules=rules, into=into)))
         yield count, () if events is None else events.warnings
-
-
-def _rules(feed: Feed, table: Table) -> dict[str, Any]:
-    """Return the settings that make events of rows and decide where they go, as stored in the control row. The key of
-    silver tables is not included, because these record it themselves.
-    """
-    texts = {"where": feed.where, "select": feed.select}
-    digests = {name: hashlib.sha256(json.dumps(text).encode()).hexdigest()[:16] for name, text in texts.items()}
-    return {"version": feed.version, "topic": feed.topic, "key": list(table.keys), **digests}
-
-
-def _refuse_incompatible(feed: Feed, progress: FeedProgress, now: FeedProgress, table: Table) -> None:
-    """Raise ChangesLost or SchemaRefused if further events would not fit those that were sent."""
-    before, rules = progress.rules or now.rules or {}, now.rules or {}
-    reason, advice = _reason_lost(progress, now, before, rules), commit_events.FIX.format(feed.name)
-    if reason is not None:
-        raise ChangesLost(reason, where=table.name, fix=advice)
-    if before["version"] == rules["version"] and before["select"] != rules["select"]:
-        raise SchemaRefused(
-            f"`select` differs from that of the events sent as version {feed.version}",
-            where=f"feed {feed.name}",
-            fix=f"Raise `version` in its file, or revert `select`; if the columns stay the same, {advice}",
-        )
-
-
-def _reason_lost(
-    progress: FeedProgress, now: FeedProgress, before: Mapping[str, Any], rules: Mapping[str, Any]
-) -> str | None:
-    """Return the reason why further events would miss changes that the events sent do not contain; None if there is
-    none.
-    """
-    if progress.input != now.input:
-        return "the table is not the one whose events were sent"
-    if (progress.upto or 0) > (now.upto or 0):
-        return f"events of version {progress.upto} were sent, but the table is at version {now.upto}: it was reverted"
-    if before["where"] != rules["where"]:
-        return (
-            "`where` differs from that of the events sent: rows that it includes or excludes since then cannot "
-            "be determined"
-        )
-    if before.get("topic", rules["topic"]) != rules["topic"]:
-        return f"events were sent to topic {before['topic']}: {rules['topic']} has none of these rows"
-    if before.get("key", rules["key"]) != rules["key"]:
-        return f"rows had the key {', '.join(before['key'])} in the events sent, but have another key now"
-    return None
 
 
 def _input(offer: FeedContext, feed: Feed) -> tuple[TableFormat, Table]:

@@ -34,9 +34,9 @@ from replicator.stages.tick import (
     transaction_cut,
 )
 from replicator.stages.tick.backlog import BacklogProgress
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.table_share import TableShare
+from replicator.stages.tick.tick_context import TickContext
 from replicator.stages.tick.tick_split import TickSplit
 from replicator.stages.tick.ticks import Tick
 from replicator.stages.tick.transaction_cut import CutState
@@ -90,7 +90,7 @@ def _run_tick(
         if tick is None:
             return [], None
         accounts = _apply_tick(tick) if tick.cut is None else _apply_with_cut(tick, *tick.cut)
-        upto, newest = tick.watch.new_records.upto, tick.newest if before.newest is None else before.newest
+        upto, newest = tick.context.new_records.upto, tick.newest if before.newest is None else before.newest
         progress = BacklogProgress(upto, before.stopped.union(_stopped_in(at, accounts)), newest)
         return accounts, progress if upto < newest else None
 
@@ -117,10 +117,10 @@ def _check_readable(spark: SparkSession, at: Refinement, bronze: str, name: str)
 
 def _apply_with_cut(tick: Tick, previous_cut: CutState, next_cut: CutState) -> list[Account]:
     """Apply the tick's tables between the two notes on the cut of whole transactions: before and after."""
-    at = tick.watch.at
+    at = tick.context.at
     transaction_cut.prepare(at, previous_cut, next_cut)
     accounts = _apply_tick(tick)
-    failed = {*_stopped_in(at, accounts), *tick.watch.new_records.paused}
+    failed = {*_stopped_in(at, accounts), *tick.context.new_records.paused}
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), tick.routes.bronze)
     transaction_cut.finalize(
         at, previous_cut, next_cut, failed, {topic for table in failed for topic in routes.topics(table)}
@@ -133,12 +133,12 @@ def _stopped_in(at: Refinement, accounts: Sequence[Account]) -> list[str]:
     return [account.table.removeprefix(f"{at.source.name}/") for account in accounts if account.error is not None]
 
 
-def reapply(watch: TickContext, records: DataFrame, routes: Routes, rejects: list[DataFrame]) -> list[Account]:
+def reapply(context: TickContext, records: DataFrame, routes: Routes, rejects: list[DataFrame]) -> list[Account]:
     """Apply described records that an earlier tick has read. They are no evidence of the source's order, and rejected
     ones are added to ``rejects``.
     """
-    marked = skip_rules.apply_declared(records, watch.at.source)
-    return _apply_tick(Tick(watch, marked, surveying.run_survey(watch, marked), routes, retried_rejects=rejects))
+    marked = skip_rules.apply_declared(records, context.at.source)
+    return _apply_tick(Tick(context, marked, surveying.run_survey(context, marked), routes, retried_rejects=rejects))
 
 
 def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> dict[str, Plan | ReplicatorError]:
@@ -167,42 +167,42 @@ def build_table(spark: SparkSession, at: Refinement, table: str, upto: int) -> A
     records = news.records(spark, at.bronze, bronze)
     records = records if cut_state is None else transaction_cut.exclude_waiting(records, cut_state.released_cut)
     records = tuning.repartition_records(records, news.size)
-    watch = TickContext(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
-    with ticks.build(watch, watch.in_epochs(records, news.after), routes) as tick:
+    context = TickContext(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
+    with ticks.build(context, context.in_epochs(records, news.after), routes) as tick:
         shared = tick_split.split_by_table(tick)
         share = next((share for share in shared.shares if share.name == table), None)
         if share is None:
             return None
         alone = {topic: tick.routes.alone.get(topic, routing.BEGINNING) for topic in shared.routes.alone}
         bookkeeping.save_routes(at, replace(shared.routes, alone=alone), tick.routes)
-        stops = order_checks.find_stops(tick.watch, tick.records, tick.surveyed[1], shared.routes, shared.orders, ())
+        stops = order_checks.find_stops(tick.context, tick.records, tick.surveyed[1], shared.routes, shared.orders, ())
         stop = shared.stops.get(table) or stops.get(table)
         return apply(share, shared.records) if stop is None else _stopped_account(share, stop)
 
 
 def _apply_tick(tick: Tick) -> list[Account]:
     """Apply the tables' shares, then record what was read."""
-    watch, at, found = tick.watch, tick.watch.at, tick.surveyed[1]
+    context, at, found = tick.context, tick.context.at, tick.surveyed[1]
     shared = tick_split.split_by_table(tick)
     failpoints.hit("silver.range_read")
-    strays = _account_for_strays(watch.spark, at, shared.records, shared.orphans, tick.retried_rejects)
+    strays = _account_for_strays(context.spark, at, shared.records, shared.orphans, tick.retried_rejects)
     bookkeeping.save_routes(at, resharding.with_previous(shared.routes, at.source, tick.moved), tick.routes)
     orders, stops = shared.orders, dict[str, ReplicatorError](shared.stops)
     if tick.retried_rejects is None:
-        stops |= order_checks.find_stops(watch, tick.records, found, shared.routes, orders, tick.existing)
+        stops |= order_checks.find_stops(context, tick.records, found, shared.routes, orders, tick.existing)
     else:
         stops |= order_checks.find_reordered(
             at, {s.name: orders[s.name] for s in shared.shares if s.rows and not _is_missing(s)}
         )
-    done = _apply_shares(watch, shared, stops)
+    done = _apply_shares(context, shared, stops)
     if tick.retried_rejects is None:
         failpoints.hit("silver.tables_done")
-        retry_backoff.record_results(watch.spark, at, shared.routes, watch.new_records, done)
-        failed = {table for table, account in done.items() if account.error is not None} | watch.new_records.paused
+        retry_backoff.record_results(context.spark, at, shared.routes, context.new_records, done)
+        failed = {table for table, account in done.items() if account.error is not None} | context.new_records.paused
         bookkeeping.save_moved_topics(at, shared.routes, tick.moved, failed)
-        bookkeeping.save_watermarks(watch, found, shared.routes, orders, failed)
+        bookkeeping.save_watermarks(context, found, shared.routes, orders, failed)
         unwritten = {share.name for share in shared.shares if not done[share.name].applied and _is_missing(share)}
-        bookkeeping.mark_caught_up(watch, shared.routes, orders.keys() - unwritten, failed, unwritten - failed)
+        bookkeeping.mark_caught_up(context, shared.routes, orders.keys() - unwritten, failed, unwritten - failed)
         for table in done.keys() - {*tick.existing}:
             warnings = misspelled_tables.find_warnings(table, shared.routes, at.source)
             done[table] = replace(done[table], warnings=(*done[table].warnings, *warnings))
@@ -212,16 +212,16 @@ def _apply_tick(tick: Tick) -> list[Account]:
     ]
 
 
-def _apply_shares(watch: TickContext, shared: TickSplit, stops: Mapping[str, ReplicatorError]) -> dict[str, Account]:
+def _apply_shares(context: TickContext, shared: TickSplit, stops: Mapping[str, ReplicatorError]) -> dict[str, Account]:
     """The account of each table that has new records, in the order of the shares.
 
     Tables are applied in parallel, each in a session of its own, because a commit takes its metadata from the session's
     settings. A large batch takes one table at a time: that keeps all cores busy, and only its rows in memory.
     """
-    threads = 1 if tuning.is_large(watch.spark) else min(watch.at.tables_at_once, len(shared.shares))
-    tuning.tune_for_tables(watch.spark)
+    threads = 1 if tuning.is_large(context.spark) else min(context.at.tables_at_once, len(shared.shares))
+    tuning.tune_for_tables(context.spark)
     free = SimpleQueue[SparkSession]()
-    for spark in (watch.spark, *(gateway.clone_session(watch.spark) for _ in range(1, threads))):
+    for spark in (context.spark, *(gateway.clone_session(context.spark) for _ in range(1, threads))):
         free.put(spark)
 
     def account(share: TableShare) -> Account:

@@ -17,9 +17,9 @@ from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick import tick_split, ticks
 from replicator.stages.tick.arrivals import NewRecords
 from replicator.stages.tick.epochs import Epochs
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import BEGINNING, Routes
 from replicator.stages.tick.table_share import TableShare
+from replicator.stages.tick.tick_context import TickContext
 from replicator.transforms import decode
 from replicator.transforms.columns.layout import Layout, version_of
 from replicator.transforms.dead_letters import COORDINATES
@@ -55,8 +55,8 @@ def read_tables(
     session = tuning.session_for(spark, 0, exact_names=True)
     with tuning.persist(bronze.rows(read(session), {})) as rows:
         topics = [row["topic"] for row in rows.select("topic").distinct().collect()]
-        watch = TickContext(session, at, NewRecords(0, dict.fromkeys(topics, BEGINNING)), Epochs())
-        with ticks.build(watch, watch.in_epochs(rows, topics), Routes("")) as tick:
+        context = TickContext(session, at, NewRecords(0, dict.fromkeys(topics, BEGINNING)), Epochs())
+        with ticks.build(context, context.in_epochs(rows, topics), Routes("")) as tick:
             shared = tick_split.split_by_table(tick)
             tables = {share.name: _changes(share, shared.records) for share in shared.shares if share.rows}
             yield TopicTables(tables, _texts(shared.records, hidden=at.source.has_masks))

@@ -35,8 +35,8 @@ from replicator.stages.refinement import Refinement
 from replicator.stages.tick import cut_calculation, transaction_cut
 from replicator.stages.tick.arrivals import NewRecords
 from replicator.stages.tick.epochs import Epochs
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.source_state import SourceState
+from replicator.stages.tick.tick_context import TickContext
 from replicator.stages.tick.transaction_cut import Cut, CutState
 from replicator.transforms import transactions
 from tests.builders import bronze, envelope, made

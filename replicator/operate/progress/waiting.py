@@ -14,8 +14,8 @@ from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import cut_calculation, epochs, routing, transaction_cut
 from replicator.stages.tick.arrivals import NewRecords
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import Routes
+from replicator.stages.tick.tick_context import TickContext
 from replicator.stages.tick.transaction_cut import Cut
 from replicator.transforms import transactions
 
@@ -47,11 +47,11 @@ def waiting(spark: SparkSession, at: Refinement) -> Waiting | None:
     if state is None or newest is None or not state.cut.offsets:
         return None
     session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
-    watch = TickContext(session, at, NewRecords(newest, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
+    context = TickContext(session, at, NewRecords(newest, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), state.bronze)
     with tuning.persist(transaction_cut.select_waiting(at.bronze.read(session, bronze, newest), state.cut)) as records:
         counts, since = _count(records, at)
-        with cut_calculation.waiting_transactions(watch, records, state.cut, routes) as found:
+        with cut_calculation.waiting_transactions(context, records, state.cut, routes) as found:
             return Waiting(
                 state.cut, counts, found.count(), since, _blocking_topics(_first_incomplete(found), routes, at)
             )

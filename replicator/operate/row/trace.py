@@ -29,9 +29,9 @@ from replicator.stages.refinement import Refinement
 from replicator.stages.table import decoding
 from replicator.stages.tick import epochs, routing, transaction_cut
 from replicator.stages.tick.arrivals import NewRecords
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.table_share import TableShare
+from replicator.stages.tick.tick_context import TickContext
 from replicator.transforms import changes
 from replicator.transforms.columns.layout import key_of
 from replicator.transforms.dead_letters import COLUMNS, COORDINATES
@@ -143,10 +143,10 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> RowT
     query = _row_query(session, stored, at.source.declaration(table), key_text)
     upto, identity = at.bronze.version(spark, bronze) or 0, at.bronze.identity(spark, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
-    watch = TickContext(session, at, NewRecords(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
-    with _records(watch, routes, table, query) as records:
+    context = TickContext(session, at, NewRecords(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
+    with _records(context, routes, table, query) as records:
         groups = tuple(g for g in changes.survey(records).collect() if g["table"] == table)
-        share = TableShare(session, at, routes, NewRecords(upto, {}), table, groups, [], watch.epochs)
+        share = TableShare(session, at, routes, NewRecords(upto, {}), table, groups, [], context.epochs)
         seqs, key_changes = _decode(share, records, query.is_row)
         records_by_place = by_place(
             records.where(F.col("table").isNull() | (F.col("table") == table)).select(*COORDINATES, *_ENVELOPE_COLUMNS)
@@ -181,19 +181,19 @@ def _row_query(session: SparkSession, stored: DataFrame, declared: Declaration, 
 
 
 @contextmanager
-def _records(watch: TickContext, routes: Routes, table: str, query: _RowQuery) -> Iterator[DataFrame]:
+def _records(context: TickContext, routes: Routes, table: str, query: _RowQuery) -> Iterator[DataFrame]:
     """Yield the records that may be about the row, each decoded in the mode of its topic."""
-    at = watch.at
+    at = context.at
     topics = [topic for topic in routes.topics(table) if query.may_be_in(topic)]
-    topic_records = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.new_records.upto)
+    topic_records = at.bronze.read(context.spark, at.lake.bronze(at.source.name), context.new_records.upto)
     topic_records = topic_records.where(F.col("topic").isin(*topics))
     declared, by_time = at.source.declaration(table), [table] if at.source.by_time(table) else []
     # the key of an append-only table is in no record's text
     may_be = None if declared.append_only else key.may_match(query.spoken, query.kinds, in_row=bool(declared.keys))
     of_key = topic_records if may_be is None else topic_records.where(may_be)
     with (
-        watch.describe_any_shape(of_key, topics) as shaped,
-        with_positions(watch, shaped, topic_records) as described,
+        context.describe_any_shape(of_key, topics) as shaped,
+        with_positions(context, shaped, topic_records) as described,
         tuning.persist(routing.apply_modes(described, routes, at.source, by_time=by_time)) as records,
     ):
         yield records

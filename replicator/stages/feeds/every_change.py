@@ -18,9 +18,9 @@ from replicator.stages.table.decoding import Decoded
 from replicator.stages.tick import arrivals, epochs, routing, tick_split, ticks
 from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick.arrivals import NewRecords
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import BEGINNING, Routes
 from replicator.stages.tick.table_share import TableShare
+from replicator.stages.tick.tick_context import TickContext
 from replicator.transforms import decode, events
 from replicator.transforms.columns.layout import Layout, with_column_metadata
 from replicator.transforms.dead_letters import ADDRESS
@@ -50,9 +50,9 @@ def read_changes(
         at.state.note_idle(upto, with_records)
         return
     news = NewRecords(upto, dict.fromkeys(topics, low))
-    watch = TickContext(session, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
-    records = watch.in_epochs(news.records(session, at.bronze, bronze), news.after)
-    with ticks.build(watch, records, routes) as tick:
+    context = TickContext(session, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
+    records = context.in_epochs(news.records(session, at.bronze, bronze), news.after)
+    with ticks.build(context, records, routes) as tick:
         shared = tick_split.split_by_table(tick)
         share = next((each for each in shared.shares if each.name == feed.source_table and each.rows), None)
         if share is None:

@@ -30,9 +30,9 @@ from replicator.stages.table import decoding, snapshots
 from replicator.stages.table.snapshots import FullSnapshot
 from replicator.stages.tick import arrivals, epochs, normalization, pauses, routing, template_reading
 from replicator.stages.tick.arrivals import NewRecords
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.table_share import TableShare
+from replicator.stages.tick.tick_context import TickContext
 from replicator.transforms import changes, fold, missing_rows, skip_rules
 from replicator.transforms.columns.layout import Layout, key_of, with_column_metadata
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -183,12 +183,12 @@ def _write_deletes(spark: SparkSession, target: _Table) -> int | None:
     if not target.whole.is_complete_in(records):
         return None
     news = NewRecords(target.read, dict.fromkeys(topics, routing.BEGINNING))
-    watch = TickContext(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
-    share = TableShare(spark, at, routes, news, target.name, (), epochs=watch.epochs)
+    context = TickContext(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
+    share = TableShare(spark, at, routes, news, target.name, (), epochs=context.epochs)
     stored = at.silver.read(spark, target.table)
     layout = _layout(stored.schema)
     with (
-        _describe(watch, records.where(target.whole.is_after_start()), routes, size) as recent,
+        _describe(context, records.where(target.whole.is_after_start()), routes, size) as recent,
         _mentioned_keys(share, target.whole, recent, stored.select(*map(names.quote_spark, layout.keys))) as mentioned,
         tuning.persist(fold.fold(missing_rows.deletes(stored, mentioned, layout), layout.keys, ())) as deletes,
     ):
@@ -201,15 +201,15 @@ def _write_deletes(spark: SparkSession, target: _Table) -> int | None:
 
 
 @contextmanager
-def _describe(watch: TickContext, records: DataFrame, routes: Routes, size: int) -> Iterator[DataFrame]:
+def _describe(context: TickContext, records: DataFrame, routes: Routes, size: int) -> Iterator[DataFrame]:
     """Yield the described records of the watched topics, of at most ``size`` bytes of bronze. They are described with
     templates as in a tick, because within months they become many.
     """
-    at, topics = watch.at, watch.new_records.after
+    at, topics = context.at, context.new_records.after
     template_reading.learn_from_first(at, records, topics, size)
     survey = partial(_survey, at)
     with normalization.describe(
-        watch.spark, at, watch.in_epochs(records, topics), watch.new_records, routes, survey
+        context.spark, at, context.in_epochs(records, topics), context.new_records, routes, survey
     ) as (
         described,
         *_,

@@ -12,9 +12,9 @@ from replicator import failpoints
 from replicator.spec import BY_POSITION
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import resharding, routing, ticks
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.resharding import MovedTopics
 from replicator.stages.tick.routing import Routes
+from replicator.stages.tick.tick_context import TickContext
 
 
 def save_routes(at: Refinement, learned: Routes, known: Routes) -> None:
@@ -35,15 +35,15 @@ def save_moved_topics(at: Refinement, learned: Routes, topics: MovedTopics, fail
 
 
 def save_watermarks(
-    watch: TickContext, found: Sequence[Row], routes: Routes, orders: Mapping[str, str], failed: Collection[str]
+    context: TickContext, found: Sequence[Row], routes: Routes, orders: Mapping[str, str], failed: Collection[str]
 ) -> None:
     """Record the reference for checking the next range: the marks ``found`` of topics none of whose tables failed, and
     what orders the tables.
     """
-    at, reached, upto = watch.at, watch.at.state, watch.new_records.upto
-    done = [topic for topic in watch.new_records.after if not set(routes.tables.get(topic, ())) & set(failed)]
+    at, reached, upto = context.at, context.at.state, context.new_records.upto
+    done = [topic for topic in context.new_records.after if not set(routes.tables.get(topic, ())) & set(failed)]
     changed = reached.advance(upto, found, done)
-    reached.note_idle(upto, ticks.topics_of(routes, watch.new_records.paused).union(watch.new_records.after))
+    reached.note_idle(upto, ticks.topics_of(routes, context.new_records.paused).union(context.new_records.after))
     now = {**reached.orders, **{table: order for table, order in orders.items() if table not in failed}}
     now = {table: order for table, order in now.items() if order != BY_POSITION}
     changed, reached.orders = changed or now != reached.orders, now
@@ -51,8 +51,9 @@ def save_watermarks(
 
 
 def mark_caught_up(
-    watch: TickContext, routes: Routes, tables: Collection[str], behind: Collection[str], unwritten: Collection[str]
+    context: TickContext, routes: Routes, tables: Collection[str], behind: Collection[str], unwritten: Collection[str]
 ) -> None:
     """Record which tables need no check of their progress until their topics get records: all but those ``behind``."""
-    upto, applied = watch.new_records.upto, {table: watch.new_records.upto for table in tables if table not in behind}
-    watch.at.state.settle(routes.bronze, upto, ticks.topics_of(routes, behind), applied, unwritten)
+    upto = context.new_records.upto
+    applied = {table: upto for table in tables if table not in behind}
+    context.at.state.settle(routes.bronze, upto, ticks.topics_of(routes, behind), applied, unwritten)

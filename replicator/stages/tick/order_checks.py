@@ -1,30 +1,21 @@
 """Checks that protect the order: a source that was rewound, partitions that were added, an order that was changed
-(debezium.md J4, Q8, Q9; R6). A table that is stopped here has not been written to.
-
-Detecting suspects is free: the marks of a range come with its survey. Only if some record is below them with a newer
-time is bronze searched, to see whether it is a redelivery.
+(debezium.md J4, Q8, Q9; R6). A table that is stopped here has not been written to. The marks of a range come with its
+survey, so a check costs nothing where they show no suspect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Row
 
-from replicator.debezium import envelope, position
-from replicator.errors import PartitionsGrew, SourceRewound, TableStopped
-from replicator.jvm import expressions
+from replicator.debezium import position
+from replicator.errors import PartitionsGrew, TableStopped
 from replicator.spec import BY_GTID, BY_POSITION, BY_TIME
-from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
-from replicator.stages.tick import normalization, transaction_cut
-from replicator.stages.tick.arrivals import NewRecords
-from replicator.stages.tick.epochs import Epochs
+from replicator.stages.tick import rewinds
 from replicator.stages.tick.routing import BEGINNING, NULL_DELETES, Routes
-from replicator.transforms import watermarks
+from replicator.stages.tick.tick_context import TickContext
 
 _ORDER_TEXTS = {
     BY_POSITION: "the table is ordered by positions",
@@ -34,70 +25,8 @@ _ORDER_TEXTS = {
 }
 
 
-_CLOCKS_MS = 10 * 60 * 1000
-"""A source's clock may be ahead of Kafka's by up to this much without the fast check for redeliveries missing the
-original.
-"""
-
-_LAST_MS = 253_402_300_799_999
-"""The end of the year 9999, because the time in an event may be any number."""
-
-
-@dataclass(frozen=True)
-class TickContext:
-    """What one tick needs to check the order of one source."""
-
-    spark: SparkSession
-    at: Refinement
-    new_records: NewRecords
-    epochs: Epochs
-
-    def described(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
-        """Describe bronze records of these topics, with their epoch."""
-        return envelope.describe(self.in_epochs(records, topics), self.at.source.reading)
-
-    def describe_any_shape(self, records: DataFrame, topics: Collection[str]) -> AbstractContextManager[DataFrame]:
-        """The same for records that may have to be normalized first; persisted while the context is open."""
-        return normalization.describe_history(self.in_epochs(records, topics), self.at.source, is_unusual=True)
-
-    def in_epochs(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
-        """Return bronze records of these topics with their epoch."""
-        return records.withColumn("epoch", self.epochs.column(topics))
-
-
-def load_watermarks(watch: TickContext, bronze: str, records: DataFrame) -> None:
-    """Load the marks that precede ``records``, the range being read; derive missing ones from bronze."""
-    at, reached = watch.at, watch.at.state
-    reached.open(at.control, at.lake.reached(at.source.name), bronze)
-    reached.drop_older_epochs(watch.epochs.newest)
-    missing = reached.missing(watch.new_records.after, BEGINNING)
-    may_wait = bool(missing) and transaction_cut.load_or_create(at, bronze) is not None
-    for start in sorted({watch.new_records.after[topic] for topic in missing}):
-        lows = {topic: low for topic, low in missing.items() if watch.new_records.after[topic] == start}
-        between = watch.described(_between(watch, lows, start, records), lows)
-        with tuning.persist(watermarks.order_columns(between)) as places:
-            found = watermarks.compute(places, reached.marks(lows)).collect()
-            reached.advance(start, found, lows, rough=may_wait)
-
-
-def _between(watch: TickContext, lows: Mapping[str, int], start: int, records: DataFrame) -> DataFrame:
-    """Read the records of topics between what is known of each and the range; if the log no longer reaches back, all
-    records with lower offsets than the range's.
-    """
-    at, spark = watch.at, watch.spark
-    table = at.lake.bronze(at.source.name)
-    after: dict[tuple[str, ...], int] = {(topic,): low for topic, low in lows.items()}
-    known = at.bronze.added(spark, table, after, start) if min(lows.values()) != BEGINNING else None
-    if known is not None:
-        return known
-    lowest = records.groupBy("topic", "partition").agg(F.min("offset").alias("lowest"))
-    everything = at.bronze.read(spark, table, watch.new_records.upto).where(F.col("topic").isin(*lows))
-    below = everything.join(F.broadcast(lowest), ["topic", "partition"], how="left")
-    return below.where(F.col("lowest").isNull() | (F.col("offset") < F.col("lowest"))).drop("lowest")
-
-
 def find_stops(
-    watch: TickContext,
+    context: TickContext,
     records: DataFrame,
     found: Sequence[Row],
     routes: Routes,
@@ -111,76 +40,20 @@ def find_stops(
     by_offset = set(routes.by_offset)
     positioned = [row for row in found if row["topic"] not in by_offset and orders.get(row["table"]) != BY_TIME]
     suspects = [row for row in positioned if row["fell"] is not None]
+    begun = {table: order for table, order in orders.items() if table in existing}
+    new = {table: order for table, order in orders.items() if table not in existing}
     return {
-        **(_find_rewound(watch, records, suspects, routes) if suspects else {}),
-        **_find_new_partitions(watch, found, routes, by_offset),
-        **_find_several_topics(watch, found, routes, orders),
-        **_find_several_domains(watch, found, routes),
-        **find_reordered(watch.at, {table: order for table, order in orders.items() if table in existing}),
-        **_find_reordered_histories(watch, {table: order for table, order in orders.items() if table not in existing}),
+        **(rewinds.find(context, records, suspects, routes) if suspects else {}),
+        **_find_new_partitions(context, found, routes, by_offset),
+        **_find_several_topics(context, found, routes, orders),
+        **_find_several_domains(context, found, routes),
+        **find_reordered(context.at, begun),
+        **_find_reordered_histories(context, new),
     }
 
 
-def _find_rewound(
-    watch: TickContext, records: DataFrame, suspects: Sequence[Row], routes: Routes
-) -> dict[str, TableStopped]:
-    """Return the errors of tables with suspects that are no redeliveries (J4)."""
-    at = watch.at
-    tables = sorted({row["table"] for row in suspects})
-    topics = frozenset().union(*(routes.topics(table) for table in tables))
-    bronze = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.new_records.upto)
-    bronze = bronze.where(F.col("topic").isin(*topics))
-    if _are_redeliveries(watch, records, tables, bronze, topics):
-        return {}
-    in_range = expressions.any_of(map(_from_first_fallen, suspects))
-    event = F.min_by(F.struct("topic", "partition", "offset", "holder"), "offset").alias("event")
-    with tuning.persist(watermarks.order_columns_by_folder(watch.described(bronze, topics))) as places:
-        events = watermarks.regressions(places).where(F.col("newer") & F.col("table").isin(*tables) & in_range)
-        first = events.groupBy("table").agg(event).collect()
-    return {row["table"]: _rewound_error(at, row["table"], row["event"]) for row in first}
-
-
-def _are_redeliveries(
-    watch: TickContext, records: DataFrame, tables: Collection[str], bronze: DataFrame, topics: Collection[str]
-) -> bool:
-    """Return whether the records that arrived since the suspects were changed suffice to show that all of them are
-    redeliveries, as after most restarts of a connector: then years of bronze need not be read. If not, all of bronze
-    has to be searched.
-    """
-    marks = watch.at.state.marks(watch.new_records.continued)
-    suspects = watermarks.regressed_records(watermarks.order_columns(records), marks).where(
-        F.col("table").isin(*tables)
-    )
-    with tuning.persist(suspects) as doubted:
-        changed = doubted.agg(F.min("source_ts_ms")).collect()[0][0]
-        if changed is None:
-            return False
-        since = F.timestamp_millis(F.lit(min(max(changed - _CLOCKS_MS, 0), _LAST_MS)))
-        recent = watch.described(bronze.where(F.col("timestamp") >= since), topics)
-        with tuning.persist(watermarks.order_columns(recent)) as places:
-            return watermarks.drop_redeliveries(doubted, places).isEmpty()
-
-
-def _from_first_fallen(suspect: Row) -> Column:
-    """Return the condition for records of the partition from the first suspect on."""
-    same = (F.col("topic") == suspect["topic"]) & (F.col("partition") == suspect["partition"])
-    from_first: Column = same & (F.col("offset") >= suspect["fell"])
-    return from_first
-
-
-def _rewound_error(at: Refinement, table: str, event: Row) -> SourceRewound:
-    topic, partition, offset, holder = event
-    return SourceRewound(
-        f"the source was rewound: offset {offset} of {topic}, partition {partition}, precedes offset {holder} in the "
-        "source's order, but is newer and was never delivered before",
-        where=f"{at.source.name}/{table}",
-        fix="If the source was restored, reset or replaced, let its connector take a new snapshot, then start a new "
-        f"epoch: `replicator epoch bump {at.source.name} --reason TEXT`.",
-    )
-
-
 def _find_new_partitions(
-    watch: TickContext, found: Iterable[Row], routes: Routes, by_offset: Collection[str]
+    context: TickContext, found: Iterable[Row], routes: Routes, by_offset: Collection[str]
 ) -> dict[str, TableStopped]:
     """Stop tables whose topic, ordered by offset, has a new partition. Offsets are comparable within a partition only
     (Q8), and a partition numbered above all others may have taken over keys from them.
@@ -188,13 +61,13 @@ def _find_new_partitions(
     stopped: dict[str, TableStopped] = {}
     for row in found:
         topic, partition = row["topic"], row["partition"]
-        level = watch.at.state.watermarks.get(topic)
-        if topic not in by_offset or level is None or watch.new_records.after.get(topic, BEGINNING) == BEGINNING:
+        level = context.at.state.watermarks.get(topic)
+        if topic not in by_offset or level is None or context.new_records.after.get(topic, BEGINNING) == BEGINNING:
             continue
         newest = max((mark.epoch for mark in level.marks.values()), default="")
         if level.partitions and partition > max(level.partitions) and row["mark"]["place"][:4] <= newest:
             for table in routes.tables.get(topic, ()):
-                stopped[table] = _new_partition_error(watch.at, table, topic, partition)
+                stopped[table] = _new_partition_error(context.at, table, topic, partition)
     return stopped
 
 
@@ -208,7 +81,7 @@ def _new_partition_error(at: Refinement, table: str, topic: str, partition: int)
 
 
 def _find_several_topics(
-    watch: TickContext, found: Iterable[Row], routes: Routes, orders: Mapping[str, str]
+    context: TickContext, found: Iterable[Row], routes: Routes, orders: Mapping[str, str]
 ) -> dict[str, TableStopped]:
     """Stop tables that several topics ordered by offset carry. Offsets are comparable within a topic only (Q8): a row
     that moves between topics is a delete in one and an insert in the other, in no order (C9). Tables whose shards keep
@@ -219,8 +92,8 @@ def _find_several_topics(
     for row in found:
         if row["topic"] in newest:
             newest[row["topic"]] = max(newest[row["topic"]], row["mark"]["place"][:4])
-    for topic, level in watch.at.state.watermarks.items():
-        if topic in newest and watch.new_records.after.get(topic) != BEGINNING:
+    for topic, level in context.at.state.watermarks.items():
+        if topic in newest and context.new_records.after.get(topic) != BEGINNING:
             newest[topic] = max([newest[topic], *(mark.epoch for mark in level.marks.values())])
     nulls = routes.topics_of_mode(NULL_DELETES)  # deletes there have no time
     stopped: dict[str, TableStopped] = {}
@@ -228,8 +101,8 @@ def _find_several_topics(
         topics = routes.topics(table).intersection(nulls if order == BY_TIME else newest)
         last = max((newest[topic] for topic in topics), default="")
         current = sorted(topic for topic in topics if last and newest[topic] == last)
-        if len(current) > 1 and not watch.at.source.declaration(table).shards:
-            stopped[table] = _several_topics_error(watch.at, table, current)
+        if len(current) > 1 and not context.at.source.declaration(table).shards:
+            stopped[table] = _several_topics_error(context.at, table, current)
     return stopped
 
 
@@ -243,7 +116,7 @@ def _several_topics_error(at: Refinement, table: str, topics: Sequence[str]) -> 
     )
 
 
-def _find_several_domains(watch: TickContext, found: Iterable[Row], routes: Routes) -> dict[str, TableStopped]:
+def _find_several_domains(context: TickContext, found: Iterable[Row], routes: Routes) -> dict[str, TableStopped]:
     """Stop tables whose topic has changes of several GTID domains in its newest epoch: their numbers have no common
     order (Q4).
     """
@@ -252,7 +125,7 @@ def _find_several_domains(watch: TickContext, found: Iterable[Row], routes: Rout
         seen.setdefault(row["topic"], set()).add((row["mark"]["place"][:4], row["stream"]))
     stopped: dict[str, TableStopped] = {}
     for topic, streams_now in seen.items():
-        level = watch.at.state.watermarks.get(topic)
+        level = context.at.state.watermarks.get(topic)
         before = {} if level is None else level.marks
         streams = streams_now | {(mark.epoch, stream) for (_, stream), mark in before.items()}
         newest = max(epoch for epoch, _ in streams)
@@ -260,7 +133,7 @@ def _find_several_domains(watch: TickContext, found: Iterable[Row], routes: Rout
         domains = sorted(domain for _, mark, domain in stream_parts if mark)
         if len(domains) > 1:
             for table in routes.tables.get(topic, ()):
-                stopped[table] = _several_domains_error(watch.at, table, topic, domains)
+                stopped[table] = _several_domains_error(context.at, table, topic, domains)
     return stopped
 
 
@@ -290,9 +163,9 @@ def find_reordered(at: Refinement, orders: Mapping[str, str]) -> dict[str, Table
     }
 
 
-def _find_reordered_histories(watch: TickContext, orders: Mapping[str, str]) -> dict[str, TableStopped]:
+def _find_reordered_histories(context: TickContext, orders: Mapping[str, str]) -> dict[str, TableStopped]:
     """The same for a table that was removed without its history, whose positions are of the other kind."""
-    at = watch.at
+    at = context.at
     histories = {table: at.lake.history(at.source.name, table) for table in find_reordered(at, orders)}
     return {
         table: TableStopped(
@@ -302,5 +175,5 @@ def _find_reordered_histories(watch: TickContext, orders: Mapping[str, str]) -> 
             fix=f"Revert the setting, or remove the history too, which is rebuilt from bronze: {history.location}.",
         )
         for table, history in histories.items()
-        if at.silver.version(watch.spark, history) is not None
+        if at.silver.version(context.spark, history) is not None
     }

@@ -9,16 +9,16 @@ from pyspark.sql import functions as F
 
 from replicator.stages import tuning
 from replicator.stages.tick import template_reading
-from replicator.stages.tick.order_checks import TickContext
+from replicator.stages.tick.tick_context import TickContext
 from replicator.transforms import changes, runs, watermarks
 
 
-def run_survey(watch: TickContext, records: DataFrame) -> tuple[list[Row], list[Row]]:
+def run_survey(context: TickContext, records: DataFrame) -> tuple[list[Row], list[Row]]:
     """Return the groups of the range (``changes.survey``) and the marks of its partitions (``watermarks.compute``),
     each with ``keyed``: whether each key of its topic is known to be in a single partition.
     """
     survey, places = changes.survey(records), watermarks.order_columns(records)
-    known = watch.at.state.marks(watch.new_records.continued)
+    known = context.at.state.marks(context.new_records.continued)
     if tuning.is_small(records.sparkSession):
         groups, found = _in_one_job(survey, watermarks.compute(places, known))
         topics = set[str]()
@@ -26,7 +26,7 @@ def run_survey(watch: TickContext, records: DataFrame) -> tuple[list[Row], list[
         groups, seen = _in_one_job(survey, runs.find_runs(places))
         found, topics = by_runs(places, known, seen), runs.keyed_topics(seen)
     marks = [Row(**mark.asDict(), keyed=mark["topic"] in topics) for mark in found]
-    return template_reading.with_examples(watch.at, groups), marks
+    return template_reading.with_examples(context.at, groups), marks
 
 
 def by_runs(places: DataFrame, known: Column, seen: Sequence[Row]) -> list[Row]:

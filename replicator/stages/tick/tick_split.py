@@ -13,9 +13,9 @@ from replicator.errors import ConfigError
 from replicator.spec import BY_TIME, SourceSpec
 from replicator.stages.tick import routing, template_reading
 from replicator.stages.tick.arrivals import NewRecords
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.routing import Routes
 from replicator.stages.tick.table_share import TableShare
+from replicator.stages.tick.tick_context import TickContext
 from replicator.stages.tick.ticks import Tick
 from replicator.transforms import changes, skip_rules, ties
 
@@ -37,7 +37,7 @@ class TickSplit:
 
 def split_by_table(tick: Tick) -> TickSplit:
     """Update the routes from the survey, and build the share of each table."""
-    watch, at, news = tick.watch, tick.watch.at, tick.watch.new_records
+    context, at, news = tick.context, tick.context.at, tick.context.new_records
     groups, found = tick.surveyed
     orders = {group["table"]: at.source.order(group["table"]) for group in groups if group["table"] is not None}
     records, groups, learned = _apply_routes(tick, [table for table, order in orders.items() if order == BY_TIME])
@@ -45,7 +45,7 @@ def split_by_table(tick: Tick) -> TickSplit:
     strays = tuple(by_table.pop(None, []))
     tables = sorted((table, own) for table, own in by_table.items() if table is not None and table not in news.paused)
     split = {row["table"] for row in found if row["split"]} if tick.retried_rejects is None else set()
-    known = at.state.marks(watch.new_records.continued) if split else None
+    known = at.state.marks(context.new_records.continued) if split else None
     parts: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in found:
         parts[row["table"]].add((row["topic"], row["partition"]))
@@ -59,14 +59,14 @@ def split_by_table(tick: Tick) -> TickSplit:
     def share(table: str, own: Sequence[Row]) -> TableShare:
         marks = known if table in split else None
         return TableShare(
-            watch.spark,
+            context.spark,
             at,
             learned,
             news,
             table,
             tuple(own),
             tick.retried_rejects,
-            watch.epochs,
+            context.epochs,
             marks,
             table in tied,
             released=is_released,
@@ -80,18 +80,18 @@ def _apply_routes(tick: Tick, by_time: Sequence[str]) -> tuple[DataFrame, list[R
     """Return the records, each read in its topic's mode, their groups, and the routes updated with what these groups
     show.
     """
-    watch, at, records = tick.watch, tick.watch.at, tick.records
+    context, at, records = tick.context, tick.context.at, tick.records
     groups, found = tick.surveyed
-    learned = _learn_routes(tick.routes, groups, watch.new_records, at.source)
+    learned = _learn_routes(tick.routes, groups, context.new_records, at.source)
     nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
     must_resurvey = nulls_delete or by_time or any(map(_may_be_read_otherwise, groups))
     if must_resurvey or learned.by_offset or at.source.has_compacted_topics:
-        scattered = _scattered_topics(watch, found, learned)
+        scattered = _scattered_topics(context, found, learned)
         records = routing.apply_modes(records, learned, at.source, by_time=by_time, scattered=scattered)
     if must_resurvey:
         records = skip_rules.apply_declared(records, at.source)
         groups = template_reading.with_examples(at, changes.survey(records).collect())
-        learned = _learn_routes(learned, groups, watch.new_records, at.source)
+        learned = _learn_routes(learned, groups, context.new_records, at.source)
     return records, groups, learned
 
 
@@ -146,13 +146,13 @@ def _may_be_read_otherwise(group: Row) -> bool:
     return is_change and bool(group["bare"] or is_unmarked or group["truncates"])
 
 
-def _scattered_topics(watch: TickContext, found: Sequence[Row], routes: Routes) -> list[str]:
+def _scattered_topics(context: TickContext, found: Sequence[Row], routes: Routes) -> list[str]:
     """Return the topics ordered by offset that have several partitions."""
     partitions: dict[str, set[int]] = {topic: set() for topic in routes.by_offset}
     for row in found:
         partitions.get(row["topic"], set()).add(row["partition"])
-    for topic, level in watch.at.state.watermarks.items():
-        if watch.new_records.after.get(topic) == routing.BEGINNING:
+    for topic, level in context.at.state.watermarks.items():
+        if context.new_records.after.get(topic) == routing.BEGINNING:
             continue
         partitions.get(topic, set()).update(level.partitions)
     return [topic for topic, seen in partitions.items() if len(seen) > 1]

@@ -16,10 +16,10 @@ from replicator.stages.refinement import Refinement
 from replicator.stages.tick import (
     backlog,
     cut_calculation,
+    earlier_watermarks,
     epochs,
     lone_tombstones,
     normalization,
-    order_checks,
     pauses,
     resharding,
     retry_backoff,
@@ -30,9 +30,9 @@ from replicator.stages.tick import (
 )
 from replicator.stages.tick.arrivals import NewRecords
 from replicator.stages.tick.backlog import BacklogProgress
-from replicator.stages.tick.order_checks import TickContext
 from replicator.stages.tick.resharding import MovedTopics
 from replicator.stages.tick.routing import Routes
+from replicator.stages.tick.tick_context import TickContext
 from replicator.stages.tick.transaction_cut import CutState
 
 
@@ -47,7 +47,7 @@ class Tick:
     because their rows now belong to other tables. ``newest`` is the newest version of bronze.
     """
 
-    watch: TickContext
+    context: TickContext
     records: DataFrame
     surveyed: tuple[list[Row], list[Row]]
     routes: Routes
@@ -84,12 +84,12 @@ def read_next(spark: SparkSession, at: Refinement, before: BacklogProgress | Non
     if fresh is None:
         yield None
         return
-    watch, records = _read(spark, at, fresh)
+    context, records = _read(spark, at, fresh)
     passage = None
     if fresh.cut_state is not None:
-        passage = fresh.cut_state, _calculate_cut(watch, records, fresh, fresh.cut_state)
-        watch, records = _drop_paused(watch, transaction_cut.exclude_waiting(records, passage[1].cut), fresh.routes)
-    with build(watch, records, fresh.routes) as tick:
+        passage = fresh.cut_state, _calculate_cut(context, records, fresh, fresh.cut_state)
+        context, records = _drop_paused(context, transaction_cut.exclude_waiting(records, passage[1].cut), fresh.routes)
+    with build(context, records, fresh.routes) as tick:
         yield replace(tick, existing=fresh.progress, cut=passage, moved=fresh.moved, newest=fresh.upto)
 
 
@@ -135,26 +135,26 @@ def _read(spark: SparkSession, at: Refinement, fresh: _NewInput) -> tuple[TickCo
         records = records.unionByName(waiting)
     template_reading.learn_from_first(at, records, news.after, news.size)
     records = tuning.repartition_records(records, news.size)
-    watch = TickContext(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
-    return watch, watch.in_epochs(records, news.after)
+    context = TickContext(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
+    return context, context.in_epochs(records, news.after)
 
 
-def _calculate_cut(watch: TickContext, records: DataFrame, fresh: _NewInput, cut_state: CutState) -> CutState:
+def _calculate_cut(context: TickContext, records: DataFrame, fresh: _NewInput, cut_state: CutState) -> CutState:
     """Return the state of the cut after these records."""
     if cut_state.version == routing.BEGINNING and fresh.progress:
-        return cut_calculation.calculate_initial(watch, cut_state, fresh.routes)
-    return cut_calculation.calculate(watch, records, cut_state, fresh.routes)
+        return cut_calculation.calculate_initial(context, cut_state, fresh.routes)
+    return cut_calculation.calculate(context, records, cut_state, fresh.routes)
 
 
-def _drop_paused(watch: TickContext, records: DataFrame, routes: Routes) -> tuple[TickContext, DataFrame]:
+def _drop_paused(context: TickContext, records: DataFrame, routes: Routes) -> tuple[TickContext, DataFrame]:
     """Drop the topics all of whose tables are paused, from the list of new records and from the records. Only the cut
     needs those records; their order is checked once the tables are resumed.
     """
-    paused = {topic for topic, tables in routes.tables.items() if watch.new_records.paused.issuperset(tables)}
-    if paused.isdisjoint(watch.new_records.after):
-        return watch, records
-    after = {topic: start for topic, start in watch.new_records.after.items() if topic not in paused}
-    return replace(watch, new_records=replace(watch.new_records, after=after)), records.where(
+    paused = {topic for topic, tables in routes.tables.items() if context.new_records.paused.issuperset(tables)}
+    if paused.isdisjoint(context.new_records.after):
+        return context, records
+    after = {topic: start for topic, start in context.new_records.after.items() if topic not in paused}
+    return replace(context, new_records=replace(context.new_records, after=after)), records.where(
         ~F.col("topic").isin(*sorted(paused))
     )
 
@@ -165,16 +165,16 @@ def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
 
 
 @contextmanager
-def build(watch: TickContext, records: DataFrame, routes: Routes) -> Iterator[Tick]:
+def build(context: TickContext, records: DataFrame, routes: Routes) -> Iterator[Tick]:
     """Yield a tick of records that have their epochs: described and surveyed."""
-    order_checks.load_watermarks(watch, routes.bronze, records)
-    survey = partial(surveying.run_survey, watch)
+    earlier_watermarks.load(context, routes.bronze, records)
+    survey = partial(surveying.run_survey, context)
     with (
-        normalization.describe(watch.spark, watch.at, records, watch.new_records, routes, survey) as (
+        normalization.describe(context.spark, context.at, records, context.new_records, routes, survey) as (
             described,
             groups,
             found,
         ),
-        lone_tombstones.mark_lone_tombstones(watch, described) as marked,
+        lone_tombstones.mark_lone_tombstones(context, described) as marked,
     ):
-        yield Tick(watch, tuning.coalesce_records(marked, watch.new_records.size), (groups, found), routes)
+        yield Tick(context, tuning.coalesce_records(marked, context.new_records.size), (groups, found), routes)
