@@ -27,6 +27,11 @@ EXACT_DOUBLE_LIMIT = 10**15
 _LONG = "long"
 """The kind of whole numbers from EXACT_DOUBLE_LIMIT on."""
 
+_NOT_FINITE = "not finite"
+"""The kind of the texts that Debezium writes for floats without a number in JSON."""
+
+_NOT_FINITE_TEXTS = frozenset({'"NaN"', '"Infinity"', '"-Infinity"'})
+
 
 def raw_fields(text: str, path: tuple[str, ...]) -> dict[str, str]:
     """Each field of the JSON object at ``path`` with the exact text of its value; empty if there is no object."""
@@ -93,13 +98,19 @@ def field_kinds(rows: Iterable[str], path: tuple[str, ...]) -> Iterator[tuple[st
     for text in rows:
         for name, raw in raw_fields(text, path).items():
             if raw != "null":
-                kind = kind_of(raw)
-                seen.add((name, _LONG if kind == "bigint" and abs(int(raw)) >= EXACT_DOUBLE_LIMIT else kind))
+                seen.add((name, _kind_in_column(raw)))
     yield from seen
 
 
+def _kind_in_column(raw: str) -> str:
+    if raw in _NOT_FINITE_TEXTS:
+        return _NOT_FINITE
+    kind = kind_of(raw)
+    return _LONG if kind == "bigint" and abs(int(raw)) >= EXACT_DOUBLE_LIMIT else kind
+
+
 def resolve_types(found: Iterable[tuple[str, str]]) -> Mapping[str, LogicalType]:
-    """One logical type per field: the only kind seen, double over bigint, else string."""
+    """One logical type per field: the only kind seen, double over bigint and over NaN and infinities, else string."""
     by_name: dict[str, set[str]] = {}
     for name, kind in found:
         by_name.setdefault(name, set()).add(kind)
@@ -109,9 +120,9 @@ def resolve_types(found: Iterable[tuple[str, str]]) -> Mapping[str, LogicalType]
 def _resolve(seen: set[str]) -> LogicalType:
     if seen <= {"bigint", _LONG}:
         return LogicalType("bigint")
-    if "double" in seen and seen <= {"bigint", "double"}:
+    if "double" in seen and seen <= {"bigint", "double", _NOT_FINITE}:
         return GUESSED_DOUBLE
-    return LogicalType(next(iter(seen)) if len(seen) == 1 else "string")
+    return LogicalType(next(iter(seen)) if len(seen) == 1 and seen != {_NOT_FINITE} else "string")
 
 
 def kind_of(raw: str) -> str:
