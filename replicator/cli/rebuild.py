@@ -14,7 +14,8 @@ from replicator.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from replicator.operate.rebuild import RebuildOptions, RebuildResult
+    from replicator.operate.rebuild import RebuildOptions
+    from replicator.operate.rebuilding.rebuild_result import RebuildResult
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
 

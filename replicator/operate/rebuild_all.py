@@ -10,17 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError
-from replicator.operate.rebuild import (
-    EQUAL,
-    PAUSED,
-    RebuildOptions,
-    RebuildResult,
-    attempt,
-    rebuild,
-    summarize,
-    type_differences,
-)
+from replicator.operate.rebuild import RebuildOptions, attempt, rebuild, type_differences
 from replicator.operate.rebuilding import swap
+from replicator.operate.rebuilding.rebuild_result import EQUAL, PAUSED, RebuildResult, summarize
 from replicator.operate.row.trace import find_table
 from replicator.spec import Model
 from replicator.stages import gold

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.operate.rebuild import EQUAL, RebuildOptions, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.rebuilding.rebuild_result import EQUAL
 from replicator.spec import Column, Declaration, SourceSpec
 from tests.golden.run import Run
 from tests.golden.test_recordings import stream

@@ -28,7 +28,7 @@ from infra.local import Stack
 from replicator import session, settings
 from replicator.failpoints import POINTS
 from replicator.jvm import jvm_options
-from replicator.operate.rebuild import EQUAL
+from replicator.operate.rebuilding.rebuild_result import EQUAL
 from tests.builders import exact_session
 from tests.torture.compare import differences, half_shown, unlike_rebuilt
 from tests.torture.origin import EVOLVES_EVERY, PEOPLE, TABLES, Origin

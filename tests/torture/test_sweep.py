@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from infra.local import Stack
 from replicator.failpoints import POINTS
-from replicator.operate.rebuild import EQUAL
+from replicator.operate.rebuilding.rebuild_result import EQUAL
 from tests.builders import exact_session
 from tests.torture.compare import differences, unlike_rebuilt
 from tests.torture.origin import Origin

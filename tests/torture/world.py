@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from replicator import assemble, failpoints, settings
 from replicator.failpoints import Killed
 from replicator.operate import maintain, purge, rebuild_all
-from replicator.operate.rebuild import RebuildOptions, RebuildResult
+from replicator.operate.rebuild import RebuildOptions
+from replicator.operate.rebuilding.rebuild_result import RebuildResult
 from replicator.settings import Settings
 from replicator.sinks.memory_outlet import MemoryOutlet
 from replicator.spec import Progress

@@ -15,7 +15,8 @@ from replicator.lake import Lake
 from replicator.operate import dead_letters, purge, retry
 from replicator.operate.dead_letters import LetterFilter
 from replicator.operate.explain import explain
-from replicator.operate.rebuild import REPLACED, WRITTEN, RebuildOptions, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.rebuilding.rebuild_result import REPLACED, WRITTEN
 from replicator.operate.row.trace import find_table
 from replicator.sinks.memory import MemorySink
 from replicator.spec import (

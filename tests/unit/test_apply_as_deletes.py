@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from replicator.errors import TableStopped, TransformChanged
 from replicator.operate.explain import explain
-from replicator.operate.rebuild import EQUAL, WRITTEN, RebuildOptions, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.rebuilding.rebuild_result import EQUAL, WRITTEN
 from replicator.operate.verify.source_transform import apply_transform
 from replicator.spec import Transform
 from replicator.stages import silver

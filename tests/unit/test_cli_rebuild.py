@@ -9,7 +9,7 @@ import pytest
 
 from replicator.cli import rebuild
 from replicator.errors import ConfigError
-from replicator.operate.rebuild import WRITTEN, RebuildResult
+from replicator.operate.rebuilding.rebuild_result import WRITTEN, RebuildResult
 from tests.cli import said
 
 

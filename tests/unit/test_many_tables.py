@@ -15,7 +15,8 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import pause
 from replicator.operate.pause import TableState
-from replicator.operate.rebuild import EQUAL, RebuildOptions, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.rebuilding.rebuild_result import EQUAL
 from replicator.operate.status import StatusInputs, list_statuses
 from replicator.spec import Column, Declaration, SourceSpec, Table, Transform
 from replicator.stages import silver

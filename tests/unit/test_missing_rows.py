@@ -20,7 +20,8 @@ from replicator.lake import Lake
 from replicator.operate import pause, snapshot_removal
 from replicator.operate.dead_letters import LetterFilter
 from replicator.operate.explain import explain
-from replicator.operate.rebuild import EQUAL, RebuildOptions, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.rebuilding.rebuild_result import EQUAL
 from replicator.operate.retry import retry
 from replicator.sources.recorded import RecordedSource
 from replicator.spec import Applied, Column, Declaration, Outbox, Progress, SourceSpec, Table

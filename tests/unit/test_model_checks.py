@@ -19,8 +19,9 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import checks, plan
-from replicator.operate.rebuild import REPLACED, RebuildOptions
+from replicator.operate.rebuild import RebuildOptions
 from replicator.operate.rebuild_all import rebuild_model
+from replicator.operate.rebuilding.rebuild_result import REPLACED
 from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress
 from replicator.spec.rules import (
     WARN,

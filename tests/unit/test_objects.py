@@ -24,7 +24,8 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.explain import explain
 from replicator.operate.purge import purge
-from replicator.operate.rebuild import RebuildOptions, RebuildResult, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.rebuilding.rebuild_result import RebuildResult
 from replicator.protocols import Listing
 from replicator.sources.objects import ObjectsSource
 from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table

@@ -20,8 +20,9 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import purge
 from replicator.operate.maintain import LakeTables, drop_shadows
-from replicator.operate.rebuild import EQUAL, FINISHED, REPLACED, WRITTEN, RebuildOptions, RebuildResult, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
 from replicator.operate.rebuild_all import Selection, carry_out, rebuild_model, resolve_selection
+from replicator.operate.rebuilding.rebuild_result import EQUAL, FINISHED, REPLACED, WRITTEN, RebuildResult
 from replicator.spec import Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
 from replicator.stages import gold, silver, twins
 from replicator.stages.account import Account

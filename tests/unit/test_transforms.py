@@ -25,7 +25,8 @@ from replicator.failpoints import Killed
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.rebuild import EQUAL, WRITTEN, RebuildOptions, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.rebuilding.rebuild_result import EQUAL, WRITTEN
 from replicator.operate.verify.source_transform import apply_transform
 from replicator.spec import Column, Declaration, Mask, Progress, SourceSpec, Transform
 from replicator.stages import silver

@@ -22,8 +22,9 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import verify
-from replicator.operate.rebuild import EQUAL, WRITTEN, RebuildOptions
+from replicator.operate.rebuild import RebuildOptions
 from replicator.operate.rebuild_all import rebuild_model
+from replicator.operate.rebuilding.rebuild_result import EQUAL, WRITTEN
 from replicator.operate.verify import equality, source
 from replicator.operate.verify.equality import Pair
 from replicator.operate.verify.marks import Marks

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import TableStopped
-from replicator.operate.rebuild import EQUAL, RebuildOptions, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.rebuilding.rebuild_result import EQUAL
 from replicator.spec import Declaration, Transform
 from replicator.transforms.table_transform import versions
 from replicator.transforms.table_transform.binding import InvalidTransform, bind

@@ -26,7 +26,8 @@ from replicator.lake import Lake
 from replicator.operate import epoch, pause, rebuild_all
 from replicator.operate.explain import explain
 from replicator.operate.progress.waiting import Waiting, waiting
-from replicator.operate.rebuild import EQUAL, PAUSED, WRITTEN, RebuildOptions, rebuild
+from replicator.operate.rebuild import RebuildOptions, rebuild
+from replicator.operate.rebuilding.rebuild_result import EQUAL, PAUSED, WRITTEN
 from replicator.operate.status import StatusInputs, list_statuses
 from replicator.spec import Applied, Progress, SourceSpec, Table
 from replicator.stages import silver
