@@ -25,9 +25,10 @@ from pyspark.sql.types import StructField, StructType
 from replicator import names
 from replicator.config import topicnames
 from replicator.database_snapshots import Database, DatabaseSnapshot
-from replicator.errors import TableMissing, TableStopped
+from replicator.errors import TableMissing
 from replicator.jvm import gateway
-from replicator.operate.verify import missing_tables, ranges
+from replicator.operate.verify import compared_columns, missing_tables, ranges
+from replicator.operate.verify.compared_columns import SourceTable
 from replicator.operate.verify.equality import (
     KNOWN,
     Differences,
@@ -41,32 +42,15 @@ from replicator.operate.verify.parquet_extract import ComparedColumn, ExtractQue
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.source_transform import apply_transform
 from replicator.operate.verify.verdict import SOURCE, Comparison, Verdict, VerifyOptions
-from replicator.spec import BY_POSITION, Declaration, Table
+from replicator.spec import BY_POSITION, Declaration
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import transform_origins
 from replicator.stages.tick import epochs, routing
-from replicator.transforms.columns.layout import key_of, version_of
-from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.columns.layout import key_of
 
 _PAUSE_SECONDS = 1.0
 Keys = list[tuple[Any, ...]]
-
-
-@dataclass(frozen=True)
-class _SourceTable:
-    at: Refinement
-    name: str
-    database: Database
-
-    @property
-    def table(self) -> Table:
-        return self.at.lake.silver(self.at.source.name, self.name)
-
-    @property
-    def against(self) -> str:
-        login = self.at.source.database
-        return "source" if login is None else login.kind
 
 
 @dataclass(frozen=True)
@@ -118,7 +102,7 @@ def comparisons(spark: SparkSession, at: Refinement, database: Database, *, aske
     declared = {each.table for each in declarations if topicnames.includes_table(at.source, each.table)}
     absent = {name for name in declared if name.casefold() not in known}
     comparable = [name for name in sorted(silver_tables | absent) if _is_comparable(at.source.declaration(name))]
-    places = [_SourceTable(at, name, database) for name in comparable]
+    places = [SourceTable(at, name, database) for name in comparable]
     return [_missing_table(place) if place.name in absent else _comparison(place) for place in places]
 
 
@@ -126,18 +110,18 @@ def _is_comparable(declared: Declaration) -> bool:
     return declared.outbox is None and not declared.append_only and not declared.shards
 
 
-def _missing_table(place: _SourceTable) -> Comparison:
+def _missing_table(place: SourceTable) -> Comparison:
     return missing_tables.comparison(place.table.name, place.name, place.database, place.against)
 
 
-def _comparison(place: _SourceTable) -> Comparison:
+def _comparison(place: SourceTable) -> Comparison:
     def size(spark: SparkSession) -> int:
         return 3 * place.at.silver.read(spark, place.table).count()
 
     return Comparison(SOURCE, place.table.name, place.against, partial(_compare, place=place), size)
 
 
-def _compare(spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, place: _SourceTable) -> Verdict:
+def _compare(spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, place: SourceTable) -> Verdict:
     spark = tuning.session_for(spark, place.at.silver.size(spark, place.table), exact_names=True)
     deadline = time.monotonic() + options.wait
     first_attempt = last_attempt = _attempt(spark, place, options, _Scope())
@@ -160,7 +144,7 @@ def _next_scope(attempt: _Attempt) -> _Scope:
     return _Scope(found.where(parts))
 
 
-def _attempt(spark: SparkSession, place: _SourceTable, options: VerifyOptions, scope: _Scope) -> _Attempt:
+def _attempt(spark: SparkSession, place: SourceTable, options: VerifyOptions, scope: _Scope) -> _Attempt:
     with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
         sides = _read(spark, place, options, scope, Path(folder))
         found = find_differences(sides.pair, options)
@@ -168,7 +152,7 @@ def _attempt(spark: SparkSession, place: _SourceTable, options: VerifyOptions, s
         return _Attempt(found.without(in_flight, sides.pair), sides.pair, sides.unknown, len(in_flight), sides.position)
 
 
-def _read(spark: SparkSession, place: _SourceTable, options: VerifyOptions, scope: _Scope, folder: Path) -> _Sides:
+def _read(spark: SparkSession, place: SourceTable, options: VerifyOptions, scope: _Scope, folder: Path) -> _Sides:
     """Read the source's rows into a file, and silver's live rows; the transaction ends with the last row."""
     with place.database.read_snapshot() as snapshot:
         version = place.at.silver.version(spark, place.table)
@@ -177,7 +161,7 @@ def _read(spark: SparkSession, place: _SourceTable, options: VerifyOptions, scop
         silver = place.at.silver.read(spark, place.table, version)
         origin = _origin(spark, place)
         schema = silver.schema if origin is None else origin
-        columns, unknown = _compared_columns(schema, snapshot, place)
+        columns, unknown = compared_columns.match(schema, snapshot, place)
         key, silver_rows = key_of(schema), silver.where(~F.col("_deleted"))
         parts, queried_keys = Ranges(), None
         if origin is None:
@@ -206,7 +190,7 @@ def _read(spark: SparkSession, place: _SourceTable, options: VerifyOptions, scop
     return _Sides(pair, later, unknown, position)
 
 
-def _changed_later(snapshot: DatabaseSnapshot, place: _SourceTable) -> Column:
+def _changed_later(snapshot: DatabaseSnapshot, place: SourceTable) -> Column:
     """Return the condition that a silver row's change is later than the position of the source's log. Only positions of
     the newest epoch are of this log, and only orders by position have such positions.
     """
@@ -217,7 +201,7 @@ def _changed_later(snapshot: DatabaseSnapshot, place: _SourceTable) -> Column:
     return F.col("_seq").startswith(newest) & snapshot.is_after(F.col("_seq"))
 
 
-def _origin(spark: SparkSession, place: _SourceTable) -> StructType | None:
+def _origin(spark: SparkSession, place: SourceTable) -> StructType | None:
     """Return the columns at the source of a transformed table; None for other tables. Raises TransformChanged."""
     at = place.at
     if at.source.declaration(place.name).transform is None:
@@ -226,43 +210,6 @@ def _origin(spark: SparkSession, place: _SourceTable) -> StructType | None:
     found = transform_origins.load_by_name(at, place.name, bronze)
     transform_origins.refuse_changed(at, place.name, found)
     return None if found is None else found.columns
-
-
-def _compared_columns(
-    schema: StructType, snapshot: DatabaseSnapshot, place: _SourceTable
-) -> tuple[tuple[ComparedColumn, ...], tuple[str, ...]]:
-    """Return the columns that both sides share, and descriptions of those that cannot be compared. Raises TableStopped
-    where a key column is one of the latter.
-    """
-    source_columns = {each.name: each for each in snapshot.columns(place.name)}
-    stored_fields = [field for field in schema if field.name not in SYSTEM_COLUMNS]
-    names_by_lower_case = {name.casefold(): name for name in source_columns}
-    versions = {version_of(field.name)[0] for field in stored_fields if version_of(field.name)[1] > 1}
-    compared, unknown = [], []
-    for field in stored_fields:
-        name = str(field.metadata.get("name") or names.decode(field.name))
-        source_column = source_columns.pop(name, None) or source_columns.pop(
-            names_by_lower_case.get(name.casefold(), ""), None
-        )
-        codec = None if source_column is None else snapshot.codec(source_column, field.dataType)
-        if version_of(field.name)[0] in versions:
-            unknown.append(f"{name}: it has had several types")
-        elif source_column is None:
-            unknown.append(f"{name}: the source has no such column")
-        elif codec is None:
-            unknown.append(f"{name}: {source_column.type} has several representations")
-        else:
-            compared.append(ComparedColumn(source_column.name, field.name, field.dataType, codec))
-    unknown += [f"{name}: silver has no such column" for name in source_columns]
-    _refuse_keys(stored_fields, compared, place)
-    return tuple(compared), tuple(unknown)
-
-
-def _refuse_keys(stored_fields: list[StructField], compared: list[ComparedColumn], place: _SourceTable) -> None:
-    known = {each.name for each in compared}
-    missing_keys = [field.name for field in stored_fields if "key" in field.metadata and field.name not in known]
-    if missing_keys:
-        raise TableStopped(f"its key column {names.decode(missing_keys[0])} cannot be compared", where=place.table.name)
 
 
 def _queryable_keys(keys: Keys | None, key: Sequence[str], columns: Sequence[ComparedColumn]) -> Keys | None:
