@@ -67,7 +67,7 @@ def package(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """Put wheel, jobs, configuration, Python packages and JARs into a folder, for EMR; print what it is called."""
+    """Copy wheel, jobs, configuration, Python packages and JARs to a folder for EMR; print its name."""
     from replicator import environment, jars, settings
     from replicator.aws import package as packing
     from replicator.aws import runtime, s3_folder
@@ -136,7 +136,7 @@ def steps(
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
 ) -> None:
-    """Add several stages to a cluster as steps, of which none waits for the success of another; print their ids."""
+    """Add several stages to a cluster as independent steps; print their ids."""
     configured = options.settings(env, conf)
     _require(configured.aws.cluster, "aws.cluster")
     _add_steps(configured, _jobs(configured, env, stages, package), at_once, dry_run=dry_run)
@@ -150,7 +150,7 @@ def status(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """Tell how stages are that were started on EMR; exit code 1 if the one that is asked for has failed."""
+    """Show the state of stages that were started on EMR; exit code 1 if the requested one has failed."""
     place = _emr(options.settings(env, conf))
     found = place.runs(last) if run is None else [place.run(run)]
     now = datetime.now(timezone.utc)
@@ -169,7 +169,7 @@ def logs(
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
 ) -> None:
-    """Print what the driver of a run wrote, as EMR left it in aws.logs."""
+    """Print the driver log of a run, which EMR stored in aws.logs."""
     from replicator.aws import logs as reading
     from replicator.aws.s3_folder import S3Folder
 

@@ -22,7 +22,7 @@ def list_(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print every feed, and up to which version of its table its events were sent."""
+    """List the feeds, each with the table version up to which its events were sent."""
     from replicator import assemble
     from replicator.session import session
     from replicator.stages import canonical
@@ -49,7 +49,7 @@ def schema(
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
 ) -> None:
-    """Print the JSON Schema of a feed's events, as its table and its file make them now."""
+    """Print the JSON Schema of a feed's events for its present table and file."""
     from replicator import assemble
     from replicator.session import session
     from replicator.stages import canonical
@@ -70,8 +70,8 @@ def restart(
     conf: options.Conf = None,
     wait: options.Wait = 0,
 ) -> None:
-    """Forget how far a feed got: the next run sends all rows that are there as ``read``. Of rows that went since its
-    last event nobody is told.
+    """Reset the progress of a feed: the next run sends all present rows as ``read`` events. Rows that were deleted
+    since its last event get no event.
     """
     from replicator import assemble
     from replicator.lake import Lake

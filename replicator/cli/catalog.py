@@ -46,7 +46,7 @@ def sync(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Register silver and gold in Glue, so that Athena reads them; print what differed."""
+    """Register silver and gold in Glue, so that Athena can read them; print the differences."""
     from replicator.catalog import sync as syncing
     from replicator.catalog.glue import GlueCatalog
 
@@ -74,7 +74,7 @@ def ddl(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print the statements that register silver and gold from inside Athena."""
+    """Print the statements that register silver and gold when they are run in Athena."""
     from replicator.catalog import athena_ddl
 
     settings = options.settings(env, conf, lake)

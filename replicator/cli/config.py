@@ -26,7 +26,7 @@ class Kind(str, Enum):
 
 @app.command()
 def show(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
-    """Print every value with its file and line, secrets masked."""
+    """Print every setting with its file and line; secrets are masked."""
     shown = list(options.settings(env, conf).describe())
     if as_json:
         print_json([dataclasses.asdict(value) for value in shown])
@@ -45,7 +45,7 @@ def schema(
         ),
     ],
 ) -> None:
-    """Print the JSON Schema of a kind of YAML file, for editors that complete and check it."""
+    """Print the JSON Schema of one kind of YAML file, for completion and checks in editors."""
     from replicator.config import yamlschema
 
     print_json(yamlschema.build(kind.value))

@@ -52,7 +52,7 @@ def list_letters(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """How many there are per table and reason, or with --rows which."""
+    """Count dead letters by table and reason; with --rows, list them."""
     from replicator.cli import letter_details
     from replicator.operate.dead_letters import LetterFilter
 
@@ -85,7 +85,7 @@ def show(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """One record as bronze has it, why it could not be applied, and how to fix that."""
+    """Show one record as it is in bronze, why it could not be applied, and how to fix that."""
     from replicator.cli import letter_details
     from replicator.operate.dead_letters import find
 
@@ -119,7 +119,9 @@ def retry(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Apply what can be applied now, each change at its own place in the source's order; the rest stays."""
+    """Apply the dead letters that can be applied now, each change at its own place in the source's order; the others
+    stay.
+    """
     from replicator import assemble
     from replicator.operate.lock import exclusive
 
@@ -160,7 +162,7 @@ def drop(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Give letters up. What, when and by which filter stays in the lake: list --dropped."""
+    """Drop dead letters. Which, when and by which filter is recorded in the lake: list --dropped."""
     from replicator import assemble
     from replicator.operate import dead_letters
     from replicator.operate.lock import exclusive

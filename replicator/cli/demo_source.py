@@ -24,7 +24,7 @@ def demo_source() -> None:
 
 @app.command(context_settings=_PASS_THROUGH)
 def load(context: typer.Context) -> None:
-    """Create Northwind (PostgreSQL) or Classic Models (MariaDB, MySQL) in a database; `--help` tells its flags."""
+    """Create Northwind (PostgreSQL) or Classic Models (MariaDB, MySQL) in a database; `--help` lists the options."""
     if not (_CHECKOUT / "infra" / "sources" / "load.py").is_file():
         raise ConfigError(
             "The sample databases are in the project's checkout, not in the package.",

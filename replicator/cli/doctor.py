@@ -38,7 +38,7 @@ class Finding:
 def doctor(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
     """Check Python, Spark, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.
 
-    Exit 2 if this installation is wrong, else 3 if a service is out of reach.
+    Exit code 2 if something is wrong with this installation, else 3 if a service is unreachable.
     """
     findings = list(_findings(env, conf))
     if as_json:

@@ -42,7 +42,7 @@ def bump(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Start a new epoch: everything the source sends from here on is newer than all before."""
+    """Start a new epoch: everything that the source sends from now on is newer than all before."""
     from replicator import assemble
     from replicator.operate import epoch
     from replicator.operate.lock import exclusive
@@ -76,7 +76,7 @@ def show(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Every epoch of a source with its reason."""
+    """List the epochs of a source, each with its reason."""
     settings = options.settings(env, conf, lake)
     known, found = spark_fallback.answer(
         lambda: _without_spark(settings, source), lambda: _by_spark(context, settings, source)

@@ -24,7 +24,7 @@ def hudi_streamer(
         typer.Option("--topic", help="Where the events come from, if the file does not say."),
     ] = None,
 ) -> None:
-    """Print a file for conf/sources; what has no equivalent is named on stderr."""
+    """Print a file for conf/sources; options without an equivalent are listed on stderr."""
     import javaproperties
     import yaml
 

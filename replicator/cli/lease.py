@@ -23,7 +23,7 @@ def show(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Who holds the lease of each stage, or held it last."""
+    """Show the present or last holder of the lease of each stage."""
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import WORDS, read_leases
@@ -47,7 +47,7 @@ def break_(
     conf: options.Conf = None,
     lake: options.LakeRoot = None,
 ) -> None:
-    """Take a stage's lease from its holder, who can commit nothing from then on."""
+    """Take a stage's lease from its holder, which cannot commit anything from then on."""
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import WORDS, break_lease

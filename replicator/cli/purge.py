@@ -34,7 +34,7 @@ def purge(
 ) -> None:
     """Remove silver rows that were deleted at the source longer ago than their table's purge_after.
 
-    A table that stops is named on stderr, the others go on, and the exit code is 1.
+    A table that stops is named on stderr, the others are processed, and the exit code is 1.
     """
     from replicator import assemble
     from replicator.operate import purge as operate

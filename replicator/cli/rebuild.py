@@ -73,7 +73,7 @@ def rebuild(
 ) -> None:
     """Rebuild tables from all of bronze, and models from silver; what differs is written in one commit.
 
-    With --checkpoint SOURCE: have a damaged, lost or older checkpoint of bronze made anew of what bronze has.
+    With --checkpoint SOURCE: recreate a damaged, missing or older checkpoint of bronze from the records in bronze.
     """
     _refuse_mixture(checkpoint, (wanted, column, source, declare, everything), (starts, yes))
     if checkpoint is not None:

@@ -55,7 +55,9 @@ def diff(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """What the next silver run would change, from records that it has not read; exit 1 if a table would stop."""
+    """Show what the next silver run would change, from records that it has not read; exit code 1 if a table
+    would stop.
+    """
     from replicator.operate import schema
 
     spark, every, settings = _open(context, env, conf, lake, declare)
@@ -84,7 +86,7 @@ def show(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """A silver table's columns, with their names at the source, and every change of them so far."""
+    """Show a silver table's columns, with their names at the source, and all changes of them so far."""
     from replicator.operate import schema
 
     spark, every, _ = _open(context, env, conf, lake, None)

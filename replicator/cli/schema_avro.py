@@ -33,7 +33,7 @@ def avro(
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
 ) -> None:
-    """Print the Avro schema (.avsc) of a topic's values, from the schema block of the newest record looked at."""
+    """Print the Avro schema (.avsc) of a topic's values, from the schema block of the newest record that was read."""
     from replicator.debezium.avro_schema import avro_schema
 
     block = _newest_schema(topics.sample_records(context, what, limit, brokers, env, conf), topic, what)

@@ -34,7 +34,7 @@ def infer(
     as_json: options.Json = False,
 ) -> None:
     """Draft the columns of tables from records without a schema block: YAML for --declare or conf/sources, each guess
-    with what it was made from and what else it may be.
+    with its evidence and its alternatives.
     """
     from replicator.debezium.handling_modes import HandlingModes
     from replicator.operate import drafts

@@ -24,9 +24,9 @@ def status(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show how far each table is, and how far behind the layer before it.
+    """Show the progress of each table, and its lag behind the layer before it.
 
-    One that cannot be read is named on stderr, and the exit code is 1.
+    A table that cannot be read is named on stderr, and the exit code is 1.
     """
     settings = options.settings(env, conf, lake)
     found, troubles = spark_fallback.answer(

@@ -36,7 +36,7 @@ def show(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Every table of silver, and since when it is paused."""
+    """List the silver tables, and since when each is paused."""
     settings = options.settings(env, conf, lake)
     _print(options.select_by_source(source, list_tables(context, settings)), as_json=as_json)
 
@@ -51,7 +51,7 @@ def pause(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Pause tables: their records still go to bronze and wait there. A run in progress obeys."""
+    """Pause tables: their records still go to bronze and wait there. This takes effect in a run in progress."""
     from replicator.operate import pause as operate
 
     def paused(places: Sequence[SilverTable]) -> list[TableState]:
@@ -70,7 +70,7 @@ def resume(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Resume tables where they stopped, with the next run or the next new records."""
+    """Resume tables where they were paused, with the next run or the next new records."""
     from replicator.operate import pause as operate
 
     _print(_change(context, options.settings(env, conf, lake), source, tables, operate.resume), as_json=as_json)

@@ -55,7 +55,7 @@ def tail(
     conf: options.Conf = None,
     lake: options.LakeRoot = None,
 ) -> None:
-    """Show events: the position of each, what it did to which row, and the columns before and after."""
+    """Show events: the position of each, the row and the operation, and the columns before and after."""
     begin = _start(start, follow=follow)
     lines = _lines(context, what, begin, follow, brokers, env, conf, lake)
     for text, to_json in islice(lines, limit):

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
-    """Check configuration, sources and models; exit 2 and list everything that is wrong.
+    """Check configuration, sources and models; list everything that is wrong, with exit code 2.
 
-    What is lossy by nature, by types that are declared and settings of connectors, is listed too.
+    What loses information by nature, because of declared types or connector settings, is listed too.
     """
     settings = options.settings(env, conf)
     _check_targets(settings)

@@ -67,21 +67,21 @@ VERBS: Mapping[str, tuple[str, str]] = {
             "changes, by the name of their table, and its records."
         ),
     ),
-    "status": ("status:status", "Show how far each table is, and how far behind the layer before it."),
+    "status": ("status:status", "Show the progress of each table, and its lag behind the layer before it."),
     "tail": (
         "tail:tail",
-        "Show events: the position of each, what it did to which row, and the columns before and after.",
+        "Show events: the position of each, the row and the operation, and the columns before and after.",
     ),
     "validate": (
         "validate:validate",
-        "Check configuration, sources and models; exit 2 and list everything that is wrong.",
+        "Check configuration, sources and models; list everything that is wrong, with exit code 2.",
     ),
     "verify": (
         "verify:verify",
         (
             "Compare the contents of every layer with the one before it, by checksums and down to keys and columns; "
-            "exit code 1 if they differ, 2 if a database refuses the login or there is no lake, 3 if one is out of "
-            "reach."
+            "exit code 1 if they differ, 2 if a database refuses the login or there is no lake, 3 if one is "
+            "unreachable."
         ),
     ),
     "aws": ("aws:app", "Stages on Amazon EMR, and clients of Amazon MSK."),

@@ -70,7 +70,7 @@ def verify(
     as_json: options.Json = False,
 ) -> None:
     """Compare the contents of every layer with the one before it, by checksums and down to keys and columns; exit code
-    1 if they differ, 2 if a database refuses the login or there is no lake, 3 if one is out of reach.
+    1 if they differ, 2 if a database refuses the login or there is no lake, 3 if one is unreachable.
     """
     from replicator import assemble
     from replicator.operate import verify as operate

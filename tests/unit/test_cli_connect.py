@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -152,11 +153,13 @@ def test_a_task_that_fails_some_seconds_behind_its_start_is_told(
 
 
 def test_of_a_connector_that_runs_it_is_told_how_to_look_again(conf: Callable[..., tuple[str, ...]]) -> None:
-    """A task may fail an hour later, too."""
+    """A task may fail an hour later, too; the command is for the same environment."""
     with running("shop", {}) as url:
-        done = CliRunner().invoke(app, ["connect", "restart", "shop", *conf(url, shop={"connector": CONNECTOR})])
+        flags = conf(url, shop={"connector": CONNECTOR})
+        done = CliRunner().invoke(app, ["connect", "restart", "shop", *flags])
     assert done.exit_code == 0
-    assert done.stderr.startswith("shop: runs\n`replicator connect status shop` shows whether it stays so")
+    same = shlex.join(flags[2:] + flags[:2])
+    assert done.stderr.startswith(f"shop: runs\n`replicator connect status shop {same}` shows whether it stays so")
 
 
 def test_where_no_source_describes_a_connector_that_is_told(conf: Callable[..., tuple[str, ...]]) -> None:

@@ -82,7 +82,7 @@ def test_nothing_heavy_is_loaded() -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("ends('--version')\nends('--help')\n", "Show how far each table is"),
+        ("ends('--version')\nends('--help')\n", "Show the progress of each table"),
         (COMPLETE, "status"),
     ],
     ids=["version and help", "completion"],

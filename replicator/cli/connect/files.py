@@ -31,7 +31,8 @@ def validate(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """What Kafka Connect says of each configuration, key by key; nothing is created. Exit 2 if it would refuse one.
+    """Validate each connector configuration with Kafka Connect, key by key; nothing is created. Exit code 2 if one
+    would be refused.
 
     The plugins try to log in to their databases.
     """
@@ -63,7 +64,7 @@ def diff(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """How the connectors that run differ from the files; exit 1 if they do."""
+    """Show how the running connectors differ from the files; exit code 1 if they do."""
     todo = _steps(options.settings(env, conf), sources, prune=prune)
     _print_steps(todo, as_json=as_json)
     if _has_changes(todo):
@@ -78,9 +79,10 @@ def apply(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make the connectors that run those of the files: what is missing is created, what differs updated.
+    """Create the connectors of the files that do not exist, and update those that differ.
 
-    A paused or stopped one stays so. Exit 2 if a configuration is refused, 1 if a connector fails; the others go on.
+    A paused or stopped connector stays paused or stopped. Exit code 2 if a configuration is refused, 1 if a connector
+    fails; the others are processed.
     """
     settings = options.settings(env, conf)
     todo = _steps(settings, sources, prune=prune)

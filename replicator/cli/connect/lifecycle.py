@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,7 +29,7 @@ already RUNNING.
 
 
 def plugins(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
-    """The connector classes that the workers have."""
+    """List the connector classes that are installed on the workers."""
     found = lookup.cluster(options.settings(env, conf)).plugins()
     if as_json:
         console.print_json([asdict(each) for each in found])
@@ -37,7 +38,7 @@ def plugins(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, a
 
 
 def list_(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
-    """Every connector with its class, its state and its tasks'."""
+    """List all connectors with their class, their state and that of their tasks."""
     found = lookup.find_connectors(lookup.cluster(options.settings(env, conf)), None)
     rows = [(name, _class(known), *_states(known)) for name, known in found.items()]
     if as_json:
@@ -45,7 +46,8 @@ def list_(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_
     elif rows:
         console.print_table(("name", "class", "state", "tasks"), [(*row[:3], ", ".join(row[3])) for row in rows])
     else:
-        console.narrate("Kafka Connect has no connectors; `replicator connect apply` registers those of the files.")
+        apply = lookup.command("apply", env=env, conf=conf)
+        console.narrate(f"Kafka Connect has no connectors; {apply} registers those of the files.")
 
 
 def status(
@@ -54,7 +56,9 @@ def status(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """Connectors and their tasks, each with the causes of its failure, shortened; exit 1 if one has failed."""
+    """Show the state of connectors and their tasks, with the shortened causes of failures; exit code 1 if one has
+    failed.
+    """
     found = lookup.find_connectors(lookup.cluster(options.settings(env, conf)), connectors)
     parts_by_name = {name: known.status.parts if known.status is not None else () for name, known in found.items()}
     if as_json:
@@ -70,18 +74,21 @@ def status(
         console.print_table(("connector", "part", "state", "worker", "why"), rows)
     failed = [name for name, known in found.items() if known.status is not None and known.status.failed]
     for name in failed:
-        console.narrate(f"{name} has failed: fix the cause, then `replicator connect restart {name}`.", style="red")
+        restart_it = lookup.command("restart", name, env=env, conf=conf)
+        console.narrate(f"{name} has failed: fix the cause, then {restart_it}.", style="red")
     if failed:
         raise typer.Exit(ConnectorFailed.exit_code)
 
 
 def pause(connectors: lookup.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
-    """Let connectors rest. Their tasks stay, and so does what they hold at the source: a slot goes on retaining log."""
+    """Pause connectors. Their tasks stay, and so does what they keep at the source: a replication slot still retains
+    log.
+    """
     _each(env, conf, connectors, lambda connect, name: connect.pause(name), "paused")
 
 
 def resume(connectors: lookup.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
-    """Let paused or stopped connectors go on, and look for some seconds whether they do. Exit 1 if one fails."""
+    """Resume paused or stopped connectors, and check for some seconds whether they run. Exit code 1 if one fails."""
 
     def go_on(connect: Connect, name: str) -> None:
         connect.resume(name)
@@ -96,7 +103,7 @@ def restart(
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
 ) -> None:
-    """Start again what has failed of connectors, and look for some seconds whether they run. Exit 1 if one fails."""
+    """Restart the failed parts of connectors, and check for some seconds whether they run. Exit code 1 if one fails."""
 
     def again(connect: Connect, name: str) -> None:
         connect.restart(name, only_failed=not whole)
@@ -106,12 +113,13 @@ def restart(
 
 
 def stop(connectors: lookup.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
-    """End the tasks of connectors, which stay known with their offsets."""
+    """Stop the tasks of connectors; the connectors and their offsets are kept."""
     _each(env, conf, connectors, lambda connect, name: connect.stop(name), "stopped")
 
 
 def delete(connectors: lookup.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
-    """Remove connectors. Their offsets stay: the same name goes on where it was. Slots and topics stay, too.
+    """Delete connectors. Their offsets are kept: a new connector of the same name continues from there. Replication
+    slots and topics are kept, too.
 
     For a fresh start: stop, offsets reset, delete.
     """
@@ -144,26 +152,24 @@ def _each(
     connect = lookup.cluster(options.settings(env, conf))
     acted = {name: _act(connect, name, act, done) for name in lookup.find_connectors(connect, names)}
     codes = {code for code in acted.values() if code}
-    if starts and _failed_later(connect, [name for name, code in acted.items() if not code]):
+    started = [name for name, code in acted.items() if starts and not code]
+    if started and _failed_later(connect, started, partial(lookup.command, env=env, conf=conf)):
         codes.add(ConnectorFailed.exit_code)
     lookup.exit_with(codes)
 
 
-def _failed_later(connect: Connect, names: Sequence[str]) -> bool:
+def _failed_later(connect: Connect, names: Sequence[str], command: Callable[..., str]) -> bool:
     """Return whether a connector that was running has failed after a delay; report it, and how to check the others
-    later.
+    later, by a ``command`` of `replicator connect`.
     """
-    if not names:
-        return False
     time.sleep(_LATER_SECONDS)
     states = {name: known.status for name, known in connect.known().items() if name in names}
     failed = {name: status for name, status in states.items() if status is not None and status.failed}
     for name, status in failed.items():
-        fix = f"Fix the cause, then `replicator connect restart {name}`."
+        fix = f"Fix the cause, then {command('restart', name)}."
         console.narrate(f"{name}: failed a moment later: {status.trace}. {fix}", style="red")
     if left := [name for name in names if name not in failed]:
-        message = f"`replicator connect status {' '.join(left)}` shows whether it stays so: a task may fail later."
-        console.narrate(message)
+        console.narrate(f"{command('status', *left)} shows whether it stays so: a task may fail later.")
     return bool(failed)
 
 

@@ -23,7 +23,7 @@ def show(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """The offsets of a connector, as its plugin writes them."""
+    """Show the offsets of a connector, as its plugin writes them."""
     connect = lookup.cluster(options.settings(env, conf))
     lookup.find_connectors(connect, [connector])
     found = connect.offsets(connector)
@@ -38,13 +38,14 @@ def show(
 
 @app.command()
 def reset(connector: _Name, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
-    """Forget how far a stopped connector has got: once resumed it starts afresh, usually with a snapshot.
+    """Delete the offsets of a stopped connector: when it is resumed, it starts from the beginning, usually with a
+    snapshot.
 
-    Rows that were deleted at the source meanwhile are not told by a snapshot; a slot of PostgreSQL stays where it is.
+    A snapshot does not report rows that were deleted at the source meanwhile. A replication slot of PostgreSQL keeps
+    its position.
     """
     connect = lookup.cluster(options.settings(env, conf))
     lookup.find_connectors(connect, [connector])
     connect.reset_offsets(connector)
-    console.narrate(
-        f"{connector} no longer has offsets: `replicator connect resume {connector}` starts it from the beginning."
-    )
+    resume = lookup.command("resume", connector, env=env, conf=conf)
+    console.narrate(f"{connector} no longer has offsets: {resume} starts it from the beginning.")

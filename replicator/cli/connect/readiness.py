@@ -23,10 +23,11 @@ def check(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """Look at the databases of sources: log, slots, publication, tables, rights, each with its fix as SQL.
+    """Check the databases of sources: log, slots, publication, tables and rights. Each problem comes with its fix as
+    SQL.
 
-    Nothing is changed. The login is `database` of the source's file. Exit 1 if something must be fixed. A
-    database that cannot be asked is told, and the others are looked at.
+    Nothing is changed. The login is `database` of the source's file. Exit code 1 if something must be fixed. A database
+    that does not answer is reported, and the others are checked.
     """
     settings = options.settings(env, conf)
     every = {source.name: source for source in lookup.sources_by_connector(settings, sources).values()}

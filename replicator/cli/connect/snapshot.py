@@ -61,10 +61,11 @@ def snapshot(
     conf: options.Conf = None,
     as_json: options.Json = False,
 ) -> None:
-    """Let a connector read tables again while changes go on, by a signal. Exit 1 if one was not read.
+    """Take a snapshot of tables while changes continue, by a signal to the connector. Exit code 1 if a table was not
+    read.
 
-    Rows that the source does not have any more are not mentioned: they stay in silver, unless --remove-missing says
-    that they shall go, with the next run after it.
+    A snapshot does not report rows that the source no longer has: they stay in silver, unless --remove-missing is
+    given; then the next run removes them.
     """
     from replicator.connect import notifications, signals
 
