@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from replicator.connect.signals import Signal
+from replicator.connect.signals import Signal, unquote_literal
 from replicator.errors import ConnectorFailed, Unreachable
 
 _STARTED, _IN_PROGRESS, _SCANNED = "STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"
 _COMPLETED, _ABORTED = "COMPLETED", "ABORTED"
-_DONE = ("SUCCEEDED", "EMPTY")
+_DONE, _UNKNOWN = ("SUCCEEDED", "EMPTY"), "UNKNOWN_SCHEMA"
 _LOOK_SECONDS = 3.0
 
 
@@ -75,6 +75,8 @@ def parse_notification(value: bytes | None, of: Signal, prefix: str) -> Notifica
     if message.get("aggregate_type") != kind or more.get("connector_name", prefix) != prefix:
         return None
     table = more.get("scanned_collection") or more.get("current_collection_in_progress") or ""
+    if table in of.data.get("data-collections", ()):
+        table = unquote_literal(table)  # of a table that it does not know, the connector repeats the expression
     rows, chunk, chunks = (_number(more.get(name)) for name in ("total_rows_scanned", "chunk_index", "total_chunks"))
     queue = tuple(filter(None, str(more.get("data_collections") or "").split(",")))
     own = of.is_blocking or message.get("id") == of.id
@@ -148,8 +150,14 @@ def outcomes(notifications: Iterable[Notification], tables: Iterable[str]) -> li
 
 def require_read(source: str, found: Iterable[Notification]) -> None:
     """Raise ConnectorFailed if a table was not read."""
+    found = list(found)
     if failed := [each.describe for each in found if each.failed]:
         fix = f"The log of Kafka Connect has the reason; `replicator connect check {source}` checks keys and rights."
+        if any(each.status == _UNKNOWN for each in found):
+            fix = (
+                "The connector does not know a table that was renamed or moved to another schema until a row of it "
+                "changes: change one, then repeat the command, or repeat it with --blocking."
+            )
         raise ConnectorFailed("; ".join(failed), fix=fix)
 
 

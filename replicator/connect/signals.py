@@ -151,7 +151,7 @@ def _refuse_malformed(table: str, kind: str) -> None:
 def list_captured(config: Mapping[str, str]) -> list[str]:
     """Return the tables that the connector's list names individually, not by an expression, as named in silver."""
     listed = _split_expressions(config.get("table.include.list", ""))
-    return [re.sub(r"\\(\W)", r"\1", one) for one in listed if re.fullmatch(r"(?:[\w.\s-]|\\\W)+", one)]
+    return [unquote_literal(one) for one in listed if re.fullmatch(r"(?:[\w.\s-]|\\\W)+", one)]
 
 
 def excluding_key(table: str, config: Mapping[str, str]) -> str:
@@ -200,6 +200,11 @@ def _full_name(table: str, kind: str, config: Mapping[str, str]) -> str:
 def _literal(name: str) -> str:
     """A Java regular expression that matches only this name."""
     return re.sub(r"([^\w])", r"\\\1", name)
+
+
+def unquote_literal(expression: str) -> str:
+    """The name that such an expression matches."""
+    return re.sub(r"\\(\W)", r"\1", expression)
 
 
 def _condition(request: SnapshotRequest, kind: str, name: str) -> dict[str, str]:

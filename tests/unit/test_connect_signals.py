@@ -307,6 +307,17 @@ def test_a_table_that_was_not_read_is_told() -> None:
     assert (stopped.status, stopped.failed) == ("ABORTED", True)
 
 
+def test_a_table_that_the_connector_does_not_know_yet_is_told_with_what_makes_it_known() -> None:
+    """Renamed or moved in PostgreSQL and not changed since: Debezium repeats the expression of the signal."""
+    signal = signals.build_signal(SnapshotRequest(("sales.lines",)), config())
+    unknown: Any = {"scanned_collection": r"sales\.lines", "status": "UNKNOWN_SCHEMA", "total_rows_scanned": "0"}
+    found = heard(signal, value("TABLE_SCAN_COMPLETED", signal.id, **unknown), value("COMPLETED", signal.id))
+    [outcome] = notifications.outcomes(found, ["sales.lines"])
+    assert (outcome.table, outcome.status, outcome.failed) == ("sales.lines", "UNKNOWN_SCHEMA", True)
+    with pytest.raises(ConnectorFailed, match=r"sales.lines was not read: UNKNOWN_SCHEMA\. .*--blocking"):
+        notifications.require_read("shop", [outcome])
+
+
 def test_a_table_that_was_not_read_is_not_called_read() -> None:
     """Neither as it is told nor in the end, where the error says where its cause stands."""
     failed = Notification("TABLE_SCAN_COMPLETED", "sales.a", "SQL_EXCEPTION", 0)
