@@ -30,7 +30,9 @@ POSTGRES = [
     ("numeric[]", T.ArrayType(TEXT), None),
     ("bytea[]", T.ArrayType(T.BinaryType()), None),
     ("bit(8)", T.BooleanType(), None),
-    ("bit varying(8)", LONG, None),
+    ("bit(8)", LONG, "{}::text"),
+    ("bit varying(8)", LONG, "{}::text"),
+    ("bit(64)", T.BinaryType(), None),
     ("public.geometry(Point,4326)", T.StructType(), None),
     ("date", TEXT, None),
 ]
