@@ -104,7 +104,7 @@ def _identity(table: Mapping[str, Any], connector: Connector) -> Iterator[Findin
         yield no_primary_key(name, quote_table(name), said, ADVICE if identity == "f" else FIX, f", and: {full}")
     elif identity == "n":
         fix = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
-        yield Finding("replica identity", FIX, "NOTHING: updates and deletes are not sent", fix, name)
+        yield Finding("replica identity", FIX, "NOTHING: UPDATE and DELETE fail, or are not sent", fix, name)
     elif identity == "i" and key and table["index"] != key:
         said = f"an index on {', '.join(table['index'] or ())}, not on the key: deletes arrive with a wrong key"
         fix = f"ALTER TABLE {quote_table(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
