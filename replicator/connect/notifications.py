@@ -14,7 +14,14 @@ from replicator.errors import ConnectorFailed, Unreachable
 
 _STARTED, _IN_PROGRESS, _SCANNED = "STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"
 _COMPLETED, _ABORTED = "COMPLETED", "ABORTED"
-_DONE, _UNKNOWN = ("SUCCEEDED", "EMPTY"), "UNKNOWN_SCHEMA"
+_DONE = ("SUCCEEDED", "EMPTY")
+_FIXES = {
+    "UNKNOWN_SCHEMA": "The connector does not know a table that was renamed or moved to another schema until a row of "
+    "it changes: change one, then repeat the command, or repeat it with --blocking.",
+    "NO_PRIMARY_KEY": "An incremental snapshot needs a primary key, or a unique index of NOT NULL columns: repeat the "
+    "command with --blocking.",
+}
+"""What to do, by the status of a table that was not read."""
 _LOOK_SECONDS = 3.0
 
 
@@ -150,15 +157,11 @@ def outcomes(notifications: Iterable[Notification], tables: Iterable[str]) -> li
 
 def require_read(source: str, found: Iterable[Notification]) -> None:
     """Raise ConnectorFailed if a table was not read."""
-    found = list(found)
-    if failed := [each.describe for each in found if each.failed]:
+    unread = [each for each in found if each.failed]
+    if unread:
         fix = f"The log of Kafka Connect has the reason; `replicator connect check {source}` checks keys and rights."
-        if any(each.status == _UNKNOWN for each in found):
-            fix = (
-                "The connector does not know a table that was renamed or moved to another schema until a row of it "
-                "changes: change one, then repeat the command, or repeat it with --blocking."
-            )
-        raise ConnectorFailed("; ".join(failed), fix=fix)
+        fixes = dict.fromkeys(_FIXES.get(each.status, fix) for each in unread)
+        raise ConnectorFailed("; ".join(each.describe for each in unread), fix=" ".join(fixes))
 
 
 def _object(value: bytes | None) -> Mapping[str, Any]:

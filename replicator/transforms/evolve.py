@@ -228,4 +228,8 @@ def _key_advice(table: str, keys: Sequence[str], found: Sequence[Sequence[str]])
         "Declare `keys` in conf/sources: columns that both old and new rows have; if those beyond the records' own "
         "key can change, records must have their row `before` (PostgreSQL: REPLICA IDENTITY FULL)."
     )
-    return f"{advice} Then {rebuild} them." if keys else advice
+    if not keys:
+        return advice
+    source, _, name = table.partition("/")
+    snapshot = f"`replicator connect snapshot {source} {name} --remove-missing`"
+    return f"{advice} Then {rebuild} them, and {snapshot} removes rows that were deleted under the old key."

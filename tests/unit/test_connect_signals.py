@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -327,6 +328,9 @@ def test_a_table_that_was_not_read_is_not_called_read() -> None:
     with pytest.raises(ConnectorFailed, match=r"sales.a was not read: SQL_EXCEPTION\. .*connect check shop") as error:
         notifications.require_read("shop", [done, failed])
     assert error.value.exit_code == 1
+    keyless = replace(failed, status="NO_PRIMARY_KEY")
+    with pytest.raises(ConnectorFailed, match=r"a primary key, or a unique index.*--blocking\.$"):
+        notifications.require_read("shop", [done, keyless])
 
 
 def test_waiting_ends_when_it_is_vain(monkeypatch: pytest.MonkeyPatch) -> None:
