@@ -22,7 +22,8 @@ from replicator.operate import purge
 from replicator.operate.maintain import LakeTables, drop_shadows
 from replicator.operate.rebuild import RebuildOptions, rebuild
 from replicator.operate.rebuild_all import Selection, carry_out, rebuild_model, resolve_selection
-from replicator.operate.rebuilding.rebuild_result import EQUAL, FINISHED, REPLACED, WRITTEN, RebuildResult
+from replicator.operate.rebuilding import swap
+from replicator.operate.rebuilding.rebuild_result import EQUAL, FINISHED, REPLACED, WRITTEN, RebuildResult, summarize
 from replicator.spec import Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
 from replicator.stages import gold, silver, twins
 from replicator.stages.account import Account
@@ -446,3 +447,10 @@ def test_topics_without_a_table_are_left_to_the_run_after_the_rebuild(exact: Spa
     assert [tuple(letter) for letter in letters] == [("s.shop.stray", 0)]
     assert {key: world.rows()[key] for key in LIVE} == LIVE
     assert silver.refine(exact, world.at) == []
+
+
+def test_a_key_is_named_whatever_day_it_is(exact: SparkSession) -> None:
+    """Spark has days that Python lacks: naming one ended the rebuild of all tables."""
+    before, after = (exact.sql(f"SELECT DATE'9999-12-31' + INTERVAL 1 DAY AS day, {v} AS v") for v in (1, 2))
+    with swap.compare_tables(Table("t", "t", ("day",)), before, after, (), same_key=True) as compared:
+        assert summarize(compared).named == ("day=+10000-01-01: v",)

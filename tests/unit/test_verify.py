@@ -183,6 +183,16 @@ def test_rows_of_one_key_that_occurs_twice_are_told_apart(world: World) -> None:
     assert (told.extra, told.missing, told.named) == (1, 0, ("k=3 (row 2 of this key): extra",))
 
 
+def test_key_columns_may_have_any_name(world: World) -> None:
+    """Also those of what is said about the keys: such a table could not be compared, nor rebuilt."""
+    keys = ("verdict", "columns", "_gone", "_new")
+    rows = world.spark.sql(f"SELECT {', '.join(f'id AS {key}' for key in keys)}, 'x' AS v FROM range(9)")
+    pair = Pair(rows, rows.where("columns < 8"), keys)
+    found = equality.find_differences(pair, VerifyOptions())
+    told = equality.to_verdict(Verdict("gold", "t", "silver"), pair, found, VerifyOptions())
+    assert told.named == ("verdict=8, columns=8, _gone=8, _new=8: missing",)
+
+
 def test_a_key_is_the_same_moment_when_it_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in the hour that a clock of the driver's zone shows twice."""
     kind, moments = T.TimestampType(), [1_729_989_000_000_000 + hours * 3_600_000_000 for hours in range(3)]

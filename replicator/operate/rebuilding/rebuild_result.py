@@ -95,8 +95,11 @@ def _describe_keys(found: DataFrame) -> tuple[str, ...]:
     """Describe a few of the differing keys, each with its change."""
     words = {compare.MISSING: "gone", compare.EXTRA: "added"}
     sentences = []
-    for row in (each.asDict() for each in found.limit(SHOWN).collect()):
-        verdict, columns = row.pop("verdict"), row.pop("columns")
-        key = ", ".join(f"{names.decode(column)}={value}" for column, value in row.items())
+    own = [column for column in found.columns if column not in (compare.VERDICT, compare.COLUMNS)]
+    # as texts: Python does not have all dates of Spark
+    texts = [F.col(names.quote_spark(column)).cast("string").alias(column) for column in own]
+    for row in found.limit(SHOWN).select(*texts, compare.VERDICT, compare.COLUMNS).collect():
+        verdict, columns = row[compare.VERDICT], row[compare.COLUMNS]
+        key = ", ".join(f"{names.decode(column)}={row[column]}" for column in own)
         sentences.append(f"{key}: {words.get(verdict) or ', '.join(columns)}")
     return tuple(sentences)

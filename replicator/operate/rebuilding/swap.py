@@ -73,7 +73,7 @@ def compare_tables(
         yield TableComparison(table, present, wanted, None, {}, other)
         return
     with tuning.persist(compare.differences(present, wanted, table.keys)) as found:
-        counts = {row["verdict"]: row["count"] for row in found.groupBy("verdict").count().collect()}
+        counts = {row[compare.VERDICT]: row["count"] for row in found.groupBy(compare.VERDICT).count().collect()}
         yield TableComparison(table, present, wanted, found, counts, other)
 
 

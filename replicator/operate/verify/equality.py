@@ -57,7 +57,8 @@ class Pair:
 @dataclass(frozen=True)
 class Differences:
     """The checksum of the rows of ``one`` (``total``); the number of differing keys by verdict (``counts``) and by
-    range (``spans``); and at most KNOWN of the keys, as rows of the key, COPY_NUMBER, ``verdict`` and ``columns``.
+    range (``spans``); and at most KNOWN of the keys, as rows of the key, COPY_NUMBER and what
+    ``compare.differences`` says.
     """
 
     total: Sum
@@ -79,7 +80,7 @@ class Differences:
         if not keys:
             return self
         remaining = tuple(row for row in self.rows if key_of_row(row, pair.keys) not in set(keys))
-        verdicts = [row["verdict"] for row in remaining]
+        verdicts = [row[compare.VERDICT] for row in remaining]
         counts = {word: verdicts.count(word) for word in dict.fromkeys(verdicts)}
         return replace(self, counts=counts, rows=remaining, spans=_spans(pair.ranges, remaining))
 
@@ -126,7 +127,7 @@ def find_differences(pair: Pair, options: VerifyOptions) -> Differences:
         return Differences(total)
     one, other = (_bucket_rows(rows, pair, differing) for rows in sides)
     with tuning.persist(compare.differences(one, other, [*pair.keys, COPY_NUMBER])) as found:
-        counts = {row["verdict"]: row["count"] for row in found.groupBy("verdict").count().collect()}
+        counts = {row[compare.VERDICT]: row["count"] for row in found.groupBy(compare.VERDICT).count().collect()}
         rows = tuple(found.limit(KNOWN).collect())
         is_complete = sum(counts.values()) == len(rows)
         return Differences(
@@ -175,7 +176,7 @@ def _spans(ranges: Ranges, rows: Sequence[Row]) -> tuple[Span, ...]:
 
 
 def _describe(row: dict[str, Any]) -> str:
-    verdict, columns, copy = row.pop("verdict"), row.pop("columns"), row.pop(COPY_NUMBER)
+    verdict, columns, copy = row.pop(compare.VERDICT), row.pop(compare.COLUMNS), row.pop(COPY_NUMBER)
     key = ", ".join(f"{names.decode(column)}={_printable(value)}" for column, value in row.items())
     suffix = "" if copy == 1 else f" (row {copy} of this key)"
     return f"{key}{suffix}: {', '.join(columns) if isinstance(columns, list) else verdict}"

@@ -15,15 +15,19 @@ from replicator.transforms.comparison.comparable import column_types, comparable
 from replicator.transforms.json_values import stringify_map_keys
 from replicator.transforms.user_view import JSON_OPTIONS
 
-_HERE = "_ here"
+_HERE, _GONE, _NEW = "_ here", "_ gone", "_ new"
 SIDES = merge.Sides(stored="one", change="other")
+VERDICT, COLUMNS = "_ verdict", "_ columns"
+"""The columns of :func:`differences` beside the key. No column of a table has a blank in its name."""
+
 MISSING, EXTRA, DIFFERING = "missing", "extra", "differing"
 KINDS = ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 
 
 def differences(one: DataFrame, other: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """One row per key that differs between the two sides: the key, ``verdict`` (``missing`` from the other, ``extra``
-    in it, ``differing``) and ``columns ARRAY<STRING>``: where it differs, in the order of *one*'s columns.
+    """One row per key that differs between the two sides: the key, :data:`VERDICT` (``missing`` from the other,
+    ``extra`` in it, ``differing``) and :data:`COLUMNS`, ``ARRAY<STRING>``: where it differs, in the order of *one*'s
+    columns.
 
     Only columns of one type on both sides are compared, see :func:`type_mismatches`. Maps are equal when their entries
     are; NaN equals NaN. Keys are unique and not NULL on either side.
@@ -35,10 +39,10 @@ def differences(one: DataFrame, other: DataFrame, keys: Sequence[str]) -> DataFr
     named = [F.when(~_same(column), F.lit(names.decode(column))) for column in shared]
     where = F.when(~(gone | new), F.array_compact(F.array(*named, F.lit(None).cast("string"))))
     key = [F.coalesce(SIDES.of_stored(k), SIDES.of_change(k)).alias(k) for k in keys]
-    found = both.select(*key, gone.alias("_gone"), new.alias("_new"), where.alias("columns"))
-    verdict = F.when(F.col("_gone"), MISSING).when(F.col("_new"), EXTRA).when(F.size("columns") > 0, DIFFERING)
-    marked = found.select(*map(names.quote_spark, keys), verdict.alias("verdict"), "columns")
-    return marked.where(F.col("verdict").isNotNull())
+    found = both.select(*key, gone.alias(_GONE), new.alias(_NEW), where.alias(COLUMNS))
+    verdict = F.when(F.col(_GONE), MISSING).when(F.col(_NEW), EXTRA).when(F.size(COLUMNS) > 0, DIFFERING)
+    marked = found.select(*map(names.quote_spark, keys), verdict.alias(VERDICT), COLUMNS)
+    return marked.where(F.col(VERDICT).isNotNull())
 
 
 def changes(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFrame:

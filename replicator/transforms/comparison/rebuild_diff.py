@@ -25,8 +25,8 @@ def difference(present: DataFrame, wanted: DataFrame, found: DataFrame, keys: Se
 
     ``found`` is the result of ``compare.differences`` for the two, which have the same columns.
     """
-    gone = found.where(F.col("verdict") == compare.MISSING)
-    kept = found.where(F.col("verdict") != compare.MISSING)
+    gone = found.where(F.col(compare.VERDICT) == compare.MISSING)
+    kept = found.where(F.col(compare.VERDICT) != compare.MISSING)
     columns = [names.quote_spark(column) for column in wanted.columns]
     upserts = wanted.join(kept, list(keys), how="left_semi").select(*columns, F.lit("upsert").alias("_op"))
     deletes = present.join(gone, list(keys), how="left_semi").select(*columns, F.lit("delete").alias("_op"))
@@ -37,7 +37,7 @@ def keys_losing_data(present: DataFrame, wanted: DataFrame, found: DataFrame, ke
     """Keys of rows for which *wanted* is behind *present*: the row is missing, or it or one of its columns is at a
     lower position (debezium.md M2). Promise C (reliability.md section 1) holds for all others.
     """
-    at_stake = found.where(F.col("verdict") != compare.EXTRA).select(*map(names.quote_spark, keys))
+    at_stake = found.where(F.col(compare.VERDICT) != compare.EXTRA).select(*map(names.quote_spark, keys))
     old = present.join(at_stake, list(keys), how="left_semi").alias(SIDES.stored)
     both = old.join(wanted.alias(SIDES.change), merge.same_key(keys, SIDES), how="left")
     was, now = SIDES.of_stored("_seq"), SIDES.of_change("_seq")
