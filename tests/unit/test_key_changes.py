@@ -466,3 +466,30 @@ def test_a_delete_without_a_key_takes_it_from_before(exact: Any, tmp_path: Path)
     table.take(records)
     assert table.live() == {2: (20, "two")}
     assert table.reasons() == ["key_missing"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "two", "filler"),
+    [
+        ("decimal_string(10,2)", "1.00", "2.00", "0.00"),
+        ("date", 1, 2, 0),
+        ("micro_timestamp", 1, 2, 0),
+        ("zoned_timestamp", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z", "1970-01-01T00:00:00Z"),
+        ("array<int>", [1], [2], []),
+    ],
+)
+def test_the_zero_of_any_type_is_no_image(
+    exact: Any, tmp_path: Path, kind: str, one: Any, two: Any, filler: Any
+) -> None:
+    """C5, E9: under the default replica identity, which row left a key that had one is said aloud to be unknown."""
+    table = Table(exact, tmp_path)
+    own = (Column("id", "int"), Column("a", kind), Column("b", "string"))
+    table.at = replace(table.at, source=SourceSpec("p", ".*", tables=(Declaration("public.t", own),)))
+    events = History()
+    events.add("c", 1, None, row(1, one, ""))
+    events.add("c", 2, None, row(2, two, ""))
+    events.tx = 2
+    events.move(1, 2, (one, ""), before=(filler, ""))
+    events.move(2, 1, (two, ""), before=(filler, ""))
+    table.take(events.records)
+    assert (table.reasons(), table.ignored) == (["key_swap_ambiguous"], {})

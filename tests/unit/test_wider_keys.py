@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -265,3 +265,42 @@ def test_behind_a_transform_and_in_a_history_rows_leave_their_key_too(exact: Any
     states = silver_of.read(exact, lake.history("p", "public.t")).where("__END_AT IS NULL AND NOT _deleted").collect()
     assert [(row["number"], row["v"]) for row in states] == [(1, 2)]
     assert [row["code"] for row in states] == [row["code"] for row in rows]
+
+
+FILLER: dict[str, object] = {
+    "decimal(10,2)": "AA==",
+    "decimal_string(10,2)": "0.00",
+    "decimal_number(10,2)": 0.0,
+    "zoned_timestamp": "1970-01-01T00:00:00Z",
+    "zoned_time": "00:00:00Z",
+    "iso_date": "1970-01-01Z",
+    "iso_timestamp": "1970-01-01T00:00:00Z",
+    "iso_time": "00:00:00Z",
+    "micro_timestamp": 0,
+    "interval": "P0Y0M0DT0H0M0S",
+    "json": "{}",
+    "double": 0.0,
+    "boolean": False,
+    "bytes": "",
+}
+"""By declared type what PostgreSQL's connector sends for a value that it does not know and that cannot be NULL, in each
+of the connector's modes (recorded: `hostile_pg`, table `required`).
+"""
+
+
+def test_the_zero_of_any_type_is_filler(exact: SparkSession, tmp_path: Path) -> None:
+    """E9: a delete whose row before has nothing else does not say which row it took."""
+    columns = [Column(f"c{number}", kind) for number, kind in enumerate(FILLER)]
+    told = Declaration("public.t", (Column("id", "int"), Column("code", "string"), *columns), keys=("id", "code"))
+    table = Table(exact, tmp_path)
+    table.at = replace(table.at, source=replace(table.at.source, tables=(told,)))
+    events = History(0)
+    events.insert((1, "a", 1))
+    filler = {each.name: FILLER[each.type] for each in columns}
+    events.add("d", (1, "", 0), None)
+    gone = json.loads(events.records[-1].value or "")
+    gone["before"] = {"id": 1, "code": "", **filler}
+    table.take([events.records[0], replace(events.records[1], value=json.dumps(gone))])
+    assert table.reasons()[0] == ["key_missing"]
+    [row] = table.at.silver.read(exact, table.at.lake.silver("p", "public.t")).collect()
+    assert (row["id"], row["code"], row["_deleted"]) == (1, "a", False)

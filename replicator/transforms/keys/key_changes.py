@@ -20,7 +20,7 @@ from replicator import names
 from replicator.debezium import position
 from replicator.jvm import expressions
 from replicator.transforms import decode, fold, merge, truncate
-from replicator.transforms.keys import key_swaps
+from replicator.transforms.keys import fillers, key_swaps
 from replicator.transforms.keys.key_headers import MOVE_COLUMNS
 from replicator.transforms.table_transform.steps import PASSES
 from replicator.transforms.user_view import JSON_OPTIONS
@@ -244,10 +244,5 @@ def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[
 
 def _is_whole(columns: Sequence[str]) -> Column:
     """Whether a former row is certainly not PostgreSQL's filler."""
-    known = [~_is_filler(F.col(names.quote_spark(column))) for column in columns]
+    known = [~fillers.may_be_filler(F.col(names.quote_spark(column))) for column in columns]
     return F.coalesce(expressions.any_of(known), F.lit(False))
-
-
-def _is_filler(value: Column) -> Column:
-    """Whether a value may be what PostgreSQL sends for one that it does not know of the old row (E9)."""
-    return value.isNull() | value.cast("string").isin("", "0", "false", "0.0")

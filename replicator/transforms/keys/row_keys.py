@@ -21,13 +21,11 @@ from replicator.debezium.schema import Form
 from replicator.jvm import expressions
 from replicator.transforms import cells
 from replicator.transforms.columns.layout import Layout
+from replicator.transforms.keys import fillers
 from replicator.transforms.structs import Struct
 
 CAME_FROM = "_came_from"
 """The column with the former key of an update that changed it, as STRUCT; NULL if it did not, or that is unknown."""
-
-_FILLERS = ("", "0", "false", "0.0", "AA==")
-"""What PostgreSQL sends for a value that it does not know of the former row (E9), as records write it."""
 
 _BEFORE, _IS_IMAGE = "_before", "_is_image"
 
@@ -107,7 +105,7 @@ class RowKeys:
         source, fields = (cells.ROW, form.fields) if form.is_flat else (_BEFORE, form.image_fields)
         in_key = {field.name for field in form.key_fields}
         not_fillers = [
-            ~F.coalesce(F.col(source).getField(field.name).cast("string"), F.lit("")).isin(*_FILLERS)
+            ~fillers.may_be_filler(F.col(source).getField(field.name))
             for field in fields
             if field.name not in in_key and "<" not in types.wire_type(field.logical)
         ]
