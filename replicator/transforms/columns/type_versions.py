@@ -61,10 +61,11 @@ def evolution(own: Mapping[str, str], placed: Mapping[str, str], moved: Sequence
 
 def refuse_name_conflicts(table: str, placed: Mapping[str, str]) -> None:
     """Raise SchemaRefused if a source has both ``v`` and ``v__v2``, which leaves no name for the second version of
-    ``v``.
+    ``v``; ``V__V2`` is the same name (G4).
     """
     shown = [names.decode(column) for column in placed]
-    twin = next((name for name in shown if shown.count(name) > 1), None)
+    folded = [names.encode(name).casefold() for name in shown]
+    twin = next((name for name, own in zip(shown, folded, strict=True) if folded.count(own) > 1), None)
     if twin is not None:
         raise SchemaRefused(
             f"a new type needs a column {twin}, which the source already has",
