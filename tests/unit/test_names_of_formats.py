@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -161,6 +162,25 @@ def test_a_key_may_have_any_name_where_partitions_disagree(exact: SparkSession, 
     account = taken(exact, at, records)
     assert account.error is None
     assert "cross_partition_tie" in account.warnings[0]
+
+
+def test_a_key_may_be_any_instant_where_partitions_disagree(
+    exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Q11: PostgreSQL's infinity, the last moment of the year 9999, is in the next year where Python runs."""
+    at = lake(tmp_path, DeltaFormat(), "v", key="zoned_timestamp")
+    records = [
+        record("s.shop.orders", 0, {"key": "infinity"}, envelope("u", {"key": "infinity", "v": each}), partition=each)
+        for each in range(2)
+    ]
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        account = taken(exact, at, records)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert "key (9999-12-31 23:59:59.999999)" in account.warnings[0]
 
 
 @pytest.mark.parametrize("size", [0, tuning.SMALL_RECORD_BYTES])
