@@ -108,11 +108,13 @@ def row_columns(example: Example, declaration: Declaration) -> tuple[str, ...]:
 
 
 def _match_case(types: Mapping[str, LogicalType], example: Example) -> Mapping[str, LogicalType]:
-    """Types by name, with names in the case that the example has: names that differ in case are one column (G4)."""
+    """Types by name, with names in the case that the example has: names that differ in case are one column (G4). If it
+    has both, as tables may of letters beyond ASCII, each has its own type.
+    """
     block = _block(example)
     own = [*example.row_names, *example.key_names, *(each.name for each in (row_fields(block) if block else ()))]
-    there = {name.casefold(): name for name in own}
-    return {there.get(name.casefold(), name): logical for name, logical in types.items()}
+    there = {name.casefold(): name for name in own} | {name: name for name in own}
+    return {there.get(name, there.get(name.casefold(), name)): logical for name, logical in types.items()}
 
 
 def refine_types(fields: Iterable[Field], declared: Mapping[str, LogicalType]) -> tuple[Field, ...]:

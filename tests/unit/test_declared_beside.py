@@ -12,7 +12,7 @@ from replicator.debezium.event_reader import EventReader
 from replicator.debezium.event_reader import KafkaRecord as Told
 from replicator.debezium.jsontext import dumps
 from replicator.debezium.logical_types import Field
-from replicator.debezium.schema import refine_types
+from replicator.debezium.schema import Example, build_form, refine_types
 from replicator.debezium.type_parser import parse_type
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
@@ -130,3 +130,13 @@ def test_an_event_is_told_with_the_declared_values() -> None:
         rows.append((dumps(event.key), dumps(event.after)))
     key = '{"id":18446744073709551615}'
     assert rows == [(key, f'{key[:-1]},"paid":{paid}}}') for paid in ("true", "7", "null")]
+
+
+def test_letters_beyond_ascii_that_differ_by_case_are_of_two_columns() -> None:
+    """G4, Y3: a table has both, so the type of one is not taken for the other's."""
+    example = Example(1, False, False, False, "{}", '{"id": 1}', ("id",), ("id", "\u00c9", "\u00e9", "NAME"))
+    known = {"id": "int", "\u00c9": "int", "\u00e9": "date", "name": "double"}
+    form = build_form(example, Declaration(""), {name: parse_type(kind) for name, kind in known.items()})
+    found = {field.name: str(field.logical) for field in form.fields}
+    assert found == {"id": "int", "\u00c9": "int", "\u00e9": "date", "NAME": "double"}
+    assert not form.raw
