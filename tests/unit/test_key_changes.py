@@ -476,6 +476,7 @@ def test_a_delete_without_a_key_takes_it_from_before(exact: Any, tmp_path: Path)
         ("micro_timestamp", 1, 2, 0),
         ("zoned_timestamp", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z", "1970-01-01T00:00:00Z"),
         ("array<int>", [1], [2], []),
+        ("point", {"x": 1.0, "y": 1.0}, {"x": 2.0, "y": 2.0}, {"x": 0.0, "y": 0.0}),
     ],
 )
 def test_the_zero_of_any_type_is_no_image(

@@ -147,7 +147,8 @@ def suppressed_deletes(changes: DataFrame, images: DataFrame, held: DataFrame | 
     """
     columns = registers(images, keys)
     at = [*map(names.quote_spark, keys), "_seq"]
-    was = F.struct(image(columns).alias("image"), _is_whole(columns).alias("whole")).alias("_was")
+    plain = [column for column, kind in images.dtypes if column in columns and "<" not in kind]
+    was = F.struct(image(columns).alias("image"), _is_whole(plain).alias("whole")).alias("_was")
     kind = F.when(F.col("_deleted"), key_swaps.DELETE).when(F.col("_inserted"), key_swaps.INSERT)
     event = F.struct(
         "_seq",
@@ -243,6 +244,6 @@ def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[
 
 
 def _is_whole(columns: Sequence[str]) -> Column:
-    """Whether a former row is certainly not PostgreSQL's filler."""
+    """Whether a former row is certainly not PostgreSQL's filler, by some of its columns that have no parts."""
     known = [~fillers.may_be_filler(F.col(names.quote_spark(column))) for column in columns]
     return F.coalesce(expressions.any_of(known), F.lit(False))
