@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.debezium import position
 from replicator.transforms import merge, user_view
+from replicator.transforms.comparison.comparable import column_types, comparable
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 COLUMNS = ("__START_AT", "__END_AT", "__START_TIME", "__END_TIME")
@@ -212,8 +213,8 @@ def _first_after(seq: Column, truncates: Truncates) -> Column:
 
 def _intervals(steps: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:
     """Each step with the end of its interval: the next step with a different row or a delete, or a truncate."""
-    kinds = dict(steps.dtypes)
-    compared = [_comparable(column, kinds[column]).alias(f"_{i}") for i, column in enumerate(_registers(steps, keys))]
+    kinds, registers = column_types(steps), _registers(steps, keys)
+    compared = [comparable(F.col(names.quote_spark(c)), kinds[c]).alias(f"_{i}") for i, c in enumerate(registers)]
     image = F.struct(*compared, _unknown().alias("_unknown"))
     cut = steps.withColumn("_cut", _first_after(F.col("_seq"), truncates)).withColumn("_image", image)
     before = F.lag(F.struct("_deleted", "_cut", "_image")).over(_of_key(keys, F.col("_place")))
@@ -237,12 +238,6 @@ def _repeats_previous() -> Column:
     undisturbed = cut.isNull() | (cut > F.col("_seq"))
     same = F.col("_before._image").eqNullSafe(F.col("_image"))
     return ~F.col("_deleted") & F.coalesce(~was, F.lit(False)) & undisturbed & same
-
-
-def _comparable(column: str, kind: str) -> Column:
-    """The value in a comparable form: Spark cannot compare maps, so they become JSON."""
-    value = F.col(names.quote_spark(column))
-    return F.to_json(F.struct(value), user_view.JSON_OPTIONS) if "map<" in kind else value
 
 
 def _unknown() -> Column:

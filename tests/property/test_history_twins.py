@@ -122,11 +122,25 @@ def test_times_are_those_of_the_changes_at_both_ends(exact: SparkSession) -> Non
     assert [tuple(row) for row in times.collect()] == [(1000, 2500, first), (3000, None, second)]
 
 
+WITH_MAP = (
+    "k INT, m MAP<STRING, STRING>, _seq STRING, _deleted BOOLEAN, _source_ts_ms BIGINT, _unavailable ARRAY<STRING>"
+)
+
+
+def test_the_order_in_which_a_map_is_written_is_no_state(exact: SparkSession) -> None:
+    """A change that changes no value begins no interval."""
+    seqs = [Event("insert", at, at).seq for at in (1, 2)]
+    rows = [(1, None, seq, False, 1, None) for seq in seqs]
+    one, other = (F.expr(f"map({held})") for held in ("'x', 'a', 'y', 'b'", "'y', 'b', 'x', 'a'"))
+    sent = made(exact, rows, WITH_MAP).withColumn("m", F.when(F.col("_seq") == seqs[0], one).otherwise(other))
+    changed = history.states(sent, ["k"])
+    found = history.difference(None, changed, ["k"], {}, partial=False).where(history.is_interval())
+    assert [(row["__START_AT"], row["__END_AT"]) for row in found.collect()] == [(seqs[0], None)]
+
+
 def test_columns_that_are_maps_or_added_later_are_compared_too(exact: SparkSession) -> None:
     """A map cannot be compared by Spark itself; a column that an older row does not have is NULL there."""
-    ddl = (
-        "k INT, m MAP<STRING, STRING>, _seq STRING, _deleted BOOLEAN, _source_ts_ms BIGINT, _unavailable ARRAY<STRING>"
-    )
+    ddl = WITH_MAP
     seqs = [Event("insert", at, at).seq for at in (1, 2, 3)]
     rows = [(1, {"x": value}, seq, False, 1, None) for value, seq in zip("112", seqs, strict=True)]
     changed = history.states(made(exact, rows, ddl), ["k"])
