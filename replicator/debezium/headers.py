@@ -7,8 +7,6 @@ Z2.4).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -36,7 +34,7 @@ def key_text(json: Column) -> Column:
     """A key without a converter's wrapper and white space, so that keys from records and from headers compare equal.
     Decimals of many digits are rounded.
     """
-    return _unwrapped(json, compact(json))
+    return _unwrapped(json, F.get_json_object(json, "$.payload"), compact(json))
 
 
 def compact(json: Column) -> Column:
@@ -67,19 +65,19 @@ def folder(headers: Column) -> Column:
 def _text(headers: Column, name: str) -> Column:
     found = F.filter(headers, lambda header: header["key"] == name)
     json = F.get(found, F.lit(0))["value"].cast("string")
-    return _unwrapped(json, F.when(compact(json).isNotNull(), json), _as_written)
+    return _unwrapped(json, _payload_as_written(json), F.when(compact(json).isNotNull(), json))
 
 
-def _unwrapped(json: Column, bare: Column, written: Callable[[Column, Column], Column] | None = None) -> Column:
-    """The key in a converter's wrapper, or ``bare`` where there is none."""
+def _unwrapped(json: Column, inside: Column, bare: Column) -> Column:
+    """The key ``inside`` a converter's wrapper, or ``bare`` where there is none."""
     schema, payload = F.get_json_object(json, "$.schema"), F.get_json_object(json, "$.payload")
-    inside = payload if written is None else written(json, payload)
     return F.when(is_wrapped(json, schema, payload), inside).otherwise(bare)
 
 
-def _as_written(json: Column, payload: Column) -> Column:
-    """The text of the payload with every digit, where the wrapper is written as Kafka's converter does; else
-    ``payload``, in which Spark has rounded numbers that a double cannot hold.
+def _payload_as_written(json: Column) -> Column:
+    """The text of a wrapper's payload with every digit, if Kafka's converter wrote the wrapper; else with the numbers
+    that a double cannot hold rounded, as Spark writes them.
     """
+    payload = F.get_json_object(json, "$.payload")
     text = F.regexp_extract(json, r'^\{"schema":.*?,"payload":(.*)\}$', 1)
     return F.when(compact(text) == payload, text).otherwise(payload)

@@ -122,7 +122,7 @@ def _resolve(seen: set[str]) -> LogicalType:
         return LogicalType("bigint")
     if "double" in seen and seen <= {"bigint", "double", _NOT_FINITE}:
         return GUESSED_DOUBLE
-    return LogicalType(next(iter(seen)) if len(seen) == 1 and seen != {_NOT_FINITE} else "string")
+    return LogicalType("boolean" if seen == {"boolean"} else "string")
 
 
 def kind_of(raw: str) -> str:

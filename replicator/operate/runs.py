@@ -124,7 +124,7 @@ class RunLog:
         """Each removal is a request to the store, so one run removes a hundred at most. A continuous run that is that
         old writes its object again with its next pass.
         """
-        old = sorted(self._control.under(self._lake.runs_root()))[:-KEPT_RUNS]
+        old = self._control.under(self._lake.runs_root())[:-KEPT_RUNS]
         for id_ in old[:_REMOVED_AT_ONCE]:
             self._control.remove(self._lake.run(id_))
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,7 +45,7 @@ def list_(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_
     elif rows:
         console.print_table(("name", "class", "state", "tasks"), [(*row[:3], ", ".join(row[3])) for row in rows])
     else:
-        apply = lookup.command("apply", env=env, conf=conf)
+        apply = options.command("connect", "apply", flags=options.flags(env, conf, None))
         console.narrate(f"Kafka Connect has no connectors; {apply} registers those of the files.")
 
 
@@ -74,7 +73,7 @@ def status(
         console.print_table(("connector", "part", "state", "worker", "why"), rows)
     failed = [name for name, known in found.items() if known.status is not None and known.status.failed]
     for name in failed:
-        restart_it = lookup.command("restart", name, env=env, conf=conf)
+        restart_it = options.command("connect", "restart", name, flags=options.flags(env, conf, None))
         console.narrate(f"{name} has failed: fix the cause, then {restart_it}.", style="red")
     if failed:
         raise typer.Exit(ConnectorFailed.exit_code)
@@ -153,23 +152,24 @@ def _each(
     acted = {name: _act(connect, name, act, done) for name in lookup.find_connectors(connect, names)}
     codes = {code for code in acted.values() if code}
     started = [name for name, code in acted.items() if starts and not code]
-    if started and _failed_later(connect, started, partial(lookup.command, env=env, conf=conf)):
+    if started and _failed_later(connect, started, options.flags(env, conf, None)):
         codes.add(ConnectorFailed.exit_code)
     lookup.exit_with(codes)
 
 
-def _failed_later(connect: Connect, names: Sequence[str], command: Callable[..., str]) -> bool:
+def _failed_later(connect: Connect, names: Sequence[str], flags: str) -> bool:
     """Return whether a connector that was running has failed after a delay; report it, and how to check the others
-    later, by a ``command`` of `replicator connect`.
+    later, with the ``flags`` of the environment.
     """
     time.sleep(_LATER_SECONDS)
     states = {name: known.status for name, known in connect.known().items() if name in names}
     failed = {name: status for name, status in states.items() if status is not None and status.failed}
     for name, status in failed.items():
-        fix = f"Fix the cause, then {command('restart', name)}."
+        fix = f"Fix the cause, then {options.command('connect', 'restart', name, flags=flags)}."
         console.narrate(f"{name}: failed a moment later: {status.trace}. {fix}", style="red")
     if left := [name for name in names if name not in failed]:
-        console.narrate(f"{command('status', *left)} shows whether it stays so: a task may fail later.")
+        again = options.command("connect", "status", *left, flags=flags)
+        console.narrate(f"{again} shows whether it stays so: a task may fail later.")
     return bool(failed)
 
 

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 
-from replicator.cli import options
 from replicator.cli.console import narrate
 from replicator.errors import ConfigError, ReplicatorError
 from replicator.spelling import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from pathlib import Path
 
     from replicator.connect.responses import ConnectorInfo
     from replicator.connect.rest import Connect
@@ -35,11 +33,6 @@ Sources = Annotated[
     Optional[list[str]],  # noqa: UP045 - as above
     typer.Argument(help="Only these sources. Default: all that describe a connector.", metavar="[SOURCE]..."),
 ]
-
-
-def command(*words: str, env: str, conf: Path | None) -> str:
-    """Return a command of ``replicator connect`` in backquotes, for the same environment."""
-    return options.command("connect", *words, flags=options.flags(env, conf, None))
 
 
 def cluster(settings: Settings) -> Connect:

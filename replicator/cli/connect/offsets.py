@@ -47,5 +47,5 @@ def reset(connector: _Name, env: options.Env = options.DEFAULT_ENV, conf: option
     connect = lookup.cluster(options.settings(env, conf))
     lookup.find_connectors(connect, [connector])
     connect.reset_offsets(connector)
-    resume = lookup.command("resume", connector, env=env, conf=conf)
+    resume = options.command("connect", "resume", connector, flags=options.flags(env, conf, None))
     console.narrate(f"{connector} no longer has offsets: {resume} starts it from the beginning.")

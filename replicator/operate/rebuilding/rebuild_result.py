@@ -12,6 +12,7 @@ from replicator import names
 from replicator.errors import ReplicatorError
 from replicator.operate.rebuilding.swap import TableComparison
 from replicator.transforms.comparison import compare
+from replicator.transforms.display import as_texts
 
 EQUAL, WRITTEN, REPLACED, FINISHED, PAUSED = "equal", "written", "replaced", "finished", "paused"
 SHOWN = 5
@@ -96,9 +97,7 @@ def _describe_keys(found: DataFrame) -> tuple[str, ...]:
     words = {compare.MISSING: "gone", compare.EXTRA: "added"}
     sentences = []
     own = [column for column in found.columns if column not in (compare.VERDICT, compare.COLUMNS)]
-    # as texts: Python does not have all dates of Spark
-    texts = [F.col(names.quote_spark(column)).cast("string").alias(column) for column in own]
-    for row in found.limit(SHOWN).select(*texts, compare.VERDICT, compare.COLUMNS).collect():
+    for row in found.limit(SHOWN).select(*as_texts(own), compare.VERDICT, compare.COLUMNS).collect():
         verdict, columns = row[compare.VERDICT], row[compare.COLUMNS]
         key = ", ".join(f"{names.decode(column)}={row[column]}" for column in own)
         sentences.append(f"{key}: {words.get(verdict) or ', '.join(columns)}")

@@ -35,6 +35,7 @@ from replicator.stages.tick.tick_context import TickContext
 from replicator.transforms import changes
 from replicator.transforms.columns.layout import key_of
 from replicator.transforms.dead_letters import COLUMNS, COORDINATES
+from replicator.transforms.display import as_texts
 from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.table_transform.steps import shard_name
 
@@ -258,8 +259,7 @@ def _source_fields(stored: DataFrame) -> list[StructField]:
 
 def _as_texts(stored: DataFrame) -> DataFrame:
     """Return the row with all source columns as texts."""
-    texts = [F.col(names.quote_spark(f.name)).cast("string").alias(f.name) for f in _source_fields(stored)]
-    return stored.select(*texts, "_seq", "_deleted", "_column_seq")
+    return stored.select(*as_texts(f.name for f in _source_fields(stored)), "_seq", "_deleted", "_column_seq")
 
 
 def _is_row(wanted: Mapping[str, str]) -> Column:

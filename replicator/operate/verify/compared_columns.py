@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyspark.sql.types import StructField, StructType
 
 from replicator import names
-from replicator.database_snapshots import Database, DatabaseSnapshot
+from replicator.database_snapshots import DatabaseSnapshot
 from replicator.errors import TableStopped
 from replicator.operate.verify.parquet_extract import ComparedColumn
-from replicator.spec import Table
-from replicator.stages.refinement import Refinement
 from replicator.transforms.columns.layout import version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 
-@dataclass(frozen=True)
-class SourceTable:
-    """A table of a source, and its ``database``."""
-
-    at: Refinement
-    name: str
-    database: Database
-
-    @property
-    def table(self) -> Table:
-        """The silver table."""
-        return self.at.lake.silver(self.at.source.name, self.name)
-
-    @property
-    def against(self) -> str:
-        """The kind of database, as verdicts name it."""
-        login = self.at.source.database
-        return "source" if login is None else login.kind
-
-
 def match(
-    schema: StructType, snapshot: DatabaseSnapshot, place: SourceTable
+    schema: StructType, snapshot: DatabaseSnapshot, source_table: str, silver_table: str
 ) -> tuple[tuple[ComparedColumn, ...], tuple[str, ...]]:
-    """Return the columns that both sides share, and descriptions of those that cannot be compared. Raises TableStopped
-    where a key column is one of the latter.
+    """Return the columns that a silver table shares with its table at the source, and descriptions of those that cannot
+    be compared. Raises TableStopped where a key column is one of the latter.
     """
-    source_columns = {each.name: each for each in snapshot.columns(place.name)}
+    source_columns = {each.name: each for each in snapshot.columns(source_table)}
     stored_fields = [field for field in schema if field.name not in SYSTEM_COLUMNS]
     names_by_lower_case = {name.casefold(): name for name in source_columns}
     versions = {version_of(field.name)[0] for field in stored_fields if version_of(field.name)[1] > 1}
@@ -62,12 +38,12 @@ def match(
         else:
             compared.append(ComparedColumn(source_column.name, field.name, field.dataType, codec))
     unknown += [f"{name}: silver has no such column" for name in source_columns]
-    _refuse_keys(stored_fields, compared, place)
+    _refuse_keys(stored_fields, compared, silver_table)
     return tuple(compared), tuple(unknown)
 
 
-def _refuse_keys(stored_fields: list[StructField], compared: list[ComparedColumn], place: SourceTable) -> None:
+def _refuse_keys(stored_fields: list[StructField], compared: list[ComparedColumn], table: str) -> None:
     known = {each.name for each in compared}
     missing_keys = [field.name for field in stored_fields if "key" in field.metadata and field.name not in known]
     if missing_keys:
-        raise TableStopped(f"its key column {names.decode(missing_keys[0])} cannot be compared", where=place.table.name)
+        raise TableStopped(f"its key column {names.decode(missing_keys[0])} cannot be compared", where=table)

@@ -28,7 +28,6 @@ from replicator.database_snapshots import Database, DatabaseSnapshot
 from replicator.errors import TableMissing
 from replicator.jvm import gateway
 from replicator.operate.verify import compared_columns, missing_tables, ranges
-from replicator.operate.verify.compared_columns import SourceTable
 from replicator.operate.verify.equality import (
     KNOWN,
     Differences,
@@ -42,7 +41,7 @@ from replicator.operate.verify.parquet_extract import ComparedColumn, ExtractQue
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.source_transform import apply_transform
 from replicator.operate.verify.verdict import SOURCE, Comparison, Verdict, VerifyOptions
-from replicator.spec import BY_POSITION, Declaration
+from replicator.spec import BY_POSITION, Declaration, Table
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import transform_origins
@@ -51,6 +50,22 @@ from replicator.transforms.columns.layout import key_of
 
 _PAUSE_SECONDS = 1.0
 Keys = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class _SourceTable:
+    at: Refinement
+    name: str
+    database: Database
+
+    @property
+    def table(self) -> Table:
+        return self.at.lake.silver(self.at.source.name, self.name)
+
+    @property
+    def against(self) -> str:
+        login = self.at.source.database
+        return "source" if login is None else login.kind
 
 
 @dataclass(frozen=True)
@@ -102,7 +117,7 @@ def comparisons(spark: SparkSession, at: Refinement, database: Database, *, aske
     declared = {each.table for each in declarations if topicnames.includes_table(at.source, each.table)}
     absent = {name for name in declared if name.casefold() not in known}
     comparable = [name for name in sorted(silver_tables | absent) if _is_comparable(at.source.declaration(name))]
-    places = [SourceTable(at, name, database) for name in comparable]
+    places = [_SourceTable(at, name, database) for name in comparable]
     return [_missing_table(place) if place.name in absent else _comparison(place) for place in places]
 
 
@@ -110,18 +125,18 @@ def _is_comparable(declared: Declaration) -> bool:
     return declared.outbox is None and not declared.append_only and not declared.shards
 
 
-def _missing_table(place: SourceTable) -> Comparison:
+def _missing_table(place: _SourceTable) -> Comparison:
     return missing_tables.comparison(place.table.name, place.name, place.database, place.against)
 
 
-def _comparison(place: SourceTable) -> Comparison:
+def _comparison(place: _SourceTable) -> Comparison:
     def size(spark: SparkSession) -> int:
         return 3 * place.at.silver.read(spark, place.table).count()
 
     return Comparison(SOURCE, place.table.name, place.against, partial(_compare, place=place), size)
 
 
-def _compare(spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, place: SourceTable) -> Verdict:
+def _compare(spark: SparkSession, verdict: Verdict, options: VerifyOptions, *, place: _SourceTable) -> Verdict:
     spark = tuning.session_for(spark, place.at.silver.size(spark, place.table), exact_names=True)
     deadline = time.monotonic() + options.wait
     first_attempt = last_attempt = _attempt(spark, place, options, _Scope())
@@ -144,7 +159,7 @@ def _next_scope(attempt: _Attempt) -> _Scope:
     return _Scope(found.where(parts))
 
 
-def _attempt(spark: SparkSession, place: SourceTable, options: VerifyOptions, scope: _Scope) -> _Attempt:
+def _attempt(spark: SparkSession, place: _SourceTable, options: VerifyOptions, scope: _Scope) -> _Attempt:
     with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
         sides = _read(spark, place, options, scope, Path(folder))
         found = find_differences(sides.pair, options)
@@ -152,7 +167,7 @@ def _attempt(spark: SparkSession, place: SourceTable, options: VerifyOptions, sc
         return _Attempt(found.without(in_flight, sides.pair), sides.pair, sides.unknown, len(in_flight), sides.position)
 
 
-def _read(spark: SparkSession, place: SourceTable, options: VerifyOptions, scope: _Scope, folder: Path) -> _Sides:
+def _read(spark: SparkSession, place: _SourceTable, options: VerifyOptions, scope: _Scope, folder: Path) -> _Sides:
     """Read the source's rows into a file, and silver's live rows; the transaction ends with the last row."""
     with place.database.read_snapshot() as snapshot:
         version = place.at.silver.version(spark, place.table)
@@ -161,7 +176,7 @@ def _read(spark: SparkSession, place: SourceTable, options: VerifyOptions, scope
         silver = place.at.silver.read(spark, place.table, version)
         origin = _origin(spark, place)
         schema = silver.schema if origin is None else origin
-        columns, unknown = compared_columns.match(schema, snapshot, place)
+        columns, unknown = compared_columns.match(schema, snapshot, place.name, place.table.name)
         key, silver_rows = key_of(schema), silver.where(~F.col("_deleted"))
         parts, queried_keys = Ranges(), None
         if origin is None:
@@ -190,7 +205,7 @@ def _read(spark: SparkSession, place: SourceTable, options: VerifyOptions, scope
     return _Sides(pair, later, unknown, position)
 
 
-def _changed_later(snapshot: DatabaseSnapshot, place: SourceTable) -> Column:
+def _changed_later(snapshot: DatabaseSnapshot, place: _SourceTable) -> Column:
     """Return the condition that a silver row's change is later than the position of the source's log. Only positions of
     the newest epoch are of this log, and only orders by position have such positions.
     """
@@ -201,7 +216,7 @@ def _changed_later(snapshot: DatabaseSnapshot, place: SourceTable) -> Column:
     return F.col("_seq").startswith(newest) & snapshot.is_after(F.col("_seq"))
 
 
-def _origin(spark: SparkSession, place: SourceTable) -> StructType | None:
+def _origin(spark: SparkSession, place: _SourceTable) -> StructType | None:
     """Return the columns at the source of a transformed table; None for other tables. Raises TransformChanged."""
     at = place.at
     if at.source.declaration(place.name).transform is None:

@@ -25,6 +25,7 @@ from replicator.stages import engine_errors
 from replicator.stages.models.model_parents import Parents
 from replicator.transforms import checks
 from replicator.transforms.checks import BuildRows, RowRule
+from replicator.transforms.display import as_texts
 
 _NAMED = 3
 _SHOWN = 40
@@ -184,8 +185,8 @@ def _verdict(model: Model, check: Check, broken: DataFrame) -> Verdict:
     if not count:
         return Verdict(check)
     key = [names.quote_spark(column) for column in model.key]
-    texts = [F.col(quoted).cast("string").alias(name) for quoted, name in zip(key, model.key, strict=True)]
-    return Verdict(check, count, tuple(map(_format_key, broken.orderBy(*key).select(*texts).take(_NAMED))))
+    texts = broken.orderBy(*key).select(*as_texts(model.key))
+    return Verdict(check, count, tuple(map(_format_key, texts.take(_NAMED))))
 
 
 def _format_key(key: Row) -> str:

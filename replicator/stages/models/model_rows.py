@@ -18,6 +18,9 @@ from replicator.transforms.model import RESERVED
 _UNFIT = frozenset(" ,;{}()\n\t=")
 """Characters that Delta does not allow in column names without column mapping (architecture section 4)."""
 
+_RESERVED_BY = dict.fromkeys(DELTA_CDF_COLUMNS, "Delta's change feed") | {OF_SPARK: "Spark"}
+"""Who reserves a column's name."""
+
 _WORDS = "no spaces, brackets, commas, semicolons or ="
 
 
@@ -55,11 +58,8 @@ def _wrong_column(field: T.StructField, place: str) -> Iterator[tuple[str, str]]
     name, kind = field.name, field.dataType
     if name.casefold() in RESERVED:
         yield f"returns a column {name}, which is a reserved name", f"Rename it with AS in {place}."
-    if name.casefold() in DELTA_CDF_COLUMNS:
-        message = f"returns a column {name}, which is reserved by Delta's change feed"
-        yield message, f"Rename it with AS in {place}."
-    if name.casefold() == OF_SPARK:
-        yield f"returns a column {name}, which is reserved by Spark", f"Rename it with AS in {place}."
+    if (owner := _RESERVED_BY.get(name.casefold())) is not None:
+        yield f"returns a column {name}, which is reserved by {owner}", f"Rename it with AS in {place}."
     for unfit in _unfit(field):
         yield f"returns a column {unfit}, which is not a valid column name", f"Rename it with AS in {place}: {_WORDS}."
     if has_null_type(kind):

@@ -17,6 +17,7 @@ from replicator.stages.table.truncates import TruncateState
 from replicator.stages.tick.table_share import TableShare
 from replicator.transforms import decode, ties
 from replicator.transforms.columns.layout import Layout
+from replicator.transforms.display import as_texts
 from replicator.transforms.purge_horizon import Horizon
 
 _SHOWN = 3
@@ -89,11 +90,9 @@ def warnings(share: TableShare, read: Decoded, made: DataFrame, truncated: Trunc
 
 
 def _ties(made: DataFrame, layout: Layout) -> list[str]:
-    """Return a warning if partitions contradict each other (debezium.md Q11); ``_seq`` decides in any case. Keys are
-    shown as Spark writes them: Python has no instants that are in the year 10000 in the zone of the process.
-    """
+    """Return a warning if partitions contradict each other (debezium.md Q11); ``_seq`` decides in any case."""
     tied = ties.across_partitions(made, layout.keys, list(layout.types)).limit(_SHOWN + 1)
-    shown = tied.select(*[F.col(names.quote_spark(key)).cast("string") for key in layout.keys]).collect()
+    shown = tied.select(*as_texts(layout.keys)).collect()
     examples = ", ".join(f"({', '.join(map(str, row))})" for row in shown[:_SHOWN])
     return [f"cross_partition_tie: partitions differ at the same source position, key {examples}"] if shown else []
 

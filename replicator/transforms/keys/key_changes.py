@@ -18,7 +18,6 @@ from pyspark.sql.types import MapType, StringType, StructType
 
 from replicator import names
 from replicator.debezium import position
-from replicator.jvm import expressions
 from replicator.transforms import decode, fold, merge, truncate
 from replicator.transforms.keys import fillers, key_swaps
 from replicator.transforms.keys.key_headers import MOVE_COLUMNS
@@ -147,8 +146,8 @@ def suppressed_deletes(changes: DataFrame, images: DataFrame, held: DataFrame | 
     """
     columns = registers(images, keys)
     at = [*map(names.quote_spark, keys), "_seq"]
-    plain = [column for column, kind in images.dtypes if column in columns and "<" not in kind]
-    was = F.struct(image(columns).alias("image"), _is_whole(plain).alias("whole")).alias("_was")
+    plain = [F.col(names.quote_spark(c)) for c, kind in images.dtypes if c in columns and "<" not in kind]
+    was = F.struct(image(columns).alias("image"), fillers.has_other(plain).alias("whole")).alias("_was")
     kind = F.when(F.col("_deleted"), key_swaps.DELETE).when(F.col("_inserted"), key_swaps.INSERT)
     event = F.struct(
         "_seq",
@@ -241,9 +240,3 @@ def _of_silver(stored: DataFrame, as_in: StructType, keys: Sequence[str], column
 def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[str, str]:
     # a fold with a list as state, over the few events of a contested key; Spark's own `aggregate` was tried first
     return key_swaps.verdicts([key_swaps.Event(*event) for event in events], held or ())
-
-
-def _is_whole(columns: Sequence[str]) -> Column:
-    """Whether a former row is certainly not PostgreSQL's filler, by some of its columns that have no parts."""
-    known = [~fillers.may_be_filler(F.col(names.quote_spark(column))) for column in columns]
-    return F.coalesce(expressions.any_of(known), F.lit(False))

@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from replicator.debezium import types
 from replicator.debezium.logical_types import Field
 from replicator.debezium.schema import Form
-from replicator.jvm import expressions
 from replicator.transforms import cells
 from replicator.transforms.columns.layout import Layout
 from replicator.transforms.keys import fillers
@@ -104,12 +103,11 @@ class RowKeys:
             return F.lit(True)
         source, fields = (cells.ROW, form.fields) if form.is_flat else (_BEFORE, form.image_fields)
         in_key = {field.name for field in form.key_fields}
-        not_fillers = [
-            ~fillers.may_be_filler(F.col(source).getField(field.name))
+        return fillers.has_other(
+            F.col(source).getField(field.name)
             for field in fields
             if field.name not in in_key and "<" not in types.wire_type(field.logical)
-        ]
-        return expressions.any_of(not_fillers)
+        )
 
     def _fields_before(self) -> list[Field]:
         return [field for field in self.form.image_fields if self.layout.stored_name(field.name) in self.layout.keys]
