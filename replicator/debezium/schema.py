@@ -181,7 +181,9 @@ def _key(
 ) -> tuple[Field, ...]:
     block = _key_block(example)
     if block is not None:
-        return refine_types(fields_of(block), declared)
+        # the source's own types are propagated to the row's schema only
+        of_row = {name: field.logical for name, field in row.items()}
+        return refine_types(fields_of(block), {**known, **of_row, **declared})
 
     def field(name: str) -> Field:
         if name in row:

@@ -253,6 +253,27 @@ def test_a_declared_unsigned_column_is_one_beside_a_schema_block(exact: SparkSes
     assert _values(lake, "v", "w") == {Decimal(2**64 - 1): (Decimal(2**64 - 2), 3)}
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_key_is_as_unsigned_as_its_column(exact: SparkSession, tmp_path: Path, apart: bool) -> None:
+    """Types.md section 5: Debezium propagates the source's type to the row's schema, not to the key's. The key of a
+    delete that is a null has no row beside it.
+    """
+    table = Declaration("shop.orders", (), deletes="tombstone")
+    lake = Silver(exact, replace(silver_of(exact, tmp_path).at, source=SourceSpec("s", ".*", tables=(table,))))
+    unsigned = {"type": "int64", "field": "id", "parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}}
+    block = {"type": "struct", "fields": [unsigned, {"type": "string", "field": "v"}]}
+    key = {"type": "struct", "fields": [{"type": "int64", "field": "id"}]}
+    sent = [
+        record(ORDERS, 0, wrapped({"id": -1}, key), wrapped({"id": -1, "v": "a"}, block)),
+        record(ORDERS, 1, wrapped({"id": -2}, key), wrapped({"id": -2, "v": "b"}, block)),
+        record(ORDERS, 2, wrapped({"id": -2}, key), None),
+    ]
+    for batch in [sent[:2], sent[2:]] if apart else [sent]:
+        lake.take(*batch)
+    last, one_before = Decimal(2**64 - 1), Decimal(2**64 - 2)
+    assert _values(lake, "v", "_deleted") == {last: ("a", False), one_before: (None, True)}
+
+
 @pytest.mark.parametrize("block", [None, {"type": "struct"}])
 def test_a_column_called_as_a_metadata_field_is_one_where_it_is_declared(
     exact: SparkSession, tmp_path: Path, block: Any
