@@ -42,6 +42,7 @@ def mark_purged(
     above: str = "",
     is_late: bool = False,
     is_news: bool = False,
+    is_by_topic: bool = False,
 ) -> DataFrame:
     """Add ``_purged BOOLEAN`` to changes with ``_at``: whether the change belongs to a purged row and must not bring it
     back.
@@ -49,12 +50,15 @@ def mark_purged(
     Changes of purged rows that arrived after the purge get a ``_reject`` instead; with ``is_late`` (retried) or
     ``is_news`` (in bronze since the purge) all of them do. Changes up to ``above`` are left alone. Where only offsets
     give the order, the horizon may be from another partition, and a change that arrived after the purge is newer than
-    everything purged from its own partition (Q3, Q8).
+    everything purged from its own partition (Q3, Q8). ``is_by_topic``: each topic has keys of its own, so nothing was
+    purged of one that the table had not read.
     """
     here = stored.select(*[F.col(names.quote_spark(key)) for key in keys], F.lit(True).alias("_is_here"))
     met = changes.join(here, list(keys), how="left")
     came_later = F.lit(True) if is_news else F.col("_at.offset") > F.coalesce(_read(horizon), F.lit(-1))
     is_newer = position.is_by_offset(F.col("_seq")) & came_later
+    if is_by_topic:
+        is_newer = is_newer | ~F.col("_at.topic").isin(*horizon.read)
     is_low = (F.col("_seq") > above) & (F.col("_seq") <= horizon.seq) & ~is_newer
     is_purged = F.col("_reject").isNull() & is_low & F.col("_is_here").isNull()
     late = F.lit(True) if is_late else came_later

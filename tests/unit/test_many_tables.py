@@ -13,7 +13,7 @@ from replicator.errors import ConfigError, TableMissing
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate import pause
+from replicator.operate import pause, purge
 from replicator.operate.pause import TableState
 from replicator.operate.rebuild import RebuildOptions, rebuild
 from replicator.operate.rebuilding.rebuild_result import EQUAL
@@ -294,6 +294,30 @@ def test_what_silver_had_read_before_shards_were_declared_goes_into_their_table(
     told = world.at.control.get(world.at.lake.routes("s"))
     assert told is not None
     assert {tuple(tables) for tables in told["tables"].values()} == {("shop.orders",)}
+
+
+def test_the_rows_of_a_new_shard_are_none_that_were_purged(exact: SparkSession, tmp_path: Path) -> None:
+    """A horizon is a place of what the table had read: a shard that it takes from later on has rows from below it."""
+    shards = Declaration(
+        "shop.orders",
+        COLUMNS,
+        truncate="fail",
+        shards="shop_1[.]orders",
+        transform=Transform(shard="shard"),
+        purge_after=0,
+    )
+    world = World(exact, tmp_path, shards)
+    two = [world.record("shop_2.orders", 1, 2), world.record("shop_2.orders", 2, 2)]
+    one = [world.record("shop_1.orders", 1, 1), world.record("shop_1.orders", 1, None, "d")]
+    world.take(*two, *one)
+    assert purge.purge(exact, world.at, "shop.orders", 0).purged == 1
+    widened = replace(shards, shards="shop_[12][.]orders")
+    world.at = replace(world.at, source=replace(world.at.source, tables=(widened,)))
+    world.restart()
+    assert world.take()["shop.orders"].dead_lettered == 0
+    assert world.rows("shop.orders", "id", "shard") == {(1, "shop_2.orders"), (2, "shop_2.orders")}
+    late = world.take(replace(one[0], offset=9))["shop.orders"]
+    assert (late.applied, late.dead_lettered) == (0, 1)
 
 
 def test_shards_that_go_into_a_table_of_another_name_are_there_whole(exact: SparkSession, tmp_path: Path) -> None:

@@ -58,7 +58,15 @@ def mark_purged(share: TableShare, read: Decoded, found: Horizon | None, waterma
     keys, is_late = read.schema.plan.layout.keys, share.retried_rejects is not None and not share.regained
     is_news = _is_news(share, found)
     marked = purge_horizon.mark_purged(
-        read.changes, stored, keys, found, share.name, above=above, is_late=is_late, is_news=is_news
+        read.changes,
+        stored,
+        keys,
+        found,
+        share.name,
+        above=above,
+        is_late=is_late,
+        is_news=is_news,
+        is_by_topic=bool(share.declaration.shards),
     )
     with tuning.persist(marked) as changes:
         yield changes
