@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from replicator.config.yamlfile import Problems
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.spec import SourceSpec
+from replicator.spec import Declaration, Outbox, SourceSpec, Transform
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
@@ -205,6 +205,17 @@ def test_the_outbox_router_fills_a_table_of_events(lake: Lakeful) -> None:
     ]
     assert lake.rows("event.order", "id", "headers")[0][1] == {"kind": "placed"}
     assert lake.ignored("s/event.order") == {"outbox_duplicate": 1, "tombstone": 1}
+    assert lake.accounts[1]["s/event.order"].ignored == {"outbox_duplicate": 1}
+
+
+def test_an_event_occurs_once_whatever_its_id_is_called(exact: SparkSession, tmp_path: Path) -> None:
+    """I1: also where the table's transform gives the column another name, and other tables have records beside it."""
+    events = Declaration("event.order", outbox=Outbox("router"), transform=Transform(rename=(("id", "event id"),)))
+    source = SourceSpec("s", ".*", tables=(events,))
+    one = record("s.event.order", 0, '"17"', "[]", **event(1))
+    again, two = replace(one, offset=1), record("s.event.order", 2, '"17"', "[]", **event(2))
+    lake = taken(exact, source, tmp_path, [one], [again, two])
+    assert lake.rows("event.order", "event_x20_id") == [("e-1",), ("e-2",)]
     assert lake.accounts[1]["s/event.order"].ignored == {"outbox_duplicate": 1}
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from replicator import names
 from replicator.debezium import envelope, shapes
 from replicator.debezium.jsontext import loads
 from replicator.debezium.logical_types import LogicalType
@@ -22,6 +23,7 @@ from replicator.stages.tick.arrivals import NewRecords
 from replicator.stages.tick.forms import known_types
 from replicator.stages.tick.routing import Routes
 from replicator.transforms import lone_tombstones, skip_rules
+from replicator.transforms.columns.layout import key_of
 
 Survey = Callable[[DataFrame], tuple[list[Row], list[Row]]]
 """Described records -> the groups of ``changes.survey``, and the marks that the order checks need."""
@@ -121,8 +123,14 @@ def _mark_repeated_events(
     tables = {table for topic in topics for table in routes.tables.get(topic, ())}
     places = {table: at.lake.silver(at.source.name, table) for table in sorted(tables)}
     stored = {
-        table: at.silver.read(spark, place).select(EVENT_ID)
+        table: _stored_ids(at.silver.read(spark, place))
         for table, place in places.items()
         if at.silver.version(spark, place) is not None
     }
     return skip_rules.mark_duplicate_events(records, stored, F.col("topic").isin(*topics))
+
+
+def _stored_ids(events: DataFrame) -> DataFrame:
+    """Return the id of each stored event; a transform may have given the column, which is the key, another name."""
+    [key] = key_of(events.schema)
+    return events.select(F.col(names.quote_spark(key)).alias(EVENT_ID))
