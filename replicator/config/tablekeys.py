@@ -91,6 +91,8 @@ class TableKeys(ShapeKeys):
             )
         if self.shards is not None and self.truncate == "apply":
             raise ValueError("a TRUNCATE of one shard would empty them all: with shards, set truncate: fail or ignore")
+        if self.shard_column is not None and self.transform is not None and self.transform.names(self.shard_column):
+            raise ValueError(f"{self.shard_column!r} tells the shards apart: no step of the transform may name it")
         return self
 
     @model_validator(mode="after")

@@ -12,6 +12,7 @@ transform:
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field, model_validator
@@ -88,6 +89,12 @@ class TransformKeys(Strict):
         absent = next((name for name in generated if name not in self.except_column_list), None)
         if self.where is not None and absent is not None and not (self.column_list and absent not in self.column_list):
             raise ValueError(f"where needs complete rows, but {absent!r} is generated: put it into except_column_list")
+
+    def names(self, column: str) -> bool:
+        """Return whether a step other than SQL names the column, or makes one of that name."""
+        lists = (self.hash, self.mask, self.column_list, self.except_column_list)
+        named = (*chain(*lists), *self.cast, *self.derive, *self.rename, *self.rename.values())
+        return column.casefold() in map(str.casefold, named)
 
     def refuse_strange(self, table: str, columns: Sequence[str], shard: Sequence[str]) -> None:
         """Raise ValueError where SQL reads a column that is not among the declared ones, where all of them are

@@ -115,6 +115,14 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
             "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, keys: [s], truncate: fail}}\nconsistency: transaction",
             "shards have table names of their own",
         ),
+        (
+            "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, truncate: fail, transform: {mask: [S]}}}",
+            "no step of the transform may name it",
+        ),
+        (
+            "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, truncate: fail, transform: {derive: {s: x}}}}",
+            "no step of the transform may name it",
+        ),
         ("consistency: strict", "'eventual' or 'transaction'"),
         ("avro_bytes: utf8", "'base64' or 'latin1'"),
         ("signal_data_collection: signals", "<database or schema>.<table>"),

@@ -287,6 +287,7 @@ def test_another_transform_stops_the_table_until_it_is_rebuilt(exact: SparkSessi
         (Transform(function="tests.user_functions:dated"), "seen depends on when it is computed"),
         (Transform(function="tests.user_functions:other_key"), "must leave id unchanged"),
         (Transform(function="tests.user_functions:forgetful"), "must leave _seq unchanged"),
+        (Transform(function="tests.user_functions:tidy", shard="Initial"), "must not return a column initial"),
         (Transform(derive=(("x", "emial"),)), "emial"),
         (Transform(derive=(("x", "uuid()"),)), "x is not deterministic"),
         (Transform(derive=(("x", "NULL"),)), "x has no type"),

@@ -78,7 +78,7 @@ def bind(
             function,
             steps.cast(steps.mark_deletes(probe, transform, over), transform, keys, table),
             keys,
-            transform.free,
+            transform,
         )
         rows = steps.apply_steps(probe, transform, function, keys, table, over)
         passes_over = _filter_versions(transform, rows, remade)
@@ -183,7 +183,7 @@ def _refuse_untyped(rows: DataFrame) -> None:
 
 
 def _refuse_unsafe_function(
-    function: Function | None, rows: DataFrame, keys: Sequence[str], free: Sequence[str]
+    function: Function | None, rows: DataFrame, keys: Sequence[str], transform: Transform
 ) -> frozenset[str]:
     """Refuse a function that drops or adds rows, or changes the key or our own columns; return the columns that it
     computes.
@@ -196,8 +196,9 @@ def _refuse_unsafe_function(
     lost = next((name for name in needed if made.same.get(name) != name), None)
     if lost is not None:
         raise InvalidTransform(f"the function must leave {names.decode(lost)} unchanged")
-    there = {*rows.columns, *free}
-    new = next((name for name in made.of if name.casefold() in RESERVED and name not in there), None)
+    there = {*rows.columns, *transform.free}
+    ours = {*RESERVED, transform.shard.casefold()} - {""}
+    new = next((name for name in made.of if name.casefold() in ours and name not in there), None)
     if new is not None:
         raise InvalidTransform(f"the function must not return a column {new}")
     return frozenset(name for name in made.of if made.same.get(name) != name)
