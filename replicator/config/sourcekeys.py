@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
@@ -170,6 +170,20 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     time_precision_mode: TimePrecision | None = None
     database: DatabaseKeys | None = None
     connector: ConnectorKeys | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _routed(cls, values: Any) -> Any:
+        """Tables without an ``outbox`` of their own have the router's events if the source does, and are checked so."""
+        outbox = values.get("outbox") if isinstance(values, Mapping) else None
+        mode = outbox.get("mode") if isinstance(outbox, Mapping) else outbox
+        tables = values.get("tables") if mode == "router" else None
+        if not isinstance(tables, Mapping):
+            return values
+        routed = {
+            name: {"outbox": mode, **table} if isinstance(table, Mapping) else table for name, table in tables.items()
+        }
+        return {**values, "tables": routed}
 
     @field_validator("objects")
     @classmethod

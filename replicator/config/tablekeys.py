@@ -101,7 +101,8 @@ class TableKeys(ShapeKeys):
             return self
         if self.schema_changes == "freeze":
             raise ValueError("transform with schema_changes: freeze: list the columns in column_list")
-        self.transform.fit([column.name for column in self.whole], [c.name for c in self.columns if c.generated])
+        columns = [] if self.is_router else [column.name for column in self.whole]
+        self.transform.fit(columns, [column.name for column in self.columns if column.generated])
         return self
 
     @model_validator(mode="after")

@@ -85,6 +85,15 @@ def test_a_file_declares_the_same_of_recorded_events(tmp_path: Path) -> None:
     )
 
 
+def test_what_a_table_of_events_may_declare_does_not_depend_on_where_the_router_is_declared(tmp_path: Path) -> None:
+    """Its columns are known: a key or a step of its transform need not be declared beside the payload."""
+    table = "{columns: {payload: bytes}, keys: [aggregate_id], transform: {except_column_list: [headers]}}"
+    of_source = source(tmp_path, f"name: s\noutbox: router\ntables: {{a.b: {table}}}\n")
+    of_table = source(tmp_path, f"name: s\ntables: {{a.b: {table.replace('{', '{outbox: router, ', 1)}}}\n")
+    assert of_source.tables == of_table.tables
+    assert of_source.tables[0].outbox == Outbox("router", key=AGGREGATE_ID, binary=True)
+
+
 def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
     """A1: overridable."""
     told = source(tmp_path, "name: s\ntables: {a.b: {shape: flattened}, a.c: {shape: envelope}, a.d: {}}\n")
@@ -102,6 +111,8 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
         ("tables: {a.b: {outbox: {mode: router, empty_payload: delete}}}", "needs keys: [aggregate_id]"),
         ("tables: {a.b: {outbox: router, keys: [x]}}", "the key id or aggregate_id"),
         ("tables: {a.b: {outbox: router, columns: {x: int}}}", "only the payload can be declared"),
+        ("outbox: router\ntables: {a.b: {keys: [x]}}", "the key id or aggregate_id"),
+        ("outbox: {mode: router}\ntables: {a.b: {columns: {x: int}}}", "only the payload can be declared"),
         ("outbox: {mode: router, topic: x}", "only a mode"),
         ("tables: {a.b: {outbox: {mode: router, topic: carts}}}", "'carts' is not read"),
         ("compacted_topic: true\nsequence_by: source.ts_ms", "compacted_topic needs positions"),
