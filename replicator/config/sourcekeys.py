@@ -79,6 +79,16 @@ class DeclareKeys(Strict):
                 conditions.refuse_masked_column(table.apply_as_deletes, name, self._hidden(name, table.shards))
         return self
 
+    @model_validator(mode="after")
+    def _masking(self) -> DeclareKeys:
+        for name in self.mask_before_bronze:
+            if self._shape(self.tables.get(name, TableKeys())).is_router:
+                raise ValueError(
+                    f"mask_before_bronze of {name}: an event of the outbox router has a payload, and no columns to "
+                    "hide: leave the values out of the payload where it is written"
+                )
+        return self
+
     def _shape(self, table: TableKeys) -> ShapeKeys:
         return table
 

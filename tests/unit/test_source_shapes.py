@@ -113,6 +113,8 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
         ("tables: {a.b: {outbox: router, columns: {x: int}}}", "only the payload can be declared"),
         ("outbox: router\ntables: {a.b: {keys: [x]}}", "the key id or aggregate_id"),
         ("outbox: {mode: router}\ntables: {a.b: {columns: {x: int}}}", "only the payload can be declared"),
+        ("tables: {a.b: {outbox: router}}\nmask_before_bronze: {a.b: {drop: [x]}}", "no columns to hide"),
+        ("outbox: router\nmask_before_bronze: {a.b: {drop: [x]}}", "no columns to hide"),
         ("outbox: {mode: router, topic: x}", "only a mode"),
         ("tables: {a.b: {outbox: {mode: router, topic: carts}}}", "'carts' is not read"),
         ("compacted_topic: true\nsequence_by: source.ts_ms", "compacted_topic needs positions"),
