@@ -43,11 +43,6 @@ def shorten_list(names: Sequence[str], limit: int = 10) -> str:
     return ", ".join(names[:limit]) + more
 
 
-def sanitize_for_topic(name: str) -> str:
-    """Return a table's name as Debezium writes it in a topic's: ``_`` for every character that is invalid there."""
-    return re.sub(r"[^a-zA-Z0-9._-]", "_", name)
-
-
 def decode(encoded: str) -> str:
     """Return the name that was passed to :func:`encode`. Text that it never produces, such as the name of a foreign
     folder, stays as it is.

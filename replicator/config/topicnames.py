@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from replicator import names
-
-if TYPE_CHECKING:
-    from replicator.spec import SourceSpec
+from replicator.spec import SourceSpec, sanitize_for_topic
 
 ANY_DATABASE = "(?:[^.]+[.])?"
 """An optional database before the schema in a topic's name: SQL Server's connector writes
@@ -29,9 +25,9 @@ def topic_pattern(prefix: str, include: tuple[str, ...] = (), exclude: tuple[str
 
 def includes_table(source: SourceSpec, table: str) -> bool:
     """Return whether a source reads a table. A regular expression written by the user is assumed to include it."""
-    prefix, name = topic_pattern(source.name).removesuffix(".*"), names.sanitize_for_topic(table)
+    prefix, name = topic_pattern(source.name).removesuffix(".*"), sanitize_for_topic(table)
     if source.topics.startswith(f"{prefix}(?!(?:"):
-        return re.fullmatch(source.topics, f"{source.name}.{name}") is not None
+        return re.fullmatch(source.topics, source.topic(table)) is not None
     included = list_included(source)
     return not included or any(each == name or each.endswith(f".{name}") for each in included)
 
@@ -51,4 +47,4 @@ def overlaps(source: SourceSpec, other: SourceSpec) -> bool:
 
 
 def _literal(name: str) -> str:
-    return names.sanitize_for_topic(name).replace(".", "[.]")
+    return sanitize_for_topic(name).replace(".", "[.]")

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from replicator import names
 from replicator.debezium import cloudevents, mongodb
 from replicator.debezium.jsontext import loads
 from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.record_masking import PARSE_ERRORS, Digest, RecordMasker
-from replicator.spec import Mask
+from replicator.spec import Mask, sanitize_for_topic
 
 _KEYS_IN_HEADERS = ("__debezium.newkey", "__debezium.oldkey")
 
@@ -61,7 +60,7 @@ class Redaction:
 
     @cached_property
     def _by_topic(self) -> Mapping[str, Mask]:
-        return {names.sanitize_for_topic(table): mask for table, mask in self.masks.items()}
+        return {sanitize_for_topic(table): mask for table, mask in self.masks.items()}
 
     @cached_property
     def _unsent(self) -> frozenset[str]:

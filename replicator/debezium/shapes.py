@@ -102,7 +102,7 @@ def for_source(source: SourceSpec, stored: Mapping[str, Types]) -> Normalizer:
     for declared in source.tables:
         own = declared_types(declared.columns)
         types[declared.table] = {**stored.get(declared.table, {}), **own}
-        topic = f"{source.name}.{declared.table}"
+        topic = source.topic(declared.table)
         if declared.outbox is not None and declared.outbox.mode == "router":
             routers[declared.outbox.topic or topic] = (declared.table, declared.outbox)
         else:

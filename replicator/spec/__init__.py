@@ -3,7 +3,7 @@
 from replicator.spec.connectors import Connector, Login
 from replicator.spec.declarations import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Outbox, Transform
 from replicator.spec.models import FULL, INCREMENTAL, OWN_TABLES, Feed, Model, ModelColumn, Target, blocked_models
-from replicator.spec.sources import BY_GTID, BY_POSITION, BY_TIME, Mask, Reading, SourceSpec
+from replicator.spec.sources import BY_GTID, BY_POSITION, BY_TIME, Mask, Reading, SourceSpec, sanitize_for_topic
 from replicator.spec.tables import (
     Applied,
     Arrival,
@@ -49,4 +49,5 @@ __all__ = [
     "Token",
     "Transform",
     "blocked_models",
+    "sanitize_for_topic",
 ]

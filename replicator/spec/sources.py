@@ -16,6 +16,11 @@ Q4), the GTID of MariaDB's transactions where its servers fail over, or the sour
 """
 
 
+def sanitize_for_topic(name: str) -> str:
+    """Return a table's name as Debezium writes it in a topic's: ``_`` for every character that is invalid there."""
+    return re.sub(r"[^a-zA-Z0-9._-]", "_", name)
+
+
 @dataclass(frozen=True)
 class Reading:
     """The declared facts about a source's records that the records themselves do not show. Topics in ``flattened`` hold
@@ -152,7 +157,7 @@ class SourceSpec:
         return self._topics_of_shape("envelope")
 
     def _topics_of_shape(self, shape: str) -> tuple[str, ...]:
-        return tuple(f"{self.name}.{declared.table}" for declared in self.tables if declared.shape == shape)
+        return tuple(self.topic(declared.table) for declared in self.tables if declared.shape == shape)
 
     def is_masked(self, table: str, column: str) -> bool:
         """Return whether the values of a source table's column must not be shown: its file has them hashed, masked or
@@ -171,6 +176,10 @@ class SourceSpec:
         transforms = [declared.transform for declared in (*self.tables, self.default) if declared.transform is not None]
         columns = [(*t.hashed, *t.masked, *t.except_column_list, *t.column_list) for t in transforms]
         return bool(self.masks) or any(columns)
+
+    def topic(self, table: str) -> str:
+        """Return the topic to which the connector writes a table unless it is routed elsewhere."""
+        return f"{self.name}.{sanitize_for_topic(table)}"
 
     def matches(self, topic: str) -> bool:
         """Return whether the source reads a topic of that name."""

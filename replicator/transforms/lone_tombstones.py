@@ -14,11 +14,14 @@ before it is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from replicator.debezium.classification import TOMBSTONE
-from replicator.spec import SourceSpec
+from replicator.jvm import expressions
+from replicator.spec import Declaration, SourceSpec
 
 LONE = "lone_tombstone"
 """The rule name of a tombstone that deletes the row of its key, if its topic carries one table."""
@@ -31,11 +34,16 @@ def compacted_topics(source: SourceSpec) -> Column | None:
     """Whether a record's topic is declared as compacted; None if none is."""
     if not source.has_compacted_topics:
         return None
-    declared = [f"{source.name}.{table.table}" for table in source.tables if table.compacted_topic]
-    others = [f"{source.name}.{table.table}" for table in source.tables if not table.compacted_topic]
     if source.default.compacted_topic:
-        return ~F.col("topic").isin(*others)
-    return F.col("topic").isin(*declared)
+        return ~_is_topic_of(source, [table for table in source.tables if not table.compacted_topic])
+    return _is_topic_of(source, [table for table in source.tables if table.compacted_topic])
+
+
+def _is_topic_of(source: SourceSpec, tables: Sequence[Declaration]) -> Column:
+    """Whether a record's topic is that of one of these tables, or of one of their shards."""
+    own = F.col("topic").isin(*[source.topic(each.table) for each in tables])
+    shards = [F.col("topic").rlike(rf"^\Q{source.name}.\E(?:{each.shards})$") for each in tables if each.shards]
+    return expressions.any_of([own, *shards])
 
 
 def mark_lone(records: DataFrame, is_compacted: Column, below: DataFrame | None = None) -> DataFrame:

@@ -15,10 +15,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from replicator.spec import Declaration
+from replicator.spec import Declaration, SourceSpec
 from replicator.stages.account import Account
 from replicator.transforms import lone_tombstones
-from tests.builders import Record, record, wrapped
+from tests.builders import Record, made, record, wrapped
 from tests.unit.test_order_stops import Silver, change, flat
 
 pytestmark = pytest.mark.spark
@@ -279,3 +279,20 @@ def test_without_the_check_or_without_the_delete_rows_are_wrong(
     found, wanted = _read_all(Silver(exact, tmp_path, declared={"compacted_topic": declared}))
     lost, left = wanted.keys() - found.keys(), found.keys() - wanted.keys()
     assert (bool(lost), bool(left)) == ((True, False) if declared else (False, True))
+
+
+@pytest.mark.parametrize("is_default", [False, True])
+def test_a_declaration_applies_to_topics_by_their_names(spark: SparkSession, is_default: bool) -> None:
+    """To those of all shards of a table, and to those in which Debezium replaced a character of the table's name."""
+    declared = (
+        Declaration("shop.a b", compacted_topic=True),
+        Declaration("shop.all", compacted_topic=True, shards="shop_[0-9]+[.]one"),
+        Declaration("shop.other b"),
+        Declaration("shop.others", shards="shop_[0-9]+[.]other"),
+    )
+    source = SourceSpec("s", ".*", tables=declared, default=Declaration("", compacted_topic=is_default))
+    topics = ["s.shop.a_b", "s.shop.all", "s.shop_12.one", "s.shop.other_b", "s.shop_12.other", "s.shop_1.one.x"]
+    is_compacted = lone_tombstones.compacted_topics(source)
+    assert is_compacted is not None
+    rows = made(spark, [(topic,) for topic in topics], "topic STRING").select(is_compacted.alias("found")).collect()
+    assert [row["found"] for row in rows] == [True, True, True, False, False, is_default]

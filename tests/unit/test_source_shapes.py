@@ -85,6 +85,12 @@ def test_a_file_declares_the_same_of_recorded_events(tmp_path: Path) -> None:
     )
 
 
+def test_a_topic_is_named_as_debezium_names_it(tmp_path: Path) -> None:
+    """What is declared of a table applies to its topic, whatever characters the table's name has."""
+    told = source(tmp_path, "name: s\ntables: {a.b c: {shape: flattened}, a.ñ: {shape: envelope}}\n")
+    assert (told.reading.flattened, told.envelope_topics) == (("s.a.b_c",), ("s.a._",))
+
+
 def test_what_a_table_of_events_may_declare_does_not_depend_on_where_the_router_is_declared(tmp_path: Path) -> None:
     """Its columns are known: a key or a step of its transform need not be declared beside the payload."""
     table = "{columns: {payload: bytes}, keys: [aggregate_id], transform: {except_column_list: [headers]}}"
