@@ -67,6 +67,14 @@ class Transform:
     as_deletes: str = field(default="", repr=False)  # lakes store a hash of the repr without it
     free: tuple[str, ...] = field(default=(), repr=False)
 
+    def hides(self, column: str) -> bool:
+        """Return whether a column of the source is hashed, masked or left out; case is ignored, since the source may
+        change it.
+        """
+        name, kept = column.casefold(), {*map(str.casefold, self.column_list)}
+        listed = (*self.hashed, *self.masked, *self.except_column_list)
+        return (bool(kept) and name not in kept) or name in map(str.casefold, listed)
+
 
 @dataclass(frozen=True)
 class Declaration:

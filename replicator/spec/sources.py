@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from replicator.spec.connectors import PLACEHOLDER, Connector, Login
-from replicator.spec.declarations import Declaration, Transform
+from replicator.spec.declarations import Declaration
 
 BY_POSITION, BY_GTID, BY_TIME = "position", "gtid", "source.ts_ms"
 """What orders the changes of a table: the position in the source's log unless the source uses another kind (debezium.md
@@ -161,14 +161,16 @@ class SourceSpec:
 
     def is_masked(self, table: str, column: str) -> bool:
         """Return whether the values of a source table's column must not be shown: its file has them hashed, masked or
-        left out, in silver or already in bronze. Case is ignored, since the source may change it.
+        left out, in silver or already in bronze; of a table of shards for any of them. Case is ignored, since the
+        source may change it; the table may be named as in topics.
         """
-        home, name = self.home(table), column.casefold()
-        transform = self.declaration(home).transform or Transform()
-        left_out = bool(transform.column_list) and name not in map(str.casefold, transform.column_list)
-        is_masked = any(each.hashes(column) or each.drops(column) for each in self.masks if each.table in (table, home))
-        listed = (*transform.hashed, *transform.masked, *transform.except_column_list)
-        return left_out or is_masked or name in map(str.casefold, listed)
+        home = self.home(table)
+        spelled = (sanitize_for_topic(home), sanitize_for_topic(table))
+        masks = (m for m in self.masks if sanitize_for_topic(m.table) in spelled or self.home(m.table) == table)
+        alike = [each for each in self.tables if sanitize_for_topic(each.table) == spelled[0]] or [self.default]
+        return any(each.hashes(column) or each.drops(column) for each in masks) or any(
+            each.transform is not None and each.transform.hides(column) for each in alike
+        )
 
     @property
     def has_masks(self) -> bool:

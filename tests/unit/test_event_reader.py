@@ -266,6 +266,16 @@ def test_what_the_source_hides_is_not_shown() -> None:
     assert spoken({"id": 1}, topic="orders", source=source).after is None
 
 
+def test_a_tombstone_shows_no_hidden_key_whatever_characters_the_tables_name_has() -> None:
+    """Its topic is all that names the table, with other characters for some."""
+    hashed = Declaration("shop.my ñ", transform=Transform(hashed=("id",)))
+    for source in (
+        SourceSpec("s", "s[.].*", tables=(hashed,)),
+        SourceSpec("s", "s[.].*", masks=(Mask("shop.my ñ", ("id",)),)),
+    ):
+        assert spoken(None, {"id": 1}, "s.shop.my__", source).key == {"id": HIDDEN}
+
+
 @pytest.mark.parametrize(
     ("source", "told"),
     [

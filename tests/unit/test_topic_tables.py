@@ -20,7 +20,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import tail
-from replicator.spec import Column, Declaration, Progress, SourceSpec, Table, Transform
+from replicator.spec import Column, Declaration, Mask, Progress, SourceSpec, Table, Transform
 from replicator.stages import topic_tables
 from replicator.stages.refinement import Refinement
 from replicator.stages.topic_tables import TopicTables
@@ -46,7 +46,9 @@ def _row_schema(kind: str) -> dict[str, Any]:
 
 
 @contextmanager
-def told(spark: SparkSession, *values: Any, name: str = TOPIC, declared: Declaration = TYPED) -> Iterator[TopicTables]:
+def told(
+    spark: SparkSession, *values: Any, name: str = TOPIC, declared: Declaration = TYPED, masks: tuple[Mask, ...] = ()
+) -> Iterator[TopicTables]:
     """Records of a topic, one of each value."""
     records = [record(name, at, {"id": 1}, value) for at, value in enumerate(values)]
     rows: list[Any] = [
@@ -54,7 +56,8 @@ def told(spark: SparkSession, *values: Any, name: str = TOPIC, declared: Declara
         for r in records
     ]
     memory = MemoryFormat()
-    at = Refinement(SourceSpec("s", "s[.].*", tables=(declared,)), memory, memory, MemoryControl(), Lake("memory"))
+    source = SourceSpec("s", "s[.].*", tables=(declared,), masks=masks)
+    at = Refinement(source, memory, memory, MemoryControl(), Lake("memory"))
     with topic_tables.read_tables(spark, at, lambda session: made(session, rows, KAFKA)) as found:
         yield found
 
@@ -111,6 +114,17 @@ def test_what_the_source_hides_is_null(spark: SparkSession) -> None:
     with told(spark, *versions, declared=declared) as found:
         rows = found.tables["shop.orders"].select("Name", "Name__v2").collect()
         assert list(map(tuple, rows)) == [(None, None), (None, None)]
+
+
+def test_what_the_source_hides_of_a_shard_is_null_in_the_table_of_all(spark: SparkSession) -> None:
+    """A mask names one shard; the topic itself has its values in clear text."""
+    shards = Declaration("shop.orders", shards="shop_[0-9][.]orders", transform=Transform(shard="shard"))
+    masks = (Mask("shop_1.orders", hashed=("Name",)), Mask("shop_2.orders", dropped=("note",)))
+    change = envelope("c", ROW, table="shop_1.orders")
+    with told(spark, change, name="s.shop_1.orders", declared=shards, masks=masks) as found:
+        assert [tuple(row) for row in found.tables["shop.orders"].select("id", "Name", "note").collect()] == [
+            (1, None, None)
+        ]
 
 
 def test_the_commits_of_a_table_are_told_one_by_one(spark: SparkSession, tmp_path: Path) -> None:
