@@ -11,14 +11,14 @@ from pyspark.sql import functions as F
 from replicator.errors import BronzeReplaced
 from replicator.formats import control
 from replicator.lake import Lake
-from replicator.operate.progress import layers
+from replicator.operate.progress import kafka_lag, layers
 from replicator.operate.progress.attempts import Attempts
 from replicator.operate.progress.survey import Tally
 from replicator.operate.progress.table_status import TableStatus
 from replicator.operate.progress.waiting import Waiting, waiting
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Progress, Table
-from replicator.stages.ingest import landing
+from replicator.stages.ingest import gaps, landing
 from replicator.stages.ingest.landing import ObjectIngestion
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import transaction_cut
@@ -175,4 +175,5 @@ class SparkSurvey:
         rows = self.at.format.read(self.spark, self.at.lake.bronze(source))
         reached = rows.groupBy("topic", "partition").agg(F.max("offset").alias("o")).collect()
         have = {(row["topic"], row["partition"]): row["o"] + 1 for row in reached}
-        return sum(max(0, end - int(have.get(place, 0))) for place, end in ends.items())
+        skipped = gaps.load(self.facts, self.lake.gaps(source))
+        return kafka_lag.count_unread(ends, have, lambda: reader.first_offsets(self.spark), skipped)

@@ -41,6 +41,9 @@ class Source(Protocol):
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
         """The offset after the last record, per (topic, partition): what there is to read. Raises Unreachable."""
 
+    def first_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
+        """The offset of the first record that there still is, per (topic, partition). Raises Unreachable."""
+
     def resume(self, spark: SparkSession, checkpoint: str, stream_state: StreamState) -> None:
         """Adapt a stream's checkpoint to the present topics before the stream starts: topics that are no longer read
         are removed, new ones begin where ``stream_state`` ends. Repeating it changes nothing.

@@ -78,6 +78,10 @@ class KafkaSource:
         """Return the offset after the last record, per (topic, partition)."""
         return self._offsets(spark, "latest")
 
+    def first_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
+        """Return the first offset that Kafka has, per (topic, partition)."""
+        return self._offsets(spark, "earliest")
+
     def resume(self, spark: SparkSession, checkpoint: str, stream_state: StreamState) -> None:
         """Insert a batch without records if topics were added or have left. A planned batch that bronze does not have
         is planned again.

@@ -80,6 +80,11 @@ class RecordedSource:
         ends = self.read(spark).groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end"))
         return {(row["topic"], row["partition"]): row["end"] for row in ends.collect()}
 
+    def first_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
+        """Return the offset of the first record in the files, per (topic, partition)."""
+        starts = self.read(spark).groupBy("topic", "partition").agg(F.min("offset").alias("start"))
+        return {(row["topic"], row["partition"]): row["start"] for row in starts.collect()}
+
     def resume(self, spark: SparkSession, checkpoint: str, stream_state: StreamState) -> None:
         """Does nothing: files are always read completely."""
 

@@ -9,6 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from replicator.debezium.record_masking import REDACTED
@@ -135,7 +137,7 @@ def test_a_new_project_runs_as_it_is(
     assert {row["topic"] for row in kept.collect()} == {f"{prefix}.{TOPIC}"}
 
 
-def test_topics_end_where_both_clients_say(spark: SparkSession, broker: str, conf: Path) -> None:
+def test_topics_begin_and_end_where_both_clients_say(spark: SparkSession, broker: str, conf: Path) -> None:
     """Java's and librdkafka's, of every partition; ``status`` needs no Spark for it."""
     prefix = (conf / "prefix").read_text()
     create(broker, f"{prefix}.three", partitions=3)
@@ -145,6 +147,12 @@ def test_topics_end_where_both_clients_say(spark: SparkSession, broker: str, con
     assert found == KafkaSource(broker, topics).end_offsets(spark)
     assert (len(found), sum(found.values())) == (4, 25)
     assert librdkafka.end_offsets(broker, "no such topic", {}) == {}
+    place = TopicPartition(f"{prefix}.three", 0, found[f"{prefix}.three", 0])
+    admin = AdminClient({"bootstrap.servers": broker})
+    admin.delete_records([place])[place].result(timeout=30)
+    firsts = librdkafka.first_offsets(broker, topics, {})
+    assert firsts == KafkaSource(broker, topics).first_offsets(spark)
+    assert {place: first for place, first in firsts.items() if first} == {(place.topic, 0): place.offset}
 
 
 def test_what_comes_is_followed(spark: SparkSession, broker: str, conf: Path) -> None:

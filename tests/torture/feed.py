@@ -55,6 +55,10 @@ class FileStream:
         """Nobody asks."""
         return {}
 
+    def first_offsets(self, _: SparkSession) -> Mapping[tuple[str, int], int]:
+        """Nobody asks."""
+        return {}
+
     def put(self, records: Sequence[Sent]) -> None:
         """Two files, so that two batches come of them."""
         half = len(records) // 2

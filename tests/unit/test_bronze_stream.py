@@ -42,6 +42,9 @@ class Folder:
     def end_offsets(self, _: SparkSession) -> Mapping[tuple[str, int], int]:
         return {}
 
+    def first_offsets(self, _: SparkSession) -> Mapping[tuple[str, int], int]:
+        return {}
+
     def resume(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None: ...
 
     def refuse_lost(self, spark: SparkSession, checkpoint: str, held: StreamState) -> None: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
+from replicator.operate.progress.kafka_lag import count_unread
 from replicator.stages.ingest import gaps
 from replicator.stages.ingest.gaps import Gap
 from replicator.stages.table import snapshots
@@ -33,3 +34,12 @@ def test_a_gap_is_open_until_each_table_of_its_topic_was_read_whole_behind_it() 
             control, LAKE.snapshots("s"), {f"d.{table}": FullSnapshot(begun, {PLACE: begun}, {PLACE: begun + 1})}
         )
         assert gaps.list_open(control, LAKE, "s") == still
+
+
+def test_what_kafka_no_longer_has_and_what_was_skipped_is_not_still_to_be_read() -> None:
+    """A partition of which nothing was read begins where Kafka does; one that lost what comes next does not."""
+    ends, have = {("a", 0): 10, ("a", 1): 10, ("a", 2): 10, ("a", 3): 0}, {("a", 0): 4, ("a", 1): 4}
+    firsts = {("a", 0): 6, ("a", 1): 6, ("a", 2): 10, ("a", 3): 0}
+    assert count_unread(ends, have, lambda: firsts, [Gap("a", 1, 4, 5), Gap("a", 2, 0, 9)]) == 6 + 4
+    assert count_unread({("a", 0): 3}, have, lambda: firsts, []) == 0
+    assert count_unread({("a", 0): 10, ("a", 3): 0}, have, dict, [Gap("a", 0, 2, 20)]) == 0

@@ -21,11 +21,12 @@ from replicator.catalog.tables import LakeListing
 from replicator.errors import ReplicatorError, TableMissing
 from replicator.lake import Lake
 from replicator.offsets import TopicPartition
-from replicator.operate.progress import layers
+from replicator.operate.progress import kafka_lag, layers
 from replicator.operate.progress.survey import Tally
 from replicator.operate.progress.table_status import TableStatus
 from replicator.protocols import ControlReader, Sink
 from replicator.spec import Model, Progress, SourceSpec, Table
+from replicator.stages.ingest import gaps
 from replicator.transforms import row_state
 
 if TYPE_CHECKING:
@@ -122,10 +123,11 @@ class ArrowSurvey:
             return None
         if spec.objects:
             raise ReplicatorError(f"the records of {source} are stored in objects", where=spec.objects, fix=SPARK_HINT)
-        ends = extras.load("replicator.sources.librdkafka")
-        found: Mapping[TopicPartition, int] = ends.end_offsets(spec.bootstrap_servers, spec.topics, spec.options)
-        have = self.reached(self.lake.bronze(source))
-        return sum(max(0, end - have.get(place, 0)) for place, end in found.items())
+        client = extras.load("replicator.sources.librdkafka")
+        kafka = spec.bootstrap_servers, spec.topics, spec.options
+        ends: Mapping[TopicPartition, int] = client.end_offsets(*kafka)
+        have, skipped = self.reached(self.lake.bronze(source)), gaps.load(self.facts, self.lake.gaps(source))
+        return kafka_lag.count_unread(ends, have, lambda: client.first_offsets(*kafka), skipped)
 
     def waiting(self, source: str) -> Waiting | None:
         """Return None where no record waits. Raises ReplicatorError where some do."""
