@@ -33,6 +33,13 @@ def test_a_key_of_another_size_is_refused_with_the_columns_that_it_has(text: str
         key.parse(text, names)
 
 
+def test_a_line_break_in_a_key_stands_in_double_quotes() -> None:
+    """Elsewhere it would end the row of CSV that a key is written as."""
+    assert key.parse('"name=a\nb",y=c', ["name", "y"]) == {"name": "a\nb", "y": "c"}
+    with pytest.raises(ConfigError, match="in double quotes"):
+        key.parse("a\nb", ["name"])
+
+
 @pytest.mark.parametrize(
     ("spelling", "found"),
     [

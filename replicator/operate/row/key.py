@@ -37,11 +37,18 @@ _UNESCAPED = re.compile(r"[\w .:-]*", re.ASCII)
 
 
 def parse(text: str, names: Sequence[str]) -> Mapping[str, str]:
-    """Return the value of each key column of ``names``, as text. A value that contains a comma is put in double quotes.
+    """Return the value of each key column of ``names``, as text. A value that contains a comma or a line break is put
+    in double quotes.
 
     Raises ConfigError where the parts do not match the key columns.
     """
-    parts = next(csv.reader([text]), [])
+    try:
+        parts = next(csv.reader([text]), [])
+    except csv.Error as error:
+        raise ConfigError(
+            f"the key cannot be read: {error}",
+            fix='Put a part that contains a comma or a line break in double quotes: "a,b",c or "name=a,b",other=c.',
+        ) from error
     pairs = [part.partition("=") for part in parts]
     if pairs and all(equals and name.strip() in names for name, equals, _ in pairs):
         found = {name.strip(): value for name, _, value in pairs}
