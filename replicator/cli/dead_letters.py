@@ -61,9 +61,13 @@ def list_letters(
     if rows:
         spark, sources = options.open_sources(context, settings, source, brief=True)
         columns = (*_LETTERS, "dropped_at", "filter") if dropped else _LETTERS
-        if not (found := letter_details.rows(spark, sources, choice, dropped=dropped, limit=limit)):
+        found, has_more = letter_details.rows(spark, sources, choice, dropped=dropped, limit=limit)
+        if not found:
             _refuse_unknown(spark, sources, choice)
         _print(columns, found, as_json=as_json)
+        if has_more:
+            message = f"only the first {limit} dead letters per source are shown: --limit N shows more"
+            console.narrate(message, style="yellow")
         return
     counts = options.select_by_source(source, _counts(context, settings, choice, dropped=dropped))
     if not counts and not choice.is_all:
@@ -135,9 +139,12 @@ def retry(
 
         spark, sources = options.open_sources(context, settings, source, declared, fence=fence)
         accounts = [account for each in sources for account in again(spark, each, choice)]
-        if not accounts:
-            _refuse_unknown(spark, sources, choice)
-    _print(_ACCOUNTS, [_to_row(account) for account in accounts], as_json=as_json)
+        staying = 0 if accounts else _count_without_records(spark, sources, choice)
+    if accounts or as_json or not staying:
+        _print(_ACCOUNTS, [_to_row(account) for account in accounts], as_json=as_json)
+    if staying:
+        message = f"{staying} dead letters stay: bronze no longer has their records. `dead-letters drop` discards them."
+        console.narrate(message, style="yellow")
     for account in accounts:
         for warning in account.warnings:
             console.narrate(f"{account.table}: {warning}", style="yellow")
@@ -193,6 +200,16 @@ def _refuse_unknown(spark: SparkSession, sources: Sequence[Refinement], choice: 
         return
     every = [count for source in sources for count in counts(spark, source, LetterFilter())]
     choice.refuse_unknown([each.name for each in list_tables(spark, sources)], every)
+
+
+def _count_without_records(spark: SparkSession, sources: Sequence[Refinement], choice: LetterFilter) -> int:
+    """Return the number of selected dead letters where none could be retried. Raises as :func:`_refuse_unknown`."""
+    from replicator.operate.dead_letters import counts
+
+    found = [count.letters for source in sources for count in counts(spark, source, choice)]
+    if not found:
+        _refuse_unknown(spark, sources, choice)
+    return sum(found)
 
 
 def _counts(

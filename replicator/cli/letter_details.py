@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 def rows(
     spark: SparkSession, sources: Iterable[Refinement], choice: LetterFilter, *, dropped: bool, limit: int
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], bool]:
     """Return the selected dead letters, or with ``dropped`` the dropped ones: at most ``limit`` per source, oldest
-    first.
+    first; and whether a source has more.
     """
-    return [row for source in sources for row in _rows(spark, source, choice, dropped=dropped, limit=limit)]
+    found = [_rows(spark, source, choice, dropped=dropped, limit=limit + 1) for source in sources]
+    return [row for each in found for row in each[:limit]], any(len(each) > limit for each in found)
 
 
 def _rows(

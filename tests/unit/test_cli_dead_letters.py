@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
 from tests import readme
-from tests.cli import said
+from tests.cli import ended, said
 
 pytestmark = pytest.mark.spark
 
@@ -53,6 +53,26 @@ def test_a_letter_is_counted_shown_with_its_bytes_and_explained(folder: Path) ->
     assert '"pos": 400' in run(folder, "dead-letters", "show", *PLACE)
     with pytest.raises(ConfigError, match="no such record"):
         run(folder, "dead-letters", "show", "shop.sales.orders", "0", "99")
+
+
+def test_letters_that_are_not_shown_or_whose_records_are_gone_are_told(folder: Path, tmp_path: Path) -> None:
+    """What a limit leaves out, and why a retry finds nothing to try."""
+    folder = shutil.copytree(folder, tmp_path / "own")
+    lake, declared = ("--lake", str(folder / "lake")), ("--declare", str(folder / "declare.yaml"))
+    lines = (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    keyless = [lines[3].replace('"offset":3', f'"offset":{offset}') for offset in (4, 5)]
+    for name, some in (("keyless.jsonl", keyless), ("first.jsonl", lines[:2])):
+        (folder / name).write_text("\n".join(some) + "\n", encoding="utf-8")
+    run(folder, "run", "--recorded", str(folder / "keyless.jsonl"), *declared)
+    for limit, left_out in (("2", True), ("3", False)):
+        shown = ended("dead-letters", "list", "--rows", "--limit", limit, "--json", *lake)
+        assert len(json.loads(shown.stdout)) == int(limit)
+        assert ("only the first 2 dead letters per source" in shown.stderr) is left_out
+    shutil.rmtree(folder / "lake" / "bronze")
+    assert ended("run", "--recorded", str(folder / "first.jsonl"), *declared, *lake).returncode == 1
+    retried = ended("dead-letters", "retry", "--all", *declared, *lake)
+    assert (retried.returncode, retried.stdout) == (0, "")
+    assert "3 dead letters stay: bronze no longer has their records" in retried.stderr
 
 
 def test_explain_tells_the_life_of_a_row_and_how_it_stands(folder: Path) -> None:
