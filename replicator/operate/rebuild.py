@@ -72,7 +72,7 @@ def rebuild(spark: SparkSession, at: Refinement, name: str, how: RebuildOptions)
 
 
 def _finish(spark: SparkSession, begun: Rebuild) -> RebuildResult:
-    swap.finalize(spark, begun)
+    swap.finalize(spark, begun, begun.version + 1)
     return RebuildResult(begun.table.name, verdict=FINISHED)
 
 
@@ -101,8 +101,7 @@ def _execute(spark: SparkSession, begun: Rebuild, how: RebuildOptions) -> Rebuil
             return replace(result, columns=(*result.columns, *needs))
         swap.prepare(begun)
         failpoints.hit("rebuild.announced")
-        swap.swap(spark, begun, history_comparison, table_comparison)
-        swap.finalize(spark, begun)
+        swap.finalize(spark, begun, swap.swap(spark, begun, history_comparison, table_comparison))
     return result
 
 

@@ -24,7 +24,7 @@ from replicator.operate.rebuild import RebuildOptions, rebuild
 from replicator.operate.rebuild_all import Selection, carry_out, rebuild_model, resolve_selection
 from replicator.operate.rebuilding import swap
 from replicator.operate.rebuilding.rebuild_result import EQUAL, FINISHED, REPLACED, WRITTEN, RebuildResult, summarize
-from replicator.spec import Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
+from replicator.spec import Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table, Transform
 from replicator.stages import gold, silver, twins
 from replicator.stages.account import Account
 from replicator.stages.models.warehouse import Warehouse
@@ -379,6 +379,34 @@ def test_whoever_is_killed_is_gone_on_with(exact: SparkSession, tmp_path: Path) 
     assert drop_shadows(exact, LakeTables(world.at.lake, world.format)) == ["s.shop.orders"]
     world.damage(v=99)
     assert world.rebuild().verdict == WRITTEN
+
+
+class DyingDelta(DeltaFormat):
+    """Dies right after it has replaced all rows."""
+
+    def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
+        super().replace(rows, table, progress)
+        raise Killed
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["lives", "dies"])
+def test_a_table_whose_new_columns_need_a_commit_of_their_own_goes_on(
+    exact: SparkSession, tmp_path: Path, dies: bool
+) -> None:
+    """TIMESTAMP_NTZ is a feature that Delta enables on an existing table by a commit before that of the rows."""
+    told = Declaration(NAME, COLUMNS, transform=Transform(derive=(("at", "v + 1"),)))
+    world = World(exact, tmp_path, DeltaFormat(), JsonControl(exact), told)
+    world.take(*STORY[:2])
+    before = world.version()
+    world.declare(transform=Transform(derive=(("at", "CAST(timestamp_millis(v) AS TIMESTAMP_NTZ)"),)))
+    if dies:
+        with pytest.raises(Killed):
+            world.rebuild(replace(world.at, silver=DyingDelta()))
+    assert world.rebuild().verdict == (FINISHED if dies else REPLACED)
+    assert world.version() == before + 2
+    account = world.take(change(8, "c", 8, 8))
+    assert (account.error, account.applied) == (None, 1)
+    assert world.leftovers() == []
 
 
 def test_a_first_history_whose_rebuild_was_killed_stops_nobody(exact: SparkSession, tmp_path: Path) -> None:

@@ -129,38 +129,42 @@ def prepare(rebuild: Rebuild) -> None:
         at.control.put(path, merged_truncates)
 
 
-def swap(spark: SparkSession, rebuild: Rebuild, history: TableComparison | None, table: TableComparison) -> None:
-    """Effects 3 and 4: write the differences of the history and of the table, each in one commit."""
+def swap(spark: SparkSession, rebuild: Rebuild, history: TableComparison | None, table: TableComparison) -> int:
+    """Effects 3 and 4: write the differences of the history and of the table, each in one commit. Returns the version
+    of the table that has its difference: a format may need a commit of its own before, for new types of columns.
+    """
     if history is not None:
         _commit(spark, rebuild, history)
     failpoints.hit("rebuild.history_swapped")
-    _commit(spark, rebuild, table)
+    version = _commit(spark, rebuild, table)
     failpoints.hit("rebuild.table_swapped")
+    return version
 
 
-def _commit(spark: SparkSession, rebuild: Rebuild, comparison: TableComparison) -> None:
+def _commit(spark: SparkSession, rebuild: Rebuild, comparison: TableComparison) -> int:
     if comparison.is_equal:
-        return
+        return rebuild.version
     silver, name = rebuild.at.silver, shadow.swap_input(rebuild)
     before = silver.progress(spark, comparison.table, name)  # a history may be older than its table
     number = max(rebuild.version, -1 if before is None else before.version) + 1
-    comparison.write(silver, Progress(name, number))
+    return comparison.write(silver, Progress(name, number)).version
 
 
-def finalize(spark: SparkSession, rebuild: Rebuild) -> None:
-    """Effect 5. Where a run has committed to the table since, the merged ledger and truncates stay: they hold for more
-    than necessary, which is harmless.
+def finalize(spark: SparkSession, rebuild: Rebuild, swapped: int) -> None:
+    """Effect 5. Where a run has committed to the table since its version ``swapped``, the merged ledger and truncates
+    stay: they hold for more than necessary, which is harmless. No run commits to a table of another transform.
     """
     at, source = rebuild.at, rebuild.at.source.name
     if rebuild.column is not None:
         return
-    is_last = (at.silver.version(spark, rebuild.table) or 0) <= rebuild.version + 1
+    is_last = (at.silver.version(spark, rebuild.table) or 0) <= swapped
     for path, shadow_path in (
         (at.lake.schema(source, rebuild.name), rebuild.shadow.lake.schema(source, rebuild.name)),
         (at.lake.truncates(source, rebuild.name), rebuild.shadow.lake.truncates(source, rebuild.name)),
         (at.lake.origin(source, rebuild.name), rebuild.shadow.lake.origin(source, rebuild.name)),
     ):
-        if is_last or _orders_differ(at.control.get(path) or {}, at.control.get(shadow_path) or {}):
+        rows = at.control.get(path) or {}, at.control.get(shadow_path) or {}
+        if is_last or _orders_differ(*rows) or _transforms_differ(*rows):
             _take_over(rebuild, path, shadow_path)
     failpoints.hit("rebuild.schema_settled")
     _record_order(rebuild)
@@ -203,6 +207,10 @@ def _merge_truncates(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[s
 
 def _orders_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return len({row["order"] for row in (one, other) if "order" in row}) > 1
+
+
+def _transforms_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return one.get("mark") != other.get("mark")
 
 
 def is_reordered(rebuild: Rebuild) -> bool:
