@@ -78,6 +78,8 @@ def test_json_of_another_value_is_another_text() -> None:
     """Arrays have an order, texts are no numbers, and what is no JSON stays as it is."""
     texts = [canonical.json_text(each) for each in ("[1,2]", "[2,1]", '["1",2]', '{"a":1}', '{"a":null}', "{}")]
     texts += [canonical.json_text(f"1{'0' * 30}.{n}") for n in (1, 2)]
+    texts += [canonical.json_text(each) for each in ("0", "1e-9999999", "1e9999999", f"1e{'9' * 30}")]
+    texts += [canonical.json_text('{"a":' * depth + "1" + "}" * depth) for depth in (2, 450, 100_000)]
     assert len(set(texts)) == len(texts)
     assert canonical.json_text("not json") == "not json"
     assert canonical.json_text(None) is None

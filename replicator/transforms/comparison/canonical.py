@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -66,14 +66,15 @@ def column_texts(
 
 
 def json_text(written: str | None) -> str | None:
-    """A JSON value with sorted keys, no blanks and trimmed numbers; a text that is not JSON is returned unchanged."""
+    """A JSON value with sorted keys, no blanks and trimmed numbers; a text that is not JSON, or is nested too deep for
+    Python, is returned unchanged.
+    """
     if written is None:
         return None
     try:
-        value = json.loads(written, parse_float=Decimal, parse_int=Decimal, parse_constant=str)
-    except ValueError:
+        return _json_text(json.loads(written, parse_float=Decimal, parse_int=Decimal, parse_constant=str))
+    except (ValueError, ArithmeticError, RecursionError):
         return written
-    return _json_text(value)
 
 
 def _json_text(value: Any) -> str:
@@ -83,7 +84,8 @@ def _json_text(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(_json_text, value)) + "]"
     if isinstance(value, Decimal):
-        return str(Context(prec=len(value.as_tuple().digits)).normalize(value) or Decimal(0))
+        exact = Context(prec=len(value.as_tuple().digits), Emin=MIN_EMIN, Emax=MAX_EMAX)
+        return str(exact.normalize(value) or Decimal(0))
     return json.dumps(value)
 
 
