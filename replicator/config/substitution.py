@@ -18,18 +18,22 @@ def _in_braces(depth: int) -> str:
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
 REFERENCE = re.compile(rf"\$\$\{{|\$\{{({_NAME})(:-({_in_braces(4)}))?\}}|\$\{{{_NAME}:-")
 """``$${``; a variable with its ``:-`` and default; the beginning of one whose braces are not balanced."""
+_UNKNOWN = re.compile(r"\$\{\w*:?")
+"""The beginning of anything else in ``${}``. What follows may be a secret."""
 
 
 @dataclass
 class Substitution:
     """A text with variables substituted: the variables that were ``used``, those that are ``missing`` (neither set nor
-    with a default), and the beginnings of references whose braces are not balanced (``open``).
+    with a default), the beginnings of references whose braces are not balanced (``open``), and those of what stays in
+    the text since it is no variable (``unknown``): ``${env:`` of ``${env:NAME}``.
     """
 
     text: str = ""
     used: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
 
 def substitute(text: str, environment: Mapping[str, str]) -> Substitution:
@@ -47,9 +51,13 @@ def substitute(text: str, environment: Mapping[str, str]) -> Substitution:
             return environment[name]
         if not has_default:
             result.missing.append(name)
-        return REFERENCE.sub(fill, default or "")
+        return fill_all(default or "")
 
-    result.text = REFERENCE.sub(fill, text)
+    def fill_all(text: str) -> str:
+        result.unknown.extend(_UNKNOWN.findall(REFERENCE.sub(" ", text)))
+        return REFERENCE.sub(fill, text)
+
+    result.text = fill_all(text)
     return result
 
 

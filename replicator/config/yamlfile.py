@@ -25,6 +25,13 @@ KeyPath = tuple[str | int, ...]
 _LOCK = ".#"
 """The prefix of the lock that Emacs creates beside a file that is being edited: a dangling symbolic link."""
 
+_REFERRING, _SUBSTITUTING = "connector", "spark"
+"""The blocks in which ``${}`` may also be resolved by Kafka Connect, and by Spark."""
+_VARIABLE_FORMS = (
+    "write ${NAME}, ${NAME:-default}, or $${ for a literal ${; references such as ${env:NAME} are valid below "
+    "`connector` only"
+)
+
 _PLAIN_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 
 
@@ -233,8 +240,12 @@ def _substitute(
         problems.add(f"{key} needs the environment variable {name}, which is not set", origins.get(path))
     for begun in found.open:
         problems.add(f"{key}: the braces of {begun} are unbalanced, or nested more than four deep", origins.get(path))
+    unknown = [] if path[0] == _REFERRING or _SUBSTITUTING in path else found.unknown
+    for begun in unknown:
+        problems.add(f"{key}: {begun} begins no variable: {_VARIABLE_FORMS}", origins.get(path))
     if path in origins:
-        origins[path] = replace(origins[path], variables=tuple(found.used), missing=bool(found.missing or found.open))
+        has_none = bool(found.missing or found.open or unknown)
+        origins[path] = replace(origins[path], variables=tuple(found.used), missing=has_none)
     return found.text
 
 

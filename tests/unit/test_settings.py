@@ -243,6 +243,28 @@ def test_a_default_without_its_brace_and_a_variable_in_one_are_told(conf: Callab
     assert conf("spark: {a: '${A:-${B}}'}", environment={"A": "x"}).spark == {"a": "x"}
 
 
+@pytest.mark.parametrize(
+    "written", ["${env:KEY}", "${KEY:hunter2}", "${KEY-hunter2}", "${KEY", "${}", "${A:-${env:KEY}}"]
+)
+def test_what_is_no_variable_is_no_value(conf: Callable[..., settings.Settings], written: str) -> None:
+    """As written it would be the key of hashed columns, a password or a folder; what follows may be a secret."""
+    said = refusal(conf, **{"sources/s.yaml": f"name: s\nhash_key: '{written}'\n"})
+    assert "sources/s.yaml:2: hash_key: ${" in said
+    assert "begins no variable: write ${NAME}, ${NAME:-default}, or $${ for a literal ${" in said
+    assert "hunter2" not in said
+    assert "lake.root: ${LAKE: begins no variable" in refusal(conf, "lake: {root: '${LAKE:./lake}'}")
+
+
+def test_kafka_connect_and_spark_have_variables_of_their_own(conf: Callable[..., settings.Settings]) -> None:
+    """Below ``connector`` and ``spark`` they stay as they are."""
+    connector = "{kind: oracle, host: h, user: u, database: d, password: '${env:P}', config: {a: '${file:/x:y}'}}"
+    made = conf("spark: {a: '${system:user.home}'}", **{"sources/s.yaml": f"name: s\nconnector: {connector}\n"})
+    [source] = made.sources
+    assert made.spark == {"a": "${system:user.home}"}
+    assert source.connector is not None
+    assert (source.connector.password, source.connector.config) == ("${env:P}", {"a": "${file:/x:y}"})
+
+
 def test_a_variable_of_an_overridden_value_need_not_exist(conf: Callable[..., settings.Settings]) -> None:
     """Only what counts is filled in."""
     assert conf("spark: {a: x}", base="spark: {a: '${NOWHERE}'}").spark == {"a": "x"}
