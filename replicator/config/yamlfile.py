@@ -32,7 +32,11 @@ _VARIABLE_FORMS = (
     "`connector` only"
 )
 
-_PLAIN_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
+_TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = frozenset({f"{_TAG}map", f"{_TAG}seq"})
+_QUOTE = "put a text in quotes"
+_ALIAS = "found undefined alias"
+"""How the parser's message begins that repeats a value, which may be a password."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,12 @@ class _NodeReader:
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(element, (*path, index)) for index, element in enumerate(node.value)]
-        return self.loader.construct_object(node)
+        try:
+            return self.loader.construct_object(node)
+        except (yaml.constructor.ConstructorError, ValueError, KeyError, AttributeError) as error:
+            kind = node.tag.removeprefix(_TAG)
+            wrong = "the tag after ! is unknown" if kind == node.tag else f"this is no valid {kind}"
+            raise yaml.constructor.ConstructorError(None, None, f"{wrong}: {_QUOTE}", node.start_mark) from error
 
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         self._refuse_twice(node)
@@ -252,4 +261,5 @@ def _substitute(
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    return getattr(error, "problem", None) or str(error).splitlines()[0]
+    reason: str = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"{_ALIAS} after *: {_QUOTE}" if reason.startswith(_ALIAS) else reason

@@ -356,6 +356,15 @@ def test_settings_cannot_be_changed(conf: Callable[..., settings.Settings]) -> N
         conf().env = "other"
 
 
+@pytest.mark.parametrize("written", ["*hunter2", "!hunter2", "!!int hunter2", "!!timestamp hunter2", "!!bool hunter2"])
+def test_a_password_that_yaml_cannot_read_is_not_shown(conf: Callable[..., settings.Settings], written: str) -> None:
+    """The place and the way out are; some of the parser's own messages repeat the value, others are no messages."""
+    said = refusal(conf, f"targets:\n  w:\n    password: {written}\n")
+    assert "dev.yaml:3: invalid YAML: " in said
+    assert "put a text in quotes" in said
+    assert "hunter2" not in said
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
