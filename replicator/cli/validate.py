@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replicator import registry
+from replicator import endpoint, registry
 from replicator.cli import options
 from replicator.cli.console import narrate, print_json, print_text
 from replicator.config import topicnames
@@ -14,6 +14,7 @@ from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
     from replicator.config.settingkeys import TargetKeys
+    from replicator.config.yamlfile import KeyPath
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
 
@@ -24,7 +25,10 @@ def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, 
     What loses information by nature, because of declared types or connector settings, is listed too.
     """
     settings = options.settings(env, conf)
-    _check_targets(settings)
+    problems = Problems()
+    _check_targets(settings, problems)
+    _check_brokers(settings, problems)
+    problems.raise_if_any()
     for source in settings.sources:
         if source.has_no_origin:
             narrate(f"warning: {source.name} has no bootstrap servers: set kafka.bootstrap_servers", style="yellow")
@@ -45,13 +49,31 @@ def _excluded_tables(source: SourceSpec) -> list[str]:
     return [table for table in source.named if not topicnames.includes_table(source, table)]
 
 
-def _check_targets(settings: Settings) -> None:
-    """Raise ConfigError that lists each target of an unknown kind with its place in the configuration."""
-    problems = Problems()
+def _check_targets(settings: Settings, problems: Problems) -> None:
+    """Add a problem for each target of an unknown kind, with its place in the configuration."""
     for name, target in settings.targets.items():
         if wrong := _wrong_kind(target):
             problems.add(f"targets.{name}.kind: {wrong}", settings.origins.get(("targets", name, "kind")))
-    problems.raise_if_any()
+
+
+def _check_brokers(settings: Settings, problems: Problems) -> None:
+    """Add a problem for each address of Kafka without a port, with its place in the configuration."""
+    shared: KeyPath = ("kafka", "bootstrap_servers")
+    places: dict[KeyPath, str] = {("sources", source.name): source.bootstrap_servers for source in settings.sources}
+    places |= {("canonical", feed.name): feed.bootstrap_servers for feed in settings.feeds}
+    common = settings.kafka.bootstrap_servers
+    own = {place: servers for place, servers in places.items() if servers != common}
+    for place, servers in {shared: common, **own}.items():
+        if servers and (wrong := _wrong_address(servers)):
+            problems.add(f"bootstrap_servers: {wrong}", settings.origins.get(place))
+
+
+def _wrong_address(servers: str) -> str | None:
+    try:
+        endpoint.parse_addresses(servers, "Kafka", "")
+    except ConfigError as error:
+        return error.what
+    return None
 
 
 def _wrong_kind(target: TargetKeys) -> str | None:

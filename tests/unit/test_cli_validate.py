@@ -69,6 +69,21 @@ def test_a_target_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, told)
 
 
+def test_an_address_of_kafka_without_a_port_is_refused(tmp_path: Path) -> None:
+    """A run would refuse it; each is told once, where it stands."""
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "dev.yaml").write_text("kafka: {bootstrap_servers: 'a:1,b'}\n", encoding="utf-8")
+    for name, own in {"s": "", "t": "bootstrap_servers: '[::1]:1, c'\n", "u": "bootstrap_servers: ''\n"}.items():
+        (tmp_path / "sources" / f"{name}.yaml").write_text(f"name: {name}\n{own}", encoding="utf-8")
+    done = ended("validate", "--conf", str(tmp_path), "--env", "dev")
+    said = "bootstrap_servers: not a valid address for Kafka: '{}' is not host:port"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[1:] == [
+        f"  {tmp_path}/dev.yaml:1: {said.format('b')}",
+        f"  {tmp_path}/sources/t.yaml: {said.format('c')}",
+    ]
+
+
 def test_what_is_declared_of_a_table_that_is_not_read_is_told(tmp_path: Path) -> None:
     """A misspelled name would leave a mask without its table; shards and topics of one's own are not second-guessed."""
     (tmp_path / "sources").mkdir()
