@@ -190,7 +190,7 @@ class BronzeKeys(Strict):
     ``max_objects_per_batch`` is for sources whose records are in objects.
     """
 
-    trigger_seconds: float = Field(default=1.0, ge=0)
+    trigger_seconds: float = Field(default=1.0, ge=0, le=86_400)
     max_offsets_per_trigger: int = Field(default=200_000, ge=1)
     max_objects_per_batch: int = Field(default=5_000, ge=1)
 

@@ -20,12 +20,18 @@ from replicator.debezium.type_parser import parse_type, resolve_modes
 from replicator.spec import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Transform
 from replicator.spelling import suggest
 
+_PYTHON_ONLY = re.compile(r"(?<!\\)(?:\(\?[P#(]|\{,\d*\})")
+"""Groups, comments, conditions and repetitions that Java does not compile."""
+_NOT_BOTH = "not a regular expression that both Java and Python accept"
+
 
 def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"not a regular expression that both Java and Python accept: {error}") from error
+        raise ValueError(f"{_NOT_BOTH}: {error}") from error
+    if found := _PYTHON_ONLY.search(text):
+        raise ValueError(f"{_NOT_BOTH}: Java has no {found.group()}")
     return text
 
 

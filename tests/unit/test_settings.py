@@ -389,6 +389,7 @@ def test_a_password_that_yaml_cannot_read_is_not_shown(conf: Callable[..., setti
         ("connect: {url: 'http://localhost:99999'}\n", "connect.url: port out of range"),
         ("connect: {url: 'http://localhost:${PORT:-x}'}\n", "connect.url: port could not be cast"),
         ("kafka: {options: {group.id: mine}}\n", "'group.id' is not allowed"),
+        ("bronze: {trigger_seconds: .inf}\n", "bronze.trigger_seconds: must be less than or equal to 86400"),
         (
             "kafka: {options: {sasl.jaas.config: 'com.sun.security.auth.module.JndiLoginModule required;'}}\n",
             "must be one entry",
@@ -606,7 +607,9 @@ def test_a_wrong_declare_file_names_file_and_line(tmp_path: Path) -> None:
         sourcefile.load_declarations(tmp_path / "absent.yaml")
 
 
-@pytest.mark.parametrize("pattern", [r"s[.]\p{Lower}+[.].*", "s[.](orders", "*"])
+@pytest.mark.parametrize(
+    "pattern", [r"s[.]\p{Lower}+[.].*", "s[.](orders", "*", "(?P<a>s)[.].*", "s[.]a{,3}", "s(?#c)[.].*"]
+)
 def test_topics_that_not_both_clients_of_kafka_understand_are_refused(
     conf: Callable[..., settings.Settings], pattern: str
 ) -> None:

@@ -87,7 +87,8 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace
         )
     checkpoint = ingestion.lake.checkpoint(ingestion.source)
     state = BronzeTableState(spark, ingestion)
-    trigger = {"availableNow": True} if once else {"processingTime": f"{ingestion.trigger_seconds} seconds"}
+    interval = f"{ingestion.trigger_seconds * 1000:.0f} milliseconds"  # Spark reads no exponents, as in 1e-05
+    trigger = {"availableNow": True} if once else {"processingTime": interval}
     try:
         refuse_mismatch(spark, ingestion)
         ingestion.reader.resume(spark, checkpoint, state)
