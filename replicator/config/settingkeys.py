@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_v
 from replicator.config import kafka_options
 from replicator.config.awskeys import AwsKeys
 from replicator.config.duration import Duration, DurationText, OptionalDuration, parse_seconds
-from replicator.config.strict import Strict, Text
+from replicator.config.strict import Address, Strict, Text, refuse_password
 from replicator.config.tablekeys import Format
 
 
@@ -74,7 +74,7 @@ class LakeKeys(Strict):
     def _absolute(cls, root: str) -> str:
         if not _URL.match(root):
             return _refuse_file(absolute_path(root))
-        url = re.sub("^file:/(?!/)", "file:///", root).rstrip("/")  # Hadoop's notation
+        url = re.sub("^file:/(?!/)", "file:///", refuse_password(root)).rstrip("/")  # Hadoop's notation
         if not _LAKE.match(url):
             raise ValueError(
                 f"a lake must be a local directory, s3a://bucket/prefix, hdfs:// or file:///, not {root!r}"
@@ -146,7 +146,7 @@ class S3Keys(Strict):
     AWS.
     """
 
-    endpoint: str | None = None
+    endpoint: Address | None = None
     access_key: SecretStr | None = None
     secret_key: SecretStr | None = None
     region: Name = "us-east-1"
@@ -164,7 +164,7 @@ class AthenaKeys(Strict):
     catalog: Name = "AwsDataCatalog"
     output: str | None = None
     region: str | None = None
-    endpoint: str | None = None
+    endpoint: Address | None = None
 
     @field_validator("output")
     @classmethod
@@ -181,7 +181,7 @@ class CatalogKeys(Strict):
 
     kind: Literal["glue"] = "glue"
     region: str | None = None
-    endpoint: str | None = None
+    endpoint: Address | None = None
     database: Annotated[str, Field(pattern=DATABASE)] = "lakehouse"
 
 

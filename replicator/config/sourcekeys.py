@@ -13,7 +13,7 @@ from replicator.config import conditions, kafka_options, tablekeys
 from replicator.config.columnkeys import ColumnName, refuse_duplicates
 from replicator.config.connectorkeys import PORTS, ConnectorKeys, Kind
 from replicator.config.shapekeys import ShapeKeys
-from replicator.config.strict import Strict
+from replicator.config.strict import Strict, refuse_password
 from replicator.config.tablekeys import Pattern, SequenceBy, TableKeys, TableName
 from replicator.debezium.handling_modes import HandlingModes
 from replicator.errors import ConfigError
@@ -200,7 +200,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     def _folder(cls, objects: str | None) -> str | None:
         if objects is None or "://" not in objects:
             return None if objects is None else os.path.abspath(os.path.expanduser(objects))
-        return objects.rstrip("/")
+        return refuse_password(objects).rstrip("/")
 
     @field_validator("placeholder")
     @classmethod

@@ -11,8 +11,17 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from replicator.config.yamlfile import Document, KeyPath, Problems
@@ -71,6 +80,15 @@ def to_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
+def refuse_password(address: str) -> str:
+    """Return an address without a login. Raises ValueError for one with a password, which messages would show."""
+    login, at, _ = urlsplit(address).netloc.rpartition("@")
+    if at and ":" in login:
+        raise ValueError("an address is printed and must contain no password: give keys in `s3`, or as AWS's tools do")
+    return address
+
+
+Address = Annotated[str, AfterValidator(refuse_password)]
 Text = Annotated[str, BeforeValidator(to_text, json_schema_input_type=str | bool | int | float)]
 
 

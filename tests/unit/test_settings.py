@@ -356,6 +356,23 @@ def test_settings_cannot_be_changed(conf: Callable[..., settings.Settings]) -> N
         conf().env = "other"
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("dev.yaml", "lake: {root: 's3a://me:hunter2@bucket/p'}\n"),
+        ("dev.yaml", "s3: {endpoint: 'http://me:hunter2@minio:9000'}\n"),
+        ("dev.yaml", "catalog: {endpoint: 'http://me:hunter2@moto:5000'}\n"),
+        ("sources/s.yaml", "{name: s, objects: 's3a://me:hunter2@bucket/p'}\n"),
+    ],
+)
+def test_an_address_with_a_password_is_refused(conf: Callable[..., settings.Settings], name: str, text: str) -> None:
+    """Every message about the lake or a store names its address."""
+    said = refusal(conf, **({"dev": text} if name == "dev.yaml" else {name: text}))
+    assert f"{name}:1: " in said
+    assert "an address is printed and must contain no password" in said
+    assert "hunter2" not in said
+
+
 @pytest.mark.parametrize("written", ["*hunter2", "!hunter2", "!!int hunter2", "!!timestamp hunter2", "!!bool hunter2"])
 def test_a_password_that_yaml_cannot_read_is_not_shown(conf: Callable[..., settings.Settings], written: str) -> None:
     """The place and the way out are; some of the parser's own messages repeat the value, others are no messages."""
