@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from replicator.config.strict import Strict, Text
+from replicator.config.spark_settings import SparkSettings
+from replicator.config.strict import Strict
 
 Stage = Literal["bronze", "silver", "gold", "publish", "canonical"]
 
@@ -37,7 +38,7 @@ class JobKeys(Strict):
     executor_memory: Memory = "6g"
     executors: int = Field(default=2, ge=1, le=200)
     minutes: int = Field(default=60, ge=1)
-    spark: dict[str, Text] = Field(default_factory=dict)
+    spark: SparkSettings = Field(default_factory=dict)
     secrets: dict[Variable, Secret] = Field(default_factory=dict)
 
     @model_validator(mode="after")

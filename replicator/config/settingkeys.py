@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_v
 from replicator.config import kafka_options
 from replicator.config.awskeys import AwsKeys
 from replicator.config.duration import Duration, DurationText, OptionalDuration, parse_seconds
+from replicator.config.spark_settings import SparkSettings
 from replicator.config.strict import Address, Strict, Text, refuse_password
 from replicator.config.tablekeys import Format
 
@@ -231,7 +232,7 @@ class Keys(Strict):
     kafka: KafkaKeys = KafkaKeys()
     connect: ConnectKeys = ConnectKeys()
     targets: dict[str, TargetKeys] = Field(default_factory=dict)
-    spark: dict[str, Text] = Field(default_factory=dict)
+    spark: SparkSettings = Field(default_factory=dict)
     s3: S3Keys | None = None
     athena: AthenaKeys = AthenaKeys()
     catalog: CatalogKeys = CatalogKeys()

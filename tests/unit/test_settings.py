@@ -406,6 +406,8 @@ def test_a_password_that_yaml_cannot_read_is_not_shown(conf: Callable[..., setti
         ("connect: {url: 'http://localhost:99999'}\n", "connect.url: port out of range"),
         ("connect: {url: 'http://localhost:${PORT:-x}'}\n", "connect.url: port could not be cast"),
         ("kafka: {options: {group.id: mine}}\n", "'group.id' is not allowed"),
+        ("spark: {driver.memory: 4g}\n", "dev.yaml:1: spark: 'driver.memory' is no setting of Spark"),
+        ("aws: {jobs: {gold: {spark: {master: yarn}}}}\n", "would be ignored; did you mean 'spark.master'?"),
         ("bronze: {trigger_seconds: .inf}\n", "bronze.trigger_seconds: must be less than or equal to 86400"),
         (
             "kafka: {options: {sasl.jaas.config: 'com.sun.security.auth.module.JndiLoginModule required;'}}\n",
