@@ -63,6 +63,7 @@ def load_sources(
         if keys is not None:
             found.append((_build_source(keys, bootstrap_servers, options), str(path)))
     _refuse_overlap(found, problems)
+    _refuse_shared_capture(found, problems)
     return found
 
 
@@ -157,3 +158,26 @@ def _refuse_overlap(found: Sequence[tuple[SourceSpec, str]], problems: Problems)
                     else "give include"
                 )
                 problems.add(f"the topics of {source.name!r} include those of {other.name!r}: {hint}", file)
+
+
+def _refuse_shared_capture(found: Sequence[tuple[SourceSpec, str]], problems: Problems) -> None:
+    """Add a problem for what connectors cannot share: one name, one slot, one ``server_id`` at a server."""
+    owners: dict[tuple[str, ...], str] = {}
+    for source, file in found:
+        for key, value, place in _exclusive_settings(source.connector):
+            owner = owners.setdefault((key, value, *place), source.name)
+            if owner != source.name:
+                problems.add(f"connector.{key}: the connector of {owner!r} has {value}, too: choose another", file)
+
+
+def _exclusive_settings(connector: Connector | None) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Return what no other connector may have: the key, the value, and the server where that holds."""
+    if connector is None:
+        return []
+    server = (connector.host, str(connector.port))
+    values = (
+        ("name", connector.name, ()),
+        ("slot", connector.slot, server),
+        ("server_id", connector.server_id, server),
+    )
+    return [(key, str(value), place) for key, value, place in values if value]

@@ -24,6 +24,7 @@ from tests.cli import said
 from tests.stand_in_connect import running
 
 CONNECTOR = {"kind": "mariadb", "host": "127.0.0.1", "user": "u", "password": "${env:P}", "server_id": 1}
+"""Of mariadb; each further source of a configuration has another ``server_id``."""
 
 
 @pytest.fixture
@@ -42,8 +43,9 @@ def conf(tmp_path: Path) -> Callable[..., tuple[str, ...]]:
         (tmp_path / "sources").mkdir()
         (tmp_path / "base.yaml").write_text("", encoding="utf-8")
         (tmp_path / "dev.yaml").write_text(yaml.safe_dump({"connect": {"url": url}}), encoding="utf-8")
-        for name, content in sources.items():
-            (tmp_path / "sources" / f"{name}.yaml").write_text(yaml.safe_dump({"name": name} | content))
+        for number, (name, content) in enumerate(sources.items(), start=1):
+            own = {"connector": content["connector"] | {"server_id": number}} if "connector" in content else {}
+            (tmp_path / "sources" / f"{name}.yaml").write_text(yaml.safe_dump({"name": name} | content | own))
         return ("--conf", str(tmp_path), "--env", "dev")
 
     return write
@@ -174,7 +176,7 @@ def test_two_sources_cannot_have_one_connector(conf: Callable[..., tuple[str, ..
     flags = conf(
         "http://127.0.0.1:9", a={"connector": CONNECTOR | {"name": "x"}}, b={"connector": CONNECTOR | {"name": "x"}}
     )
-    with pytest.raises(ConfigError, match="a and b both describe the connector x"):
+    with pytest.raises(ConfigError, match=r"b.yaml: connector.name: the connector of 'a' has x, too"):
         said("connect", "diff", *flags, code=2)
 
 

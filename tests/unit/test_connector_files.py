@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from replicator import settings
 from replicator.config import sourcefile
+from replicator.config.yamlfile import Problems
 from replicator.connect.configuration import CLASSES
 from replicator.connect.configuration import configuration as made
 from replicator.databases.readiness.finding import missing_tables
@@ -106,6 +108,34 @@ def test_a_table_that_is_not_there_is_told_by_the_key_that_may_name_it(tmp_path:
         assert captured is not None
         [found] = missing_tables(captured, ["shop.a"])
         assert (found.table, "`include`" in found.fix, "of the connector" in found.fix) == ("shop.c", True, True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ("kind: mysql, host: h, server_id: 7", "kind: mysql, host: h, server_id: 7", "server_id: .* has 7, too"),
+        ("kind: mysql, host: h, server_id: 7", "kind: mysql, host: i, server_id: 7", ""),
+        ("kind: mysql, host: h, server_id: 7", "kind: mysql, host: h, server_id: 8", ""),
+        ("kind: postgresql, host: h, database: d", "kind: postgresql, host: h, database: e", "slot: .* has s_a, too"),
+        ("kind: postgresql, host: h, database: d", "kind: postgresql, host: h, database: d, slot: x", ""),
+        ("kind: oracle, host: h, database: d", "kind: oracle, host: h, database: d", ""),
+        (
+            "kind: oracle, host: h, database: d, name: x",
+            "kind: oracle, host: i, database: d, name: x",
+            "name: .* has x",
+        ),
+    ],
+)
+def test_connectors_do_not_take_from_each_other(tmp_path: Path, one: str, other: str, said: str) -> None:
+    """A server ends the session of a reader whose id or slot another one uses; Connect has one connector per name."""
+    (tmp_path / "sources").mkdir()
+    for name, block in {"s.a": one, "s_a": other}.items():
+        text = f"name: {name}\nconnector: {{user: u, {block}}}\n"
+        (tmp_path / "sources" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    problems = Problems()
+    sourcefile.load_sources(tmp_path / "sources", "k:1", {}, {}, problems)
+    assert bool(problems.found) == bool(said)
+    assert re.search(said, "".join(problems.found))
 
 
 @pytest.mark.parametrize(

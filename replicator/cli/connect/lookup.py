@@ -46,8 +46,7 @@ def cluster(settings: Settings) -> Connect:
 
 def sources_by_connector(settings: Settings, names: Sequence[str] | None) -> dict[str, SourceSpec]:
     """Return the sources whose file describes a connector, by the connector's name; where there is none, print a
-    message. Raises ConfigError for an unknown source, for a named one that describes no connector, and for two sources
-    that describe the same connector.
+    message. Raises ConfigError for an unknown source, and for a named one that describes no connector.
     """
     named = [settings.source(name) for name in names or ()]
     silent = next((source.name for source in named if source.connector is None), None)
@@ -56,10 +55,7 @@ def sources_by_connector(settings: Settings, names: Sequence[str] | None) -> dic
     found: dict[str, SourceSpec] = {}
     for source in named or settings.sources:
         if source.connector is not None:
-            twin = found.setdefault(source.connector.name, source)
-            if twin.name != source.name:
-                what = f"the sources {twin.name} and {source.name} both describe the connector {source.connector.name}"
-                raise ConfigError(what, fix="Give one of them another `name` in `connector`.")
+            found[source.connector.name] = source
     if not found:
         narrate("No source describes a connector: add a `connector` block to its file.", style="yellow")
     return found
