@@ -141,6 +141,12 @@ def _damaged(path: str, how: str = "damaged") -> CheckpointDamaged:
     return CheckpointDamaged(what, where=path, fix=CheckpointDamaged.FIX)
 
 
+def changes_topics(spark: SparkSession, checkpoint: str, batch: Batch) -> bool:
+    """Return whether a batch is planned over other topics than the one before it. Raises CheckpointDamaged."""
+    before = read_end_offsets(spark, checkpoint, batch.number - 1)
+    return before is not None and before.keys() != batch.ends.keys()
+
+
 def mark_committed(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
     """Record that a planned batch is done, as Spark would have."""
     before = f"{checkpoint}/{_COMMITS}/{batch.number - 1}"

@@ -84,7 +84,7 @@ class KafkaSource:
 
     def resume(self, spark: SparkSession, checkpoint: str, stream_state: StreamState) -> None:
         """Insert a batch without records if topics were added or have left. A planned batch that bronze does not have
-        is planned again.
+        is planned again, also one over other topics than the batch before it: a run may have died while it inserted it.
         """
         batch = checkpoints.read_newest_batch(spark, checkpoint)
         if batch is None:
@@ -94,7 +94,7 @@ class KafkaSource:
         removed = batch.ends.keys() - topics.keys()
         added = self._starts_of_new_topics(spark, sorted(topics.keys() - batch.ends.keys()), stream_state)
         self._refuse_deleted(topic for topic in removed if any(batch.ends[topic].values()))
-        if not removed and not added:
+        if not removed and not added and (batch.is_done or not checkpoints.changes_topics(spark, checkpoint, batch)):
             return
         if batch.is_done:
             remaining = {topic: ends for topic, ends in batch.ends.items() if topic not in removed}

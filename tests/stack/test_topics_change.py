@@ -208,3 +208,19 @@ def test_a_batch_that_was_planned_with_other_topics_does_not_hold_the_run(shop: 
     assert shop.run("a") == {"a": 4, "b": 5}
     shop.changed("b", 1)
     assert shop.run("a", "b") == {"a": 4, "b": 6}
+
+
+@pytest.mark.parametrize("before", ["ab", "a"], ids=["topic taken out", "topic added"])
+def test_a_run_that_died_while_it_planned_for_other_topics_holds_no_later_run(shop: Shop, before: str) -> None:
+    """The batch without records is planned and not done: nothing is lost, and nobody is told so."""
+    shop.cut("b", 2)
+    shop.run(*before)
+    batch = checkpoint.read_newest_batch(shop.spark, shop.checkpoint)
+    assert batch is not None
+    after = {"ab": {"a": 3}, "a": {"a": 3, "b": 2}}[before]
+    ends = {shop.topic(table): {"0": end} for table, end in after.items()}
+    checkpoint.append_empty_batch(shop.spark, shop.checkpoint, batch, ends)
+    for name in (str(batch.number + 1), f".{batch.number + 1}.crc"):
+        Path(shop.checkpoint, "commits", name).unlink(missing_ok=True)
+    shop.changed("a", 1)
+    assert shop.run(*after) == {"a": 4, "b": 1}
