@@ -57,6 +57,8 @@ _FIXED = {
     # a checkpoint of a log, however small its table, costs more than a commit, and tables get theirs at the same time;
     # a new process reads 50 commits no slower than 10 (B6, decision 0057)
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
+    # otherwise Delta takes the times in the names of folders, which are UTC, for those of the JVM's zone
+    "spark.databricks.delta.write.utcTimestampPartitionValues": "false",
     "spark.scheduler.mode": "FAIR",
 }
 _HUDI = {

@@ -13,7 +13,7 @@ from replicator.errors import StaleWriter
 from replicator.formats import delta_commit
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_merge_strategies import MergeThresholds
-from replicator.jvm import sparkline
+from replicator.jvm import gateway, sparkline
 from replicator.spec import Progress, Table
 from tests import builders
 
@@ -128,3 +128,34 @@ def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path
     with pytest.raises(StaleWriter, match="another writer has changed the table"):
         commits[late]()
     assert format_.read(spark, table).count() == 5
+
+
+def test_a_partition_by_time_is_the_same_instant_wherever_the_machine_stands(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Delta reads the folder's name in the JVM's zone: all readers, and rows that a MERGE carries along, have it as it
+    was written.
+    """
+    zones = gateway.of(spark).java.util.TimeZone
+    before, table = zones.getDefault(), Table("t", str(tmp_path / "t"), ("k",), partition_by=("at",))
+    times = ["2020-01-01 00:00:00", "2020-07-01 12:34:56.123456", "1850-01-01 00:00:00.000001", "2020-03-08 02:30:00"]
+    written = [(k, times[k // 2], "a") for k in range(8)]
+
+    def put(format_: DeltaFormat, rows: list[tuple[int, str, str]], number: int) -> None:
+        told = builders.made(spark, rows, "k INT, at STRING, v STRING")
+        told = told.selectExpr("k", "CAST(at AS TIMESTAMP) AS at", "v", "'upsert' AS _op")
+        format_.put(told, table, Progress("model", number))
+
+    def held(rows: DataFrame) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in rows.selectExpr("k", "CAST(at AS STRING)", "v").collect())
+
+    zones.setDefault(zones.getTimeZone("America/New_York"))
+    try:
+        put(DeltaFormat(), written, 0)
+        put(DeltaFormat(), [(k, at, "b") for k, at, _ in written[::2]], 1)
+        merged = [(k, at, "a" if k % 2 else "b") for k, at, _ in written]
+        assert held(DeltaFormat().read(spark, table)) == merged
+        assert held(spark.read.format("delta").load(table.location)) == merged
+        assert held(DeltaFormat().read(spark, table, 0)) == written
+    finally:
+        zones.setDefault(before)
