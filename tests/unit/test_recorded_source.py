@@ -64,11 +64,12 @@ def test_a_part_that_is_no_text_keeps_its_numbers(exact: SparkSession, tmp_path:
     assert [tuple(None if part is None else part.decode() for part in pair) for pair in by_python] == found
 
 
-def test_the_end_is_the_offset_after_the_last_record(exact: SparkSession, tmp_path: Path) -> None:
+def test_the_ends_are_the_first_offset_and_the_one_after_the_last_record(exact: SparkSession, tmp_path: Path) -> None:
     """Per topic and partition; gaps are normal (J1)."""
     (tmp_path / "a.jsonl").write_text("\n".join([line(0), line(7), line(3, partition=2), line(1, topic="s")]))
     source = RecordedSource([str(tmp_path)])
     assert source.end_offsets(exact) == {("s.shop.orders", 0): 8, ("s.shop.orders", 2): 4, ("s", 0): 2}
+    assert source.first_offsets(exact) == {("s.shop.orders", 0): 0, ("s.shop.orders", 2): 3, ("s", 0): 1}
     assert source.topic_ids(exact) == {}
 
 
