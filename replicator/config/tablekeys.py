@@ -97,6 +97,8 @@ class TableKeys(ShapeKeys):
             )
         if self.shards is not None and self.truncate == "apply":
             raise ValueError("a TRUNCATE of one shard would empty them all: with shards, set truncate: fail or ignore")
+        if self.shard_column is not None and self.shard_column.casefold() in map(str.casefold, self.keys):
+            raise ValueError(f"{self.shard_column!r} is added to the key: list in keys only columns that records have")
         if self.shard_column is not None and self.transform is not None and self.transform.names(self.shard_column):
             raise ValueError(f"{self.shard_column!r} tells the shards apart: no step of the transform may name it")
         return self

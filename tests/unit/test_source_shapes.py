@@ -131,8 +131,12 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
             "those that compaction removed never arrive",
         ),
         (
-            "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, keys: [s], truncate: fail}}\nconsistency: transaction",
+            "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, truncate: fail}}\nconsistency: transaction",
             "shards have table names of their own",
+        ),
+        (
+            "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, truncate: fail, keys: [id, S]}}",
+            "'s' is added to the key",
         ),
         (
             "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, truncate: fail, transform: {mask: [S]}}}",
