@@ -218,11 +218,13 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     def _timed(self) -> SourceKeys:
         tables = {**self.tables, "": TableKeys()}
         for name, table in tables.items():
-            compacted = self.compacted_topic if table.compacted_topic is None else table.compacted_topic
-            if compacted and (table.sequence_by or self.sequence_by) != "position":
-                raise ValueError(
-                    f"compacted_topic{f' of {name}' if name else ''} needs positions: a tombstone has no source.ts_ms"
-                )
+            shape, of_table = self._shape(table), f" of {name}" if name else ""
+            if (table.sequence_by or self.sequence_by) == "position":
+                continue
+            if shape.compacted_topic:
+                raise ValueError(f"compacted_topic{of_table} needs positions: a tombstone has no source.ts_ms")
+            if shape.is_router:
+                raise ValueError(f"outbox{of_table}: events of the router have no source.ts_ms: sequence_by: position")
         return self
 
     @model_validator(mode="after")

@@ -100,6 +100,13 @@ def test_what_a_table_of_events_may_declare_does_not_depend_on_where_the_router_
     assert of_source.tables[0].outbox == Outbox("router", key=AGGREGATE_ID, binary=True)
 
 
+def test_only_tables_with_times_are_ordered_by_them(tmp_path: Path) -> None:
+    """Events of the router may lie beside them, in the order of their offsets."""
+    events = "a.b: {outbox: router, sequence_by: position}"
+    told = source(tmp_path, f"name: s\nsequence_by: source.ts_ms\ntables: {{{events}, a.c: {{}}}}\n")
+    assert (told.by_time("a.b"), told.by_time("a.c")) == (False, True)
+
+
 def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
     """A1: overridable."""
     told = source(tmp_path, "name: s\ntables: {a.b: {shape: flattened}, a.c: {shape: envelope}, a.d: {}}\n")
@@ -125,6 +132,8 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
         ("tables: {a.b: {outbox: {mode: router, topic: carts}}}", "'carts' is not read"),
         ("compacted_topic: true\nsequence_by: source.ts_ms", "compacted_topic needs positions"),
         ("tables: {a.b: {compacted_topic: true, sequence_by: source.ts_ms}}", "compacted_topic of a.b needs positions"),
+        ("sequence_by: source.ts_ms\ntables: {a.b: {outbox: router}}", "outbox of a.b: events of the router have no"),
+        ("sequence_by: source.ts_ms\noutbox: router", "outbox: events of the router have no source.ts_ms"),
         ("include: [a.b]\nconsistency: transaction", "s.transaction: give topics"),
         (
             "tables: {a.b: {compacted_topic: true}}\nconsistency: transaction",
