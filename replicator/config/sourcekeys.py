@@ -305,6 +305,12 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             raise ValueError("form: outbox of the connector and outbox: router of the source require each other")
         if self.connector.form == "outbox" and self.consistency == "transaction":
             raise ValueError("consistency: transaction needs positions, which the outbox router does not send")
+        has_several_orders = self.connector.kind == "sqlserver" and len(self.connector.databases) > 1
+        if has_several_orders and self.consistency == "transaction":
+            raise ValueError(
+                "consistency: transaction needs one order of all transactions, which databases of SQL Server do not "
+                "have: capture each database by a source of its own"
+            )
         return self
 
     @model_validator(mode="after")

@@ -157,6 +157,7 @@ def test_connectors_do_not_take_from_each_other(tmp_path: Path, one: str, other:
         (f"connector: {{{LEAST}, except_tables: [a.c]}}", "not both"),
         (f"connector: {{{LEAST}, form: outbox}}", "require each other"),
         (f"outbox: router\nconnector: {{{LEAST}}}", "require each other"),
+        (f"topics: s.*\nconsistency: transaction\nconnector: {{{SQLSERVER}}}", "one order of all transactions"),
         (f"database: {{kind: mariadb, host: h, user: u}}\nconnector: {{{LEAST}}}", "the same kind"),
         (f"connector: {{{LEAST}, signals: s.signals}}", "looks like the topic of a table: name it s-signals"),
         (f"connector: {{{LEAST}, notifications: s.told}}", "looks like the topic of a table: name it s-notifications"),
