@@ -22,6 +22,8 @@ from tests.stand_in_connect import running
 pytestmark = pytest.mark.stack
 
 NAME, ROLE = "checked", "checked_dbz"
+ALIKE = ROLE.replace("_", "x")
+"""Another account, which a pattern of SQL would take for ROLE."""
 FINE = f"""
 CREATE SCHEMA {NAME};
 CREATE ROLE {ROLE} LOGIN REPLICATION PASSWORD 'x';
@@ -180,7 +182,7 @@ def maria(endpoints: Any) -> Iterator[Any]:
             cursor.execute("SET GLOBAL binlog_format = 'ROW'")
             cursor.execute("SET GLOBAL binlog_row_image = 'FULL'")
             cursor.execute(f"DROP DATABASE IF EXISTS {NAME}")
-            cursor.execute(f"DROP USER IF EXISTS {ROLE}@'127.0.0.1'")
+            cursor.execute(f"DROP USER IF EXISTS {ROLE}@'127.0.0.1', {ALIKE}@'127.0.0.1'")
 
 
 def test_a_draft_asks_postgresql_for_its_definitions(postgres: Any, serving: Any, tmp_path: Path) -> None:
@@ -210,6 +212,7 @@ def test_seeded_faults_of_mariadb_are_found_and_fixed_by_their_own_sql(
         f"CREATE TABLE {NAME}.fine (id int PRIMARY KEY)",
         f"CREATE USER {ROLE}@'127.0.0.1' IDENTIFIED BY 'x'",
         f"GRANT {rights} ON *.* TO {ROLE}@'127.0.0.1'",
+        f"CREATE USER {ALIKE}@'127.0.0.1' IDENTIFIED BY 'x'",
     ):
         maria.execute(statement)
     assert found(tmp_path, 0) == []

@@ -29,6 +29,8 @@ _VARIABLES = (
     "binlog_expire_logs_seconds", "expire_logs_days", "log_bin_compress",
 )  # fmt: skip
 _USERS_TABLES = "table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')"
+_OF_USER = "left(grantee, char_length(%(user)s) + 3) = concat('''', %(user)s, '''@')"
+"""The accounts of the user on any host. LIKE would take an underscore in its name for any character."""
 QUERIES: Mapping[str, str] = {
     "variables": f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({', '.join(map(repr, _VARIABLES))})",
     "tables": f"""
@@ -62,16 +64,16 @@ SELECT concat(constraint_schema, '.', table_name) AS name, referenced_table_name
   FROM information_schema.referential_constraints
  WHERE delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL')
 """,
-    "privileges": """
+    "privileges": f"""
 SELECT grantee, privilege_type AS privilege, '*' AS scope FROM information_schema.user_privileges
- WHERE grantee LIKE concat('''', %(user)s, '''@%%')
+ WHERE {_OF_USER}
 UNION ALL
 SELECT grantee, privilege_type, table_schema FROM information_schema.schema_privileges
- WHERE grantee LIKE concat('''', %(user)s, '''@%%')
+ WHERE {_OF_USER}
 UNION ALL
 SELECT grantee, privilege_type, concat(table_schema, '.', table_name) FROM information_schema.table_privileges
- WHERE grantee LIKE concat('''', %(user)s, '''@%%')
-""",
+ WHERE {_OF_USER}
+""",  # noqa: S608 - made of constants
 }
 _NEEDED = ("SELECT", "RELOAD", "SHOW DATABASES", "REPLICATION SLAVE", "REPLICATION CLIENT")
 _PRIVILEGE_ALIASES = {"BINLOG MONITOR": "REPLICATION CLIENT", "FLUSH_TABLES": "RELOAD", "FLUSH TABLES": "RELOAD"}
