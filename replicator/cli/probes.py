@@ -140,7 +140,7 @@ def _refusal(server: str, *, speak: bool) -> str | None:
 
 def _greet(server: str, *, speak: bool) -> None:
     """Connect, and request the API versions: only a Kafka broker returns the correlation id."""
-    host, _, port = server.rpartition(":")
+    host, _, port = server.rpartition("://")[2].rpartition(":")  # Kafka's clients accept PLAINTEXT://host:port, too
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
         raise ValueError("not a host:port address")
     with socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS) as link:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -22,6 +23,7 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from replicator.config.yamlfile import Document, KeyPath, Problems
@@ -163,7 +165,10 @@ def _value_at(value: Any, path: KeyPath) -> Any:
 def _format_problem(model: type[BaseModel], path: KeyPath, kind: str, message: str, value: Any) -> str:
     key = ".".join(map(str, path))
     if kind == "extra_forbidden":
-        return f"unknown key {key!r}{suggest(str(path[-1]), _fields(model, path[:-1]))}"
+        known = _fields(model, path[:-1])
+        if str(path[-1]) in known:
+            return f"{key!r} is another spelling of a key that is given, too: leave one of them out"
+        return f"unknown key {key!r}{suggest(str(path[-1]), known)}"
     if kind == "missing":
         return f"the key {key!r} is missing"
     text_error = _NO_TEXT.get(type(value)) if kind == "string_type" else None
@@ -179,7 +184,7 @@ def _fields(model: Any, path: KeyPath) -> list[str]:
     """Return the valid keys at *path* of a model."""
     if isinstance(model, type) and issubclass(model, BaseModel):
         if not path:
-            return [field.alias or name for name, field in model.model_fields.items()]
+            return [each for name, field in model.model_fields.items() for each in _spellings(name, field)]
         field = model.model_fields.get(str(path[0]))
         return [] if field is None else _fields(field.annotation, path[1:])
     origin, arguments = typing.get_origin(model), typing.get_args(model)
@@ -189,3 +194,10 @@ def _fields(model: Any, path: KeyPath) -> list[str]:
         return []
     inside = arguments[-1] if isinstance(origin, type) and issubclass(origin, Mapping) else arguments[0]
     return _fields(inside, path[1:])
+
+
+def _spellings(name: str, field: FieldInfo) -> list[str]:
+    """Return the valid names of a key in a file."""
+    if isinstance(field.validation_alias, AliasChoices):
+        return [each for each in field.validation_alias.choices if isinstance(each, str)]
+    return [field.alias or name]

@@ -162,6 +162,7 @@ def test_connectors_do_not_take_from_each_other(tmp_path: Path, one: str, other:
         (f"connector: {{{LEAST}, signals: s.signals}}", "looks like the topic of a table: name it s-signals"),
         (f"connector: {{{LEAST}, notifications: s.told}}", "looks like the topic of a table: name it s-notifications"),
         (f"connector: {{{LEAST}, hots: x}}", "did you mean 'host'"),
+        (f"connector: {{{LEAST}, databases: [e]}}", "'connector.databases' is another spelling of a key that is given"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_sentence(tmp_path: Path, text: str, said: str) -> None:

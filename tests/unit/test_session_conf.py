@@ -239,6 +239,8 @@ def test_what_the_doctor_cannot_look_at_is_a_finding_with_the_code_of_a_run(tmp_
             probes.kafka(brokers, {})
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:99999: not a host:port address"):
         probes.kafka("127.0.0.1:99999", {})
+    with pytest.raises(Unreachable, match=r"PLAINTEXT://127\.0\.0\.1:9: Connection refused"):
+        probes.kafka("PLAINTEXT://127.0.0.1:9", {})
 
 
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path: Path) -> None:
