@@ -63,6 +63,9 @@ def run(
     from replicator.spec import SourceSpec
 
     declared = configuration.load_declarations(declare) if declare is not None else SourceSpec("", "")
+    if _selects_topics(declared):
+        what = f"warning: {declare} selects tables, but every record of a file is loaded"
+        console.narrate(f"{what}: `include`, `exclude` and `topics` are for topics of Kafka", style="yellow")
     settings, lake = settings.with_formats_of(declared), Lake(settings.lake.root)
     leases = exclusive(lake, ("bronze", "silver"), assemble.lease_options(settings, wait))
     with ExitStack() as stack:
@@ -73,6 +76,13 @@ def run(
             fence = stack.enter_context(leases) if events.topics else UNFENCED
         for table, nearest in _ingest(spark, settings, events, declared, fence, summary).items():
             console.narrate(f"{declare} declares {table}, but no record belongs to it{nearest}", style="yellow")
+
+
+def _selects_topics(declared: SourceSpec) -> bool:
+    """Return whether a declaration has `include`, `exclude` or `topics`, which select from the topics of a cluster."""
+    from replicator.config import topicnames
+
+    return declared.topics not in ("", topicnames.topic_pattern(declared.name))
 
 
 def _is_new(lake: Lake) -> bool:

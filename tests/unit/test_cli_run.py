@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from replicator.cli import app, recorded_files, run_summary
 from replicator.cli.best_effort import write_best_effort
+from replicator.config.sourcefile import load_declare_file
 from replicator.errors import ConfigError, Unreachable
 from tests.builders import envelope
 from tests.cli import said
@@ -48,6 +49,23 @@ def test_what_is_no_file_here_may_be_long(tmp_path: Path) -> None:
     assert not recorded_files._is_small([f"{tmp_path}/*.jsonl"])
     assert not recorded_files._is_small([str(tmp_path)])
     assert not recorded_files._is_small(["s3a://bucket/events.jsonl"])
+
+
+@pytest.mark.parametrize(
+    ("text", "selects"),
+    [
+        ("", False),
+        ("tables: {a.b: {}}", False),
+        ("name: s\ndeletes: rewrite", False),
+        ("name: s\ninclude: [a.b]", True),
+        ("name: s\nexclude: [a.b]", True),
+        ("name: s\ntopics: 's[.]a[.].*'", True),
+    ],
+)
+def test_a_selection_of_topics_in_a_declaration_is_noticed(tmp_path: Path, text: str, selects: bool) -> None:
+    """Every record of a file is loaded: a run says that such a key has no effect on it."""
+    (tmp_path / "d.yaml").write_text(text, encoding="utf-8")
+    assert recorded_files._selects_topics(load_declare_file(tmp_path / "d.yaml")) is selects
 
 
 @pytest.mark.parametrize(
