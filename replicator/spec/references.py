@@ -17,13 +17,14 @@ EXAMPLE = "${env:SHOP_PASSWORD} or ${file:/etc/kafka/secrets.properties:shop}"
 
 _REFERENCE = r"\$\{[A-Za-z][\w-]*:[^}\s]+\}"
 _SECRET_KEY = re.compile(
-    r"password|passphrase|secret|token|credential|(?:access|private|keystore)[._]?key|user[.]info", re.IGNORECASE
+    r"password|passwd|passphrase|\bpwd\b|secret|token|credential|(?:access|private|keystore)[._]?key|user[.]info",
+    re.IGNORECASE,
 )
 _HARMLESS_KEY = re.compile(r"[.](url|uri|class|file|path|location|type|id|ms|seconds|name|algorithm)$", re.IGNORECASE)
 _SECRET_INSIDE = re.compile(
-    r"((?:password|passphrase|pwd|secret|secret[._]?key)\s*=\s*)"
+    r"((?:password|passwd|passphrase|pwd|secret|secret[._]?key)\s*=\s*)"
     rf"(?![\"']?{_REFERENCE})(\"(?:\\.|[^\"\\])+\"?|'[^']+'?|[^\"'\s;&,][^\s;&,]*)"
-    rf"|(//[^/:@\s]+:)(?!{_REFERENCE})([^/\s]+)(?=@)",
+    rf"|(//[^/:@\s]*:|jdbc:oracle:\w+:[^/@\s]+/)(?!{_REFERENCE})([^/\s]+)(?=@)",
     re.IGNORECASE,
 )
 

@@ -27,6 +27,10 @@ IAM = "software.amazon.msk.auth.iam.IAMLoginModule required;"
         ("database.url", "jdbc:sqlserver://h:1433;password=a'\"topsecret;encrypt=true"),
         ("schema.history.internal.producer.ssl.keystore.key", "-----BEGIN PRIVATE KEY-----topsecret"),
         ("value.converter.schema.registry.ssl.private.key", "topsecret"),
+        ("transforms.x.redis.url", "redis://:topsecret@h:6379"),
+        ("database.url", "jdbc:oracle:thin:u/topsecret@//h:1521/x"),
+        ("transforms.x.passwd", "topsecret"),
+        ("transforms.x.pwd", "topsecret"),
     ],
 )
 def test_a_plain_secret_is_found_and_never_shown(key: str, value: str) -> None:
@@ -48,6 +52,7 @@ def test_a_plain_secret_is_found_and_never_shown(key: str, value: str) -> None:
         ("delete.tombstone.handling.mode", "rewrite"),
         ("transforms.outbox.route.topic.replacement", "outbox.event.${routedByValue}"),
         ("message.key.columns", "a.b:id"),
+        ("database.url", "jdbc:oracle:thin:@//h:1521/x"),
         ("x.sasl.jaas.config", JAAS.format("${file:/run/s:k}") + ' serviceName="kafka";'),
         ("producer.override.ssl.keystore.key", "${file:/run/s:pem}"),
         ("schema.history.internal.producer.ssl.keystore.location", "/run/s.pem"),
