@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 
 from replicator import brokers
 from replicator.debezium.event_reader import KafkaRecord, StartingOffset
+from replicator.errors import ReplicatorError
 
 _POLL_MS = 500
 _PINNED = {
@@ -21,6 +22,7 @@ _PINNED = {
     "default.api.timeout.ms": str(brokers.TIMEOUT_MS),
     "request.timeout.ms": str(brokers.TIMEOUT_MS),
 }
+_DELETED = "org.apache.kafka.clients.consumer.OffsetOutOfRangeException"
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Topic:
         """Yield the records from ``start`` to the current end of each partition, or without end (``follow``). Records
         of one partition are in their order.
 
-        Raises Unreachable if Kafka does not answer or has no such topic, LoginRefused if it refuses the login.
+        Raises Unreachable if Kafka does not answer or has no such topic, LoginRefused if it refuses the login, and
+        ReplicatorError if retention deletes records before they are read.
         """
         for batch in self.batches(jvm, start, follow=follow):
             yield from batch
@@ -86,9 +89,15 @@ class Topic:
         try:
             yield consumer
         except Py4JJavaError as error:
-            raise brokers.client_error(error, self.bootstrap_servers) from error
+            raise self._error(error) from error
         finally:
             consumer.close(jvm.java.time.Duration.ofSeconds(1))
+
+    def _error(self, error: Py4JJavaError) -> ReplicatorError:
+        if str(error.java_exception.getClass().getName()) != _DELETED:
+            return brokers.client_error(error, self.bootstrap_servers)
+        what = f"Kafka deleted records of topic {self.name} before they were read"
+        return ReplicatorError(what, where=self.bootstrap_servers, fix="Run again: it begins with those that are left.")
 
 
 def _each(records: Any) -> Iterator[Any]:

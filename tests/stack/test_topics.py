@@ -13,12 +13,15 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from replicator.debezium.event_reader import StartingOffset
 from replicator.debezium.record_masking import REDACTED
-from replicator.errors import LoginRefused, Unreachable
+from replicator.errors import LoginRefused, ReplicatorError, Unreachable
 from replicator.formats.delta import DeltaFormat
+from replicator.jvm import gateway
 from replicator.jvm.jvm_options import SHORT_LIVED
 from replicator.lake import Lake
 from replicator.sources import librdkafka
+from replicator.sources.consumer import Topic
 from replicator.sources.kafka import KafkaSource
 from replicator.stages.bronze import Ingestion
 from replicator.stages.ingest.bronze_stream import ingest_stream
@@ -177,6 +180,22 @@ def test_what_is_not_there_is_named(spark: SparkSession, broker: str, conf: Path
     with pytest.raises(Unreachable, match="does not answer") as caught:
         said("tail", topic, "--brokers", "127.0.0.1:1")
     assert caught.value.where == "127.0.0.1:1"
+
+
+def test_what_retention_takes_while_it_is_read_is_said(spark: SparkSession, broker: str, conf: Path) -> None:
+    """Somebody's pager may wait for hours: Kafka answers, and has other records by then."""
+    topic = f"{(conf / 'prefix').read_text()}.{TOPIC}"
+    one_by_one = {"max.partition.fetch.bytes": "1", "max.poll.records": "1"}
+    for number in range(5):
+        produce(broker, topic, [(str(number), "{}")])
+    records = Topic(topic, broker, one_by_one).records(gateway.of(spark), StartingOffset(offset=5), follow=True)
+    assert next(records).offset == 5
+    place = TopicPartition(topic, 0, 9)
+    admin = AdminClient({"bootstrap.servers": broker})
+    admin.delete_records([place])[place].result(timeout=30)
+    with pytest.raises(ReplicatorError, match=f"Kafka deleted records of topic {topic} before they were read") as told:
+        list(records)
+    assert told.value.exit_code == 1
 
 
 def test_what_is_masked_before_bronze_rests_nowhere(
