@@ -56,9 +56,13 @@ class Topic:
                 consumer.seek(partition, start.within(beginnings[partition], ends[partition]))
             wait = jvm.java.time.Duration.ofMillis(_POLL_MS)
             end_offsets = {int(partition.partition()): int(ends[partition]) for partition in partitions}
-            unfinished = list(partitions)
+            unfinished, empty_polls = list(partitions), 0
             while follow or unfinished:
-                fetched = map(_record, _each(consumer.poll(wait)))
+                fetched = [*map(_record, _each(consumer.poll(wait)))]
+                empty_polls = 0 if fetched else empty_polls + 1
+                if not follow and empty_polls * _POLL_MS >= brokers.TIMEOUT_MS:
+                    consumer.endOffsets(partitions)  # raises if no broker answers; a poll would wait for ever
+                    empty_polls = 0
                 yield [each for each in fetched if follow or each.offset < end_offsets[each.partition]]
                 unfinished = [
                     partition

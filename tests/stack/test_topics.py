@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from infra.local import Stack
 from replicator.debezium.event_reader import StartingOffset
 from replicator.debezium.record_masking import REDACTED
 from replicator.errors import LoginRefused, ReplicatorError, Unreachable
@@ -196,6 +199,24 @@ def test_what_retention_takes_while_it_is_read_is_said(spark: SparkSession, brok
     with pytest.raises(ReplicatorError, match=f"Kafka deleted records of topic {topic} before they were read") as told:
         list(records)
     assert told.value.exit_code == 1
+
+
+def test_a_kafka_that_falls_silent_while_it_is_read_ends_the_reading(
+    spark: SparkSession, stack: Stack, broker: str, conf: Path
+) -> None:
+    """Its client would ask again for ever, without a word."""
+    topic = f"{(conf / 'prefix').read_text()}.{TOPIC}"
+    one_by_one = {"max.partition.fetch.bytes": "1", "max.poll.records": "1"}
+    produce(broker, topic, [("k", "{}")])
+    records = Topic(topic, broker, one_by_one).records(gateway.of(spark), StartingOffset(), follow=False)
+    assert next(records).offset == 0
+    [pid] = [each.pid for each in stack.status() if each.name == "kafka" and each.pid]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(Unreachable, match="Kafka does not answer"):
+            list(records)
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def test_what_is_masked_before_bronze_rests_nowhere(
