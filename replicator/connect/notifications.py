@@ -20,6 +20,8 @@ _FIXES = {
     "it changes: change one, then repeat the command, or repeat it with --blocking.",
     "NO_PRIMARY_KEY": "An incremental snapshot needs a primary key, or a unique index of NOT NULL columns: repeat the "
     "command with --blocking.",
+    "NOT_FOUND": "An incremental snapshot does not find a table with a blank in its name, a blocking one does: repeat "
+    "the command with --blocking. For any other table the log of Kafka Connect has the reason.",
 }
 """What to do, by the status of a table that was not read."""
 _LOOK_SECONDS = 3.0
@@ -29,7 +31,8 @@ _LOOK_SECONDS = 3.0
 class Notification:
     """One notification; ``type`` is Debezium's. ``table`` is the current one, ``status`` and ``rows`` belong to a table
     that was read, ``chunk`` of ``chunks`` to one that is being read; '' and None where nothing is reported. ``queue``
-    has the tables still to be read, the current one first. ``is_own``: it carries the signal's id.
+    has the tables still to be read, the current one first. ``is_own``: it carries the signal's id. ``is_void``: the
+    connector found no table to read, and reports nothing more.
     """
 
     type: str
@@ -40,11 +43,12 @@ class Notification:
     chunks: int | None = None
     queue: tuple[str, ...] = ()
     is_own: bool = True
+    is_void: bool = False
 
     @property
     def is_last(self) -> bool:
         """Whether it is the snapshot's last one."""
-        return self.type in (_COMPLETED, _ABORTED)
+        return self.is_void or self.type in (_COMPLETED, _ABORTED)
 
     @property
     def is_scan(self) -> bool:
@@ -87,7 +91,10 @@ def parse_notification(value: bytes | None, of: Signal, prefix: str) -> Notifica
     rows, chunk, chunks = (_number(more.get(name)) for name in ("total_rows_scanned", "chunk_index", "total_chunks"))
     queue = tuple(filter(None, str(more.get("data_collections") or "").split(",")))
     own = of.is_blocking or message.get("id") == of.id
-    return Notification(str(message.get("type", "")), table, more.get("status", ""), rows, chunk, chunks, queue, own)
+    void = own and message.get("type") == _STARTED and more.get("data_collections") == ""
+    return Notification(
+        str(message.get("type", "")), table, more.get("status", ""), rows, chunk, chunks, queue, own, void
+    )
 
 
 def follow(

@@ -319,6 +319,16 @@ def test_a_table_that_the_connector_does_not_know_yet_is_told_with_what_makes_it
         notifications.require_read("shop", [outcome])
 
 
+def test_a_snapshot_of_nothing_has_ended_as_it_begins() -> None:
+    """Debezium finds no table with a blank in its name for an incremental snapshot, and never says that it is done."""
+    signal = signals.build_signal(SnapshotRequest(("sales.order lines",)), config(table__include__list=None))
+    found = heard(signal, value("STARTED", signal.id, data_collections=""), value("STARTED", "later"))
+    assert [each.type for each in found] == ["STARTED"]
+    [outcome] = notifications.outcomes(found, ["sales.order lines"])
+    with pytest.raises(ConnectorFailed, match=r"sales.order lines was not read: NOT_FOUND\. .*--blocking"):
+        notifications.require_read("shop", [outcome])
+
+
 def test_a_table_that_was_not_read_is_not_called_read() -> None:
     """Neither as it is told nor in the end, where the error says where its cause stands."""
     failed = Notification("TABLE_SCAN_COMPLETED", "sales.a", "SQL_EXCEPTION", 0)
