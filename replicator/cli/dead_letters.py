@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from replicator.cli import console, options, spark_fallback, tables
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,8 +150,8 @@ def retry(
             console.narrate(f"{account.table}: {warning}", style="yellow")
         if account.error is not None:
             console.narrate(f"{account.table} stopped, its dead letters are kept: {account.error}", style="red")
-    if any(account.error is not None for account in accounts):
-        raise typer.Exit(1)
+    if code := exit_code([account.error for account in accounts if account.error is not None]):
+        raise typer.Exit(code)
 
 
 @app.command()
