@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections import Counter
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -103,10 +103,10 @@ def _write_table(header: Sequence[str], rows: Iterator[Sequence[str | None]]) ->
 
 def _write_csv(header: Sequence[str], rows: Iterator[Sequence[str | None]], to: TextIO) -> int:
     plain = csv.writer(to, lineterminator="\n")
-    plain.writerow(header)
-    count = 0
-    for count, row in enumerate(rows, start=1):  # noqa: B007 - the last one is how many there were
-        if None in row or "" in row:
+    count = -1
+    for count, row in enumerate(chain([header], rows)):  # noqa: B007 - the last one is how many there were
+        # before Python 3.13 the csv module does not quote a carriage return, at which readers end the row
+        if None in row or "" in row or any("\r" in cell for cell in row if cell):
             to.write(",".join("" if cell is None else _quoted(cell) for cell in row) + "\n")
         else:
             plain.writerow(row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import json
 import os
@@ -90,6 +91,15 @@ def test_csv_tells_null_from_no_text(capsys: pytest.CaptureFixture[str]) -> None
     table = pa.Table.from_arrays([pa.array([None, ""]), pa.array(['a"b', "c,d"])], names=["a", "a"])
     result_writer.write(answer(table), RowFormat.csv, None)
     assert capsys.readouterr().out == 'a,a\n,"a""b"\n"","c,d"\n'
+
+
+def test_csv_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Every kind of line break inside of a name or a value is quoted: without, a reader finds more rows."""
+    rows = [[f"a{mark}b", "x"] for mark in ("\r", "\n", "\r\n", ",", '"', "\x0b", "\u2028", " ")]
+    table = pa.Table.from_pylist([{"n\rn": one, "m": other} for one, other in rows])
+    result_writer.write(answer(table), RowFormat.csv, None, tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [["n\rn", "m"], *rows]
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
