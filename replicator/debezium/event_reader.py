@@ -144,10 +144,11 @@ class EventReader:
         metadata = _source_metadata({name: value for name, value in body.items() if name not in own})
         note = _control_note(record.topic, body)
         parts = record.topic.split(".")
-        if note or (not metadata and len(parts) < 3):
+        schema_name, table_name = parts[-2:] if len(parts) > 2 else (None, None)  # as silver does
+        if note or (not metadata and table_name is None):
             shown = {"ddl": body["ddl"]} if note == "schema change" else None if self.source.has_masks else own
             return ChangeEvent(record, key=self._key(record, {}), after=shown, note=note or "not a Debezium event")
-        table = _table(metadata.get("schema") or metadata.get("db") or parts[-2], metadata.get("table") or parts[-1])
+        table = _table(metadata.get("schema") or metadata.get("db") or schema_name, metadata.get("table") or table_name)
         types = self._types(table, schema)
         is_deleted = str(metadata.get("deleted", "")).lower() == "true"
         row, op = self._row(own, types, table), str(metadata.get("op") or "u")
@@ -188,10 +189,12 @@ class EventReader:
         }
 
     def _hides(self, table: str | None, name: str, value: Any) -> bool:
-        """Whether a value must be hidden. Nested values are, too, since their structure may not be the expected one."""
-        if table is None or not self.source.has_masks:
+        """Whether a value must be hidden. Any of an unknown table is, and a nested one, since its structure may not be
+        the expected one.
+        """
+        if not self.source.has_masks:
             return False
-        return isinstance(value, dict) or self.source.is_masked(table, name)
+        return table is None or isinstance(value, dict) or self.source.is_masked(table, name)
 
     def _is_unsent(self, value: Any) -> bool:
         """Whether a value is the placeholder, in the spelling of any column type (E2)."""

@@ -129,6 +129,20 @@ def test_a_changed_row_of_a_table_is_a_line_too() -> None:
     assert [each.plain for each in told] == ["changed", "id=a\\nb", "v: 1\\x1b[31m → 2"]
 
 
+def test_a_topic_of_one_word_may_hold_flattened_rows() -> None:
+    """A router may have renamed it: the record names its table, or it is not known, and then no value is shown of a
+    source that hides columns.
+    """
+    row = {"id": 1, "__op": "u"}
+    for unknown in (row, {**row, "__table": "orders"}, {**row, "__db": "shop"}):
+        assert (spoken(unknown, topic="orders").op, spoken(unknown, topic="orders").table) == ("u", None)
+    assert spoken({**row, "__db": "shop", "__table": "orders"}, topic="orders").table == "shop.orders"
+    hiding = SourceSpec("s", "orders", masks=(Mask("shop.orders", ("id",)),))
+    for value in (row, None):
+        event = spoken(value, {"id": 1}, "orders", hiding)
+        assert (event.key, event.after) == ({"id": HIDDEN}, value and {"id": HIDDEN})
+
+
 def test_flattened_rows_tell_what_they_can() -> None:
     """Names from the topic, operation and position from Debezium's fields; a rewritten delete is one."""
     row = {"id": 1, "__op": "u", "__lsn": 23_123_456, "__deleted": "false"}
