@@ -55,17 +55,14 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text | None]]) -> None:
-    """Print a table on stdout; None is shown as a dim NULL."""
+    """Print a table on stdout; None is shown as a dim NULL. Texts may have several lines; other control characters in
+    them are escaped.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(Text(column), overflow="fold")
+        table.add_column(Text(_printable_lines(column)), overflow="fold")
     for row in rows:
-        table.add_row(
-            *(
-                Text("NULL", style="dim") if cell is None else Text(cell) if isinstance(cell, str) else cell
-                for cell in row
-            )
-        )
+        table.add_row(*map(_cell, row))
     console = out()
     console.print(table, soft_wrap=False)
 
@@ -79,6 +76,16 @@ def printable(text: str) -> str:
     return "".join(
         each.encode("unicode_escape").decode() if category(each) in _ESCAPED_CATEGORIES else each for each in text
     )
+
+
+def _cell(value: str | Text | None) -> Text:
+    if value is None:
+        return Text("NULL", style="dim")
+    return Text(_printable_lines(value)) if isinstance(value, str) else value
+
+
+def _printable_lines(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
 
 
 class WorkProgress:

@@ -86,6 +86,13 @@ def test_a_table_ends_with_the_limit_and_says_so(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr() == ("a\n0\n1\n2\n3\n4\n", "")
 
 
+def test_a_table_tells_every_character_and_obeys_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """A terminal would be coloured or overwritten by the lake's texts; only their line breaks stay."""
+    result_writer.write(answer({"a\r": ["\x1b[31mred\r\x08", "x\ny\t\x9b1m", None]}), RowFormat.table, None)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["a\\r", "\\x1b[31mred\\r\\x08", "x", "y\\t\\x9b1m", "NULL"]
+
+
 def test_csv_tells_null_from_no_text(capsys: pytest.CaptureFixture[str]) -> None:
     """An empty field is NULL; two columns may have one name."""
     table = pa.Table.from_arrays([pa.array([None, ""]), pa.array(['a"b', "c,d"])], names=["a", "a"])
