@@ -78,7 +78,7 @@ class DuckdbEngine:
         """Run one query; its rows are computed as they are read."""
         from replicator.catalog.arrow_texts import ArrowAnswer  # noqa: PLC0415 - on demand, with pyarrow
 
-        known = dict(tables.list_views(self._silver, self._listing.gold()))
+        known = tables.views_for(query, self._silver, self._listing.gold())
         if _SHOW_TABLES.fullmatch(query):
             # DuckDB would list only opened tables, by their internal names
             query = f"SELECT unnest([{', '.join(map(_literal, sorted(known)))}]::VARCHAR[]) AS name"

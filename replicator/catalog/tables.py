@@ -36,11 +36,11 @@ def view_name(source: str, name: str) -> str:
 def list_views(silver: Sequence[Silver], gold: Sequence[tuple[str, Table]]) -> Iterator[tuple[str, Table]]:
     """Yield the name of each view with its table.
 
-    A gold model has its own name; a silver table its long name and, if no other table has it, also its last part; its
-    history has the suffix ``__history`` after either, its copy in another format ``__delta`` or ``__hudi``.
+    A gold model has its own name; a silver table its long name and, if no other table has it as either, also its last
+    part; its history has the suffix ``__history`` after either, its copy in another format ``__delta`` or ``__hudi``.
     """
     shorts = [name.rpartition(".")[2].casefold() for _, name, _ in silver]
-    taken = {name.casefold() for name, _ in gold}
+    taken = {name.casefold() for name, _ in gold} | {view_name(source, name).casefold() for source, name, _ in silver}
     yield from gold
     for (source, name, table), short in zip(silver, shorts, strict=True):
         yield view_name(source, name), table
@@ -48,10 +48,28 @@ def list_views(silver: Sequence[Silver], gold: Sequence[tuple[str, Table]]) -> I
             yield name.rpartition(".")[2], table
 
 
+def views_for(query: str, silver: Sequence[Silver], gold: Sequence[tuple[str, Table]]) -> dict[str, Table]:
+    """Return the table of each view. Raises ConfigError if the query contains a name that several tables have: a model
+    may have a long name, and those of ``a__b.c`` and ``a.b__c`` are the same.
+    """
+    views = list(list_views(without_hidden(silver), gold))
+    known = dict(views)
+    for name, table in views:
+        if known[name] != table and is_named(name, query):
+            fix = "Use another of its names, or rename one of them."
+            raise ConfigError(f"{name} may be {table.name} or {known[name].name}", fix=fix)
+    return known
+
+
+def without_hidden(silver: Iterable[Silver]) -> list[Silver]:
+    """The tables without histories and twins whose name a table of the source has, which comes after them."""
+    return list({(source, name): (source, name, table) for source, name, table in silver}.values())
+
+
 def databases(silver: Iterable[Silver]) -> dict[tuple[str, str], tuple[str, ...]]:
     """``<database or schema>.<table>`` in two parts, in lower case -> the views that it may denote."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
-    for source, name, _ in silver:
+    for source, name, _ in without_hidden(silver):
         database, _, table = name.lower().partition(".")
         found[database, table] = (*found.get((database, table), ()), view_name(source, name))
     return found

@@ -72,9 +72,8 @@ class SparkEngine:
         """Run one query; no more than ``limit`` rows are computed where Spark can avoid it."""
         refuse_commands(self._spark, query)
         gold = gold_tables(self._spark, self._tables_of, self._lake)
-        known = register_views(
-            self._spark, self._tables_of, dict(tables.list_views(self._silver, gold)), query, self._past
-        )
+        views = tables.views_for(query, self._silver, gold)
+        known = register_views(self._spark, self._tables_of, views, query, self._past)
         rows = _rows(self._spark, query, known, self._past)
         return SparkAnswer(rows if limit is None else rows.limit(limit))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from replicator import names
 from replicator.catalog.as_of import AsOf
-from replicator.catalog.tables import is_named, list_views, refuse_case_conflict
+from replicator.catalog.tables import is_named, list_views, refuse_case_conflict, views_for, without_hidden
 from replicator.errors import ConfigError
 from replicator.formats import control
 from replicator.spelling import did_you_mean_table
@@ -30,8 +30,8 @@ def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str
 
     The names are those of ``catalog.tables.list_views``. Tables that the query does not name are not opened.
     """
-    tables = list_views(silver_tables(spark, tables_of, lake), gold_tables(spark, tables_of, lake))
-    return register_views(spark, tables_of, dict(tables), query, AsOf(None, partial(tables_of.version_at, spark)))
+    tables = views_for(query, silver_tables(spark, tables_of, lake), gold_tables(spark, tables_of, lake))
+    return register_views(spark, tables_of, tables, query, AsOf(None, partial(tables_of.version_at, spark)))
 
 
 def register_views(
@@ -55,18 +55,18 @@ def find_table(spark: SparkSession, tables_of: TableFormat, lake: Lake, name: st
     """Return the table that ``sql`` knows by a name, or by ``[<source>/]<database or schema>.<table>``. Raises
     ConfigError.
     """
-    silver = silver_tables(spark, tables_of, lake)
-    known = dict(list_views(silver, gold_tables(spark, tables_of, lake)))
-    same = {view: table for view, table in known.items() if name.casefold() == view.casefold()}
+    silver = without_hidden(silver_tables(spark, tables_of, lake))
+    known = list(list_views(silver, gold_tables(spark, tables_of, lake)))
+    same = [table for view, table in known if name.casefold() == view.casefold()]
     long = {f"{source}/{full}": table for source, full, table in silver if name in (full, f"{source}/{full}")}
-    if len(places := {table.location: table for table in (same or long).values()}) == 1:
+    if len(places := {table.location: table for table in same or long.values()}) == 1:
         return next(iter(places.values()))
     what = (
         f"{name!r} matches several tables"
         if places
-        else f"table {name!r} does not exist{did_you_mean_table(name, known)}"
+        else f"table {name!r} does not exist{did_you_mean_table(name, dict(known))}"
     )
-    listed = ", ".join(sorted(long or known)) or "no tables in this lake yet"
+    listed = ", ".join(sorted(long or dict(known))) or "no tables in this lake yet"
     raise ConfigError(what, fix=f"Available: {listed}.")
 
 

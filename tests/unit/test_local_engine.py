@@ -22,6 +22,7 @@ from replicator import settings
 from replicator.catalog import tables
 from replicator.catalog.as_of import AsOf
 from replicator.catalog.local import DuckdbEngine
+from replicator.catalog.sql_query import SqlQuery, transpile
 from replicator.catalog.store import SPARK_HINT, Store
 from replicator.cli import views
 from replicator.errors import ConfigError, ReplicatorError, Unreachable, VersionMissing
@@ -374,6 +375,34 @@ def test_the_shipped_query_of_product_lines_adds_up(tmp_path: Path) -> None:
     models = settings.load(ROOT / "conf", "local", {}).models
     known = {column.name for model in models for column in model.columns}
     assert {*facts, "product_line"} <= known
+
+
+def test_no_query_gets_the_rows_of_another_table_whose_name_is_the_long_one(tmp_path: Path) -> None:
+    """A table or a model may be called as the long name of a table is made: a name of two is not guessed."""
+    lake = Lake(str(tmp_path))
+
+    def write_one(location: str) -> None:
+        deltalake.write_deltalake(location, ORDERS.slice(0, 1).set_column(1, "told", [[location]]))
+
+    for name in ["sales.orders", "sales.shop__sales__orders", "sales.items", "a__b.c", "a.b__c", "sales.x"]:
+        write_one(lake.silver("shop", name).location)
+    write_one(lake.gold("shop__sales__items").location)
+    write_one(lake.history("shop", "sales.x").location)
+    write_one(lake.silver("shop", "sales.x__history").location)
+    engine = DuckdbEngine(Store(lake.root), lake)
+    for name, table in {
+        "orders": "sales.orders", "sales.orders": "sales.orders", "shop__sales__orders": "sales.orders",
+        "sales.shop__sales__orders": "sales.shop__sales__orders", "items": "sales.items", "c": "a__b.c",
+        "b__c": "a.b__c", "x__history": "sales.x__history", "sales.x__history": "sales.x__history",
+    }.items():  # fmt: skip
+        query = transpile(SqlQuery(f"SELECT told FROM {name}", "duckdb"), "duckdb", engine.databases)
+        assert list(engine.ask(query, None).texts()) == [(lake.silver("shop", table).location,)]
+    for name, one, other in [
+        ("shop__a__b__c", "shop/a.b__c", "shop/a__b.c"),
+        ("shop__sales__items", "shop__sales__items", "shop/sales.items"),
+    ]:
+        with pytest.raises(ConfigError, match=rf"{name} may be {one} or {other}"):
+            engine.ask(f"SELECT * FROM {name}", None)
 
 
 def test_no_query_gets_the_rows_of_a_table_that_only_case_tells_apart(tmp_path: Path) -> None:
