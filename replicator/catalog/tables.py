@@ -76,8 +76,9 @@ def databases(silver: Iterable[Silver]) -> dict[tuple[str, str], tuple[str, ...]
 
 
 def is_named(name: str, query: str) -> bool:
-    """Whether the name of a view occurs in a query. Tables that do not are not opened."""
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query, re.IGNORECASE) is not None
+    """Whether the name of a view occurs in a query, quoted or not. Tables that do not are not opened."""
+    spelled = {name, name.replace('"', '""'), name.replace("`", "``")}
+    return re.search(rf"(?<!\w)({'|'.join(map(re.escape, spelled))})(?!\w)", query, re.IGNORECASE) is not None
 
 
 def refuse_case_conflict(known: Iterable[str], query: str) -> None:

@@ -377,6 +377,16 @@ def test_the_shipped_query_of_product_lines_adds_up(tmp_path: Path) -> None:
     assert {*facts, "product_line"} <= known
 
 
+def test_a_table_is_found_whose_name_holds_a_quotation_mark(tmp_path: Path) -> None:
+    """It stands twice in the query."""
+    lake = Lake(str(tmp_path))
+    for name in ('we"ird', "b`a"):
+        deltalake.write_deltalake(lake.silver("shop", f"sales.{name}").location, ORDERS)
+    for query in ('SELECT count(*) FROM "we""ird"', 'SELECT count(*) FROM "b`a"'):
+        assert ask(str(tmp_path), query)[1] == [("2",)]
+    assert tables.is_named("b`a", "SELECT * FROM `b``a`")
+
+
 def test_no_query_gets_the_rows_of_another_table_whose_name_is_the_long_one(tmp_path: Path) -> None:
     """A table or a model may be called as the long name of a table is made: a name of two is not guessed."""
     lake = Lake(str(tmp_path))
