@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from replicator.debezium.connect_schema import BITS, BY_SEMANTIC_TYPE, DECIMAL, VARIABLE_DECIMAL
+from replicator.debezium.connect_schema import BITS, BY_SEMANTIC_TYPE, DECIMAL, VARIABLE_DECIMAL, is_unsigned_bigint
 from replicator.errors import ConfigError
 
 _SIMPLE = {
@@ -86,6 +86,8 @@ def _annotated_type(name: str, kind: Mapping[str, Any], known: Mapping[str, Any]
         return f"array<{_type(name, kind['items'], known)}>"
     if meaning == DECIMAL or kind.get("logicalType") == "decimal":
         return "decimal({},{})".format(*_precision_and_scale(kind))
+    if kind.get("type") == "long" and is_unsigned_bigint(kind.get("connect.parameters") or {}):
+        return "bigint unsigned"
     short = kind.get("connect.type") in ("int8", "int16")
     return "smallint" if short else _SIMPLE.get(f"{kind.get('type')} {kind.get('logicalType', '')}".strip())
 

@@ -130,9 +130,14 @@ def _by_connect_type(schema: Mapping[str, Any], connect_type: str) -> LogicalTyp
         return LogicalType("map") if _is_text_map(schema) else JSON_OBJECT
     if connect_type not in _BY_CONNECT_TYPE:
         raise ConfigError(f"unknown Connect type {connect_type!r}", where=schema.get("field"))
-    source_type = str(_parameters(schema).get(_SOURCE_TYPE, "")).upper()
-    unsigned = connect_type == "int64" and source_type.startswith("BIGINT") and "UNSIGNED" in source_type
+    unsigned = connect_type == "int64" and is_unsigned_bigint(_parameters(schema))
     return LogicalType(_BY_CONNECT_TYPE[connect_type], unsigned=unsigned)
+
+
+def is_unsigned_bigint(parameters: Mapping[str, Any]) -> bool:
+    """Whether a schema's parameters say that its column is a BIGINT UNSIGNED at the source."""
+    source_type = str(parameters.get(_SOURCE_TYPE, "")).upper()
+    return source_type.startswith("BIGINT") and "UNSIGNED" in source_type
 
 
 def _is_valid_struct(fields: Sequence[Field]) -> bool:

@@ -169,6 +169,14 @@ def test_a_schema_file_says_of_columns_what_the_block_says() -> None:
     assert holds(GOLDEN) >= 3
 
 
+def test_so_it_does_of_an_unsigned_number() -> None:
+    """With `column.propagate.source.type`; as a plain BIGINT its upper half would be negative."""
+    field = {"type": "int64", "field": "n", "parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}}
+    for optional in (True, False):
+        block = {"type": "struct", "fields": [{**field, "optional": optional}]}
+        assert columns(json.dumps(avro_schema(block))) == {"n": "bigint unsigned"}
+
+
 def test_so_it_does_of_recorded_tables(recorded: Path) -> None:
     """With hostile types: decimals of 60 digits and of negative scale, arrays, points, several of one named type."""
     assert holds(recorded) >= 20
