@@ -169,6 +169,15 @@ def _by_place(parsed: Parsed) -> list[dict[str, object]]:
     return [drawn[name] for name in order]
 
 
+def test_figures_of_any_size_have_a_text() -> None:
+    """Sums of 38 digits, and a time that a source counts in microseconds: the page is made all the same."""
+    assert formatting.money(Decimal("9" * 36 + ".995")) == "1" + ",000" * 12 + ".00"
+    assert formatting.from_ms(1_700_000_000_000_000) == "1700000000000000 ms since 1970"
+    huge = TableStatus("silver", "t", 1, "", newest_ms=1 << 63)
+    text = page.html(Report("/lake", NOW, sales(customer("a", "9" * 36)), None, Health((huge,))))
+    assert text.count(f"{1 << 63} ms since 1970") == 2
+
+
 def test_sums_are_exact_and_halves_are_rounded_up() -> None:
     """The page's total is that of the rows to the last digit; half a cent is a cent."""
     assert SALES.total.revenue == Decimal("112277.410")
@@ -235,7 +244,7 @@ def test_a_hop_adds_up_its_tables_and_says_which_do_not_know() -> None:
     assert (target.behind, target.unknown) == (None, 1)
     assert (bronze.behind, bronze.seconds, bronze.unknown) == (7, 31.0, 0)
     assert (silver.behind, silver.seconds, silver.unknown, silver.tables) == (2, 60.0, 1, 2)
-    assert formatting.moment(silver.newest) == "2023-11-14 22:14:21 UTC"
+    assert formatting.from_ms(silver.newest_ms) == "2023-11-14 22:14:21 UTC"
 
 
 def test_a_missing_library_is_told_with_the_extra_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from datetime import datetime, timedelta, timezone
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 NOTHING = "\N{EN DASH}"
 """The text where there is no figure."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EVERY_DIGIT = Context(prec=100)
+"""Sums of 38 digits are rounded, too: Python's default is 28."""
 
 
 def number(value: Decimal | float | None, decimals: int = 0) -> str:
@@ -31,12 +35,22 @@ def percent(share: Decimal | None) -> str:
 
 def rounded(value: Decimal, decimals: int) -> Decimal:
     """Return the value rounded half up; as an integer for 0 decimals."""
-    return value.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    return value.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _EVERY_DIGIT)
 
 
 def moment(value: datetime | None) -> str:
     """Return a UTC time to the second: ``2026-11-22 14:05:09 UTC``."""
     return NOTHING if value is None else f"{value:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def from_ms(milliseconds: int | None) -> str:
+    """Return the UTC time of epoch milliseconds, which sources and producers write: the number itself where it is no
+    time of the years 1 to 9999.
+    """
+    try:
+        return moment(None if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds))
+    except OverflowError:
+        return f"{milliseconds} ms since 1970"
 
 
 def span(value: timedelta | float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
@@ -33,7 +33,8 @@ class Hop:
 
     ``behind``: the number of ``unit`` (record, commit) that the later layer has not read yet, None if it is not known
     for any table; ``unknown``: the number of those of ``tables`` for which it is not known. ``seconds``: the greatest
-    lag among the tables, None if not known. ``newest``: the time of the newest change in the later layer, UTC.
+    lag among the tables, None if not known. ``newest_ms``: the time of the newest change in the later layer, in epoch
+    milliseconds.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Hop:
     unit: str
     unknown: int
     seconds: float | None
-    newest: datetime | None
+    newest_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -125,17 +126,12 @@ def moment(milliseconds: int) -> datetime:
 
 def _hop(name: str, unit: str, found: Sequence[TableStatus]) -> Hop:
     known = [each.lag_events for each in found if each.lag_events is not None]
-    newest = _greatest(each.newest_ms for each in found)
     return Hop(
         name,
         len(found),
         sum(known) if known else None,
         unit,
         len(found) - len(known),
-        _greatest(each.lag_seconds for each in found),
-        None if newest is None else moment(int(newest)),
+        max((each.lag_seconds for each in found if each.lag_seconds is not None), default=None),
+        max((each.newest_ms for each in found if each.newest_ms is not None), default=None),
     )
-
-
-def _greatest(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)

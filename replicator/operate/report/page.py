@@ -22,7 +22,6 @@ from replicator.operate.progress.table_status import TableStatus
 from replicator.operate.report import formatting, health_charts, sales_charts, star_charts
 from replicator.operate.report.chart import Chart, display_name
 from replicator.operate.report.collect import Report
-from replicator.operate.report.health import moment
 from replicator.operate.report.palette import DARK, LIGHT, Palette
 from replicator.operate.report.sales import COLUMNS as SALES_COLUMNS
 from replicator.operate.report.star import COLUMNS as STAR_COLUMNS
@@ -77,12 +76,12 @@ def _environment() -> jinja2.Environment:
         formatting.money,
         formatting.percent,
         formatting.moment,
+        formatting.from_ms,
         formatting.span,
     )
     environment.filters |= {each.__name__: each for each in formatters}
     environment.filters |= {
         "named": display_name,
-        "from_ms": _from_ms,
         "sum_of": _sum_of,
         "stopped": _stopped,
         "position": _position,
@@ -111,10 +110,6 @@ def _sum_of(run: Run, stage: str, count: str) -> int:
 def _stopped(run: Run) -> str:
     """Return the tables that were stopped at the end of a run."""
     return ", ".join(f"{entry.stage} {entry.table}" for entry in run.entries if entry.error) or formatting.NOTHING
-
-
-def _from_ms(milliseconds: int | None) -> str:
-    return formatting.NOTHING if milliseconds is None else formatting.moment(moment(milliseconds))
 
 
 def _text(environment: jinja2.Environment, name: str) -> str:
