@@ -110,10 +110,8 @@ def _drop(catalog: GlueCatalog, outcome: Outcome) -> Outcome:
 def _sync_partitions(
     catalog: GlueCatalog, entry: Entry, wanted: Mapping[str, Any], outcome: Outcome, *, is_new: bool, dry_run: bool
 ) -> Outcome:
-    """Only tables whose readers need registered partitions have any in an entry; existing partitions of other kinds of
-    tables in Glue are left alone.
-    """
-    if not entry.partitions:
+    """Only readers of Hudi need registered partitions; those of other kinds of tables in Glue are left alone."""
+    if not entry.partition_keys or entry.kind is Kind.delta:
         return outcome
     present = {} if is_new else catalog.partitions(entry.name)
     inputs = {each.values: table_input.partition_input(each, wanted) for each in entry.partitions}

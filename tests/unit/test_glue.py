@@ -344,6 +344,15 @@ def test_330_partitions_come_change_and_go_in_portions_that_glue_takes(aws: Glue
     aws.client.meta.events.unregister("before-parameter-build.glue.*", count)
 
 
+def test_the_last_partition_goes_too(aws: Glue) -> None:
+    """Of a table that is empty now: readers would look for its folder."""
+    aws.sync(orders("customer_id=A/order_id=1"))
+    done = aws.sync(orders())["orders__all"]
+    assert (done.action, done.removed) == ("changed", 1)
+    assert aws.partitions("orders__all") == {}
+    assert aws.sync(orders())["orders__all"].action == "unchanged"
+
+
 def test_every_page_is_read() -> None:
     """Glue cuts its answers; half of them would be registered again, or taken for gone."""
     catalog, at = GlueCatalog("lakehouse", "us-east-1"), {"DatabaseName": "lakehouse"}
