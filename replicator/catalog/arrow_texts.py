@@ -63,7 +63,7 @@ def text_writer(kind: pa.DataType) -> TextWriter:
         return lambda value: format(value, "f")
     if pa.types.is_timestamp(kind):
         return _format_timestamp
-    return _base64 if _is_binary(kind) else str
+    return _base64 if _is_binary(kind) else _format_interval if pa.types.is_interval(kind) else str
 
 
 def json_writer(kind: pa.DataType) -> TextWriter:
@@ -123,6 +123,22 @@ def _format_timestamp(value: Any) -> str:
     """In UTC, without trailing zeros in the fraction."""
     text = value if isinstance(value, str) else value.replace(tzinfo=None).isoformat(sep=" ")
     return text.rstrip("0").rstrip(".") if "." in text else str(text)
+
+
+def _format_interval(value: pa.MonthDayNano) -> str:
+    """As Spark formats its two kinds of intervals, and with words one that is of both."""
+    micros = value.days * 86_400_000_000 + value.nanoseconds // 1_000
+    if value.months == 0:
+        seconds, fraction = divmod(abs(micros), 1_000_000)
+        days, clock = divmod(seconds, 86_400)
+        text = f"{days} {clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}"
+        exact = f"{text}.{fraction:06}".rstrip("0") if fraction else text
+        return f"INTERVAL '{'-' if micros < 0 else ''}{exact}' DAY TO SECOND"
+    years, months = divmod(abs(value.months), 12)
+    if micros == 0:
+        return f"INTERVAL '{'-' if value.months < 0 else ''}{years}-{months}' YEAR TO MONTH"
+    rest = (Decimal(value.nanoseconds) / 10**9).normalize()
+    return f"{value.months} months {value.days} days {rest:f} seconds"
 
 
 def _format_iso_timestamp(text: str, *, zoned: bool) -> str:

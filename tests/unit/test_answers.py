@@ -67,6 +67,26 @@ def test_a_value_is_written_as_spark_writes_it(kind: pa.DataType, value: Any, te
 @pytest.mark.parametrize(
     ("value", "text"),
     [
+        ((0, 1, 0), "INTERVAL '1 00:00:00' DAY TO SECOND"),
+        ((0, -1, -4_500_000_000), "INTERVAL '-1 00:00:04.5' DAY TO SECOND"),
+        ((0, 0, 90_061_000_001_000), "INTERVAL '1 01:01:01.000001' DAY TO SECOND"),
+        ((0, 0, 0), "INTERVAL '0 00:00:00' DAY TO SECOND"),
+        ((14, 0, 0), "INTERVAL '1-2' YEAR TO MONTH"),
+        ((-1, 0, 0), "INTERVAL '-0-1' YEAR TO MONTH"),
+        ((1, -3, 4_500_000_000), "1 months -3 days 4.5 seconds"),
+        ((1, 1, 0), "1 months 1 days 0 seconds"),
+    ],
+)
+def test_intervals_are_written_as_spark_writes_them(value: tuple[int, int, int], text: str) -> None:
+    """The difference of two times is one; DuckDB has some that Spark has not."""
+    column = pa.array([pa.MonthDayNano(value)], pa.month_day_nano_interval())
+    assert column_texts(column) == [text]
+    assert list(answer({"v": column}).objects()) == [json.dumps({"v": text}, separators=(",", ":"))]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
         (0.0, "0.0"), (-0.0, "-0.0"), (0.001, "0.001"), (1e-4, "1.0E-4"), (9999999.0, "9999999.0"),
         (1e7, "1.0E7"), (-123456789.5, "-1.234567895E8"), (1e16, "1.0E16"), (5e-324, "5.0E-324"),
         (2 / 3, "0.6666666666666666"),
