@@ -140,7 +140,7 @@ def _resolve_views(query: exp.Expr, databases: Mapping[tuple[str, str], Sequence
         if len(views) > 1:
             name = ".".join(part.name for part in table.parts)
             raise ConfigError(f"{name} is ambiguous", fix=f"Use one of: {', '.join(views)}.")
-        if not table.alias and not isinstance(table.parent, exp.Describe):
+        if not table.alias and not isinstance(table.parent, (exp.Describe, exp.Summarize)):
             table.set("alias", exp.TableAlias(this=last.copy()))
         table.set("this", exp.to_identifier(views[0], quoted=True))
         table.set("db", None)

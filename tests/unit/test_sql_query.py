@@ -131,6 +131,7 @@ def test_nulls_stay_where_the_query_has_them() -> None:
         ),
         ("SELECT * FROM datalake.cdc_events AS e", 'SELECT * FROM "demo__datalake__cdc_events" AS e'),
         ("DESCRIBE datalake.cdc_events", 'DESCRIBE "demo__datalake__cdc_events"'),
+        ("SUMMARIZE datalake.cdc_events", 'SUMMARIZE "demo__datalake__cdc_events"'),
         ("SELECT * FROM datalake.others", "SELECT * FROM datalake.others"),
     ],
 )
