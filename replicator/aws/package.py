@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from replicator.aws import archive, runtime
 from replicator.aws.manifest import BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST, Manifest
 from replicator.config import substitution
@@ -104,7 +106,7 @@ def build_wheel(project: Path, to: Path, run: Run) -> None:
 def pack_configuration(conf: Path, env: str, to: Path, variables: Mapping[str, str]) -> None:
     """Pack what ``--env`` reads: ``base.yaml``, the environment's file, sources, models, queries, and certificates.
     Files of other environments are left out. References to *variables* are replaced by their values: a job has no other
-    way to get them. Raises ConfigError for a value that YAML could misread.
+    way to get them. Raises ConfigError for a value with characters that a file may not take.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
@@ -115,7 +117,7 @@ def pack_configuration(conf: Path, env: str, to: Path, variables: Mapping[str, s
             if (conf / name).is_dir():
                 shutil.copytree(conf / name, copy / name)
         for file in copy.rglob("*.yaml"):
-            file.write_text(_substitute(file.read_text(encoding="utf-8"), variables), encoding="utf-8")
+            file.write_text(_fill(file.read_text(encoding="utf-8"), variables), encoding="utf-8")
         archive.pack(copy, to)
 
 
@@ -175,6 +177,33 @@ def _is_secret(path: tuple[str, ...], text: str) -> bool:
         return False
     filled = substitution.REFERENCE.sub("filled", text)
     return _SECRET_KEY.search(path[-1]) is not None or any(references.plain_secrets({path[-1]: filled}))
+
+
+def _fill(text: str, variables: Mapping[str, str]) -> str:
+    """The text of a YAML file with the values of those variables. A value without quotes gets them if YAML would not
+    read it as a text, which it is where variables are substituted after reading.
+    """
+    parts, done = list[str](), 0
+    for token in yaml.scan(text):
+        if isinstance(token, yaml.ScalarToken) and token.plain:
+            begin, end = token.start_mark.index, token.end_mark.index
+            parts += [_substitute(text[done:begin], variables), _fill_plain(text[begin:end], variables)]
+            done = end
+    return "".join((*parts, _substitute(text[done:], variables)))
+
+
+def _fill_plain(scalar: str, variables: Mapping[str, str]) -> str:
+    filled = _substitute(scalar, variables)
+    if filled == scalar or _is_plain_text(filled):
+        return filled
+    return "'" + filled.replace("'", "''") + "'"
+
+
+def _is_plain_text(scalar: str) -> bool:
+    try:
+        return bool(yaml.safe_load(scalar) == scalar)
+    except yaml.YAMLError:
+        return False
 
 
 def _substitute(text: str, variables: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from replicator import settings
 from replicator.aws import archive, package, s3_folder
 from replicator.aws.manifest import MANIFEST, Manifest
 from replicator.config import settingkeys, sourcekeys
@@ -143,6 +144,25 @@ def test_a_variable_in_the_default_of_another_is_filled_in(tmp_path: Path) -> No
     for values, told in (({"A": "1"}, "1/x"), ({"B": "2"}, "${A:-2}/x"), ({}, "${A:-${B:-b}}/x")):
         package.pack_configuration(tmp_path, "aws", tmp_path / "conf.tar.gz", values)
         assert unpacked(tmp_path / "conf.tar.gz")["aws.yaml"] == f"a: {told}\npassword: ${{C:-${{D}}}}\n"
+
+
+@pytest.mark.parametrize(
+    "value", ["analysts", "0123", "012345678901", "null", "on", "12:30:45", "2020-01-01", "*x", "@x", "=", "a:", "1.0"]
+)
+def test_a_value_is_read_from_the_package_as_from_its_variable(tmp_path: Path, value: str) -> None:
+    """A text, whatever YAML would take it for; a number where one is wanted."""
+    (tmp_path / "aws.yaml").write_text(
+        "athena:\n  workgroup: ${WG}  # of ${WG}\n  database: x ${WG} it's\n"
+        "  output: 's3://a/${WG}'\nsilver:\n  tables_at_once: ${AT_ONCE}\n",
+        encoding="utf-8",
+    )
+    variables = {"WG": value, "AT_ONCE": "2"}
+    package.pack_configuration(tmp_path, "aws", tmp_path / "conf.tar.gz", variables)
+    (tmp_path / "packed").mkdir()
+    (tmp_path / "packed/aws.yaml").write_text(unpacked(tmp_path / "conf.tar.gz")["aws.yaml"], encoding="utf-8")
+    read, packed = settings.load(tmp_path, "aws", variables), settings.load(tmp_path / "packed", "aws", {})
+    assert (packed.athena, packed.silver) == (read.athena, read.silver)
+    assert packed.athena.workgroup == value
 
 
 def test_a_variable_that_fills_a_secret_is_one_whatever_it_is_called(tmp_path: Path) -> None:
