@@ -80,6 +80,8 @@ class LakeKeys(Strict):
             raise ValueError(
                 f"a lake must be a local directory, s3a://bucket/prefix, hdfs:// or file:///, not {root!r}"
             )
+        if mark := re.search("[?#]", url):  # Hadoop takes it for a character of the path, others for the path's end
+            raise ValueError(f"a lake's address must not contain {mark.group()!r}")
         return url
 
 

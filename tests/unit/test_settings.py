@@ -342,6 +342,16 @@ def test_an_address_that_names_no_place_is_no_folder_of_that_name(
         assert conf(f"lake: {{root: '{root}'}}").lake.root == made
 
 
+@pytest.mark.parametrize("root", ["s3a://b/a#1", "s3a://b/a?x", "file:///a/b#1"])
+def test_an_address_that_only_hadoop_reads_to_its_end_is_refused(
+    conf: Callable[..., settings.Settings], root: str
+) -> None:
+    """What reads without Spark would look at the place before the mark, where another lake may be."""
+    assert f"lake.root: a lake's address must not contain '{'#' if '#' in root else '?'}'" in refusal(
+        conf, f"lake: {{root: '{root}'}}"
+    )
+
+
 def test_a_lake_with_tables_in_hudi_is_one_by_its_address_too(tmp_path: Path) -> None:
     """Without a configuration the formats are those that lie there, also below ``file://``."""
     (tmp_path / "silver/shop/sales.orders/.hoodie").mkdir(parents=True)
