@@ -48,18 +48,25 @@ def _unnest_fields(unnested: exp.Unnest, fields: list[str], dialect: Dialect) ->
     if not alias.columns:
         alias.set("columns", [exp.to_identifier(name, quoted=True) for name in fields])
     items = unnested.expressions[0].copy()
-    spread = exp.Inline(this=items) if dialect == "spark" else _all_columns(items)
-    return exp.Lateral(this=exp.Subquery(this=exp.select(spread)), alias=alias)
+    if dialect == "spark":
+        return exp.Lateral(this=exp.Subquery(this=exp.select(exp.Inline(this=items))), alias=alias)
+    rows, number = _typed_rows(items), unnested.args.get("offset")
+    depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.Literal.number(2))
+    spread = [exp.Anonymous(this="UNNEST", expressions=[rows, depth])]
+    if number:
+        name = number.copy() if isinstance(number, exp.Identifier) else exp.to_identifier("ordinality")
+        alias.append("columns", name)
+        numbers = [rows.copy(), exp.Literal.number(1)]
+        spread.append(exp.Anonymous(this="GENERATE_SUBSCRIPTS", expressions=numbers))
+    return exp.Lateral(this=exp.Subquery(this=exp.select(*spread)), alias=alias)
 
 
-def _all_columns(items: exp.Cast) -> exp.Expr:
-    """DuckDB's equivalent. Its CAST of JSON refuses objects with additional fields, which Athena's ignores."""
+def _typed_rows(items: exp.Cast) -> exp.Expr:
+    """The rows for DuckDB. Its CAST of JSON refuses objects with additional fields, which Athena's ignores."""
     from sqlglot import exp  # noqa: PLC0415 - as above
 
-    typed: exp.Expr = items
-    if isinstance(items.this, exp.ParseJSON):
-        kinds = {field.name: field.args["kind"].sql(dialect="duckdb") for field in items.to.expressions[0].expressions}
-        shape = exp.Literal.string(json.dumps([kinds]))
-        typed = exp.Anonymous(this="JSON_TRANSFORM", expressions=[items.this.this, shape])
-    depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.Literal.number(2))
-    return exp.Anonymous(this="UNNEST", expressions=[typed, depth])
+    if not isinstance(items.this, exp.ParseJSON):
+        return items
+    kinds = {field.name: field.args["kind"].sql(dialect="duckdb") for field in items.to.expressions[0].expressions}
+    shape = exp.Literal.string(json.dumps([kinds]))
+    return exp.Anonymous(this="JSON_TRANSFORM", expressions=[items.this.this, shape])

@@ -377,6 +377,16 @@ def test_the_shipped_query_of_product_lines_adds_up(tmp_path: Path) -> None:
     assert {*facts, "product_line"} <= known
 
 
+@pytest.mark.parametrize(("named", "number"), [(" AS u (p, q, n)", "n"), (" AS u", "ordinality"), ("", "ordinality")])
+def test_rows_that_are_spread_keep_their_numbers(root: str, named: str, number: str) -> None:
+    """WITH ORDINALITY counts from 1, in the last column."""
+    values = """(VALUES (7, '[{"p": 3}, {"q": "b"}]'), (8, '[]'), (9, NULL)) AS t (id, x)"""
+    rows = f"UNNEST(CAST(json_parse(x) AS array(row(p integer, q varchar)))) WITH ORDINALITY{named}"
+    query = f"SELECT id, p, q, {number} FROM {values} CROSS JOIN {rows} ORDER BY {number}"
+    told = transpile(SqlQuery(query, "athena"), "duckdb", {})
+    assert ask(root, told)[1] == [("7", "3", None, "1"), ("7", None, "b", "2")]
+
+
 def test_a_table_is_found_whose_name_holds_a_quotation_mark(tmp_path: Path) -> None:
     """It stands twice in the query."""
     lake = Lake(str(tmp_path))
