@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,35 @@ class Offset:
 
     partition: Mapping[str, Any]
     offset: Mapping[str, Any] | None
+
+
+def parse_names(answer: Any) -> tuple[str, ...]:
+    """Parse the answer to ``GET /connectors``: the names, sorted. Like the others, raises an error of Python's for an
+    answer of another form.
+    """
+    if not isinstance(answer, list):
+        raise TypeError("not a list of names")
+    return tuple(sorted(answer))
+
+
+def parse_plugins(answer: Iterable[Mapping[str, Any]]) -> tuple[Plugin, ...]:
+    """Parse the answer to ``GET /connector-plugins``, by name."""
+    found = [Plugin(each["class"], each["type"], each.get("version") or "") for each in answer]
+    return tuple(sorted(found, key=lambda plugin: plugin.name))
+
+
+def parse_connectors(answer: Mapping[str, Any]) -> dict[str, ConnectorInfo]:
+    """Parse the answer to ``GET /connectors?expand=info&expand=status``, by name."""
+    return {
+        name: ConnectorInfo(each["info"]["config"], parse_status(each["status"]) if "status" in each else None)
+        for name, each in sorted(answer.items())
+        if "info" in each
+    }
+
+
+def parse_offsets(answer: Mapping[str, Any]) -> tuple[Offset, ...]:
+    """Parse the answer to ``GET /connectors/…/offsets``."""
+    return tuple(Offset(each["partition"], each["offset"]) for each in answer["offsets"])
 
 
 def parse_status(answer: Mapping[str, Any]) -> Status:

@@ -11,7 +11,7 @@ import base64
 import json
 import ssl
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import urllib3
@@ -23,6 +23,8 @@ from replicator.errors import ConfigError, ConnectorFailed, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+Answer = TypeVar("Answer")
 
 _REDIRECTED, _NOT_FOUND, _CONFLICT = 300, 404, 409
 _NO_LOGIN, _NOT_ALLOWED = 401, 403
@@ -48,24 +50,15 @@ class Connect:
 
     def list(self) -> tuple[str, ...]:
         """Return the names of all connectors, sorted."""
-        return tuple(sorted(self._json(self._call("GET", "/connectors"))))
+        return self._parsed(self._call("GET", "/connectors"), responses.parse_names)
 
     def plugins(self) -> tuple[Plugin, ...]:
         """Return every connector class installed on the workers, by name."""
-        classes = self._json(self._call("GET", "/connector-plugins"))
-        found = [Plugin(each["class"], each["type"], each.get("version") or "") for each in classes]
-        return tuple(sorted(found, key=lambda plugin: plugin.name))
+        return self._parsed(self._call("GET", "/connector-plugins"), responses.parse_plugins)
 
     def known(self) -> dict[str, ConnectorInfo]:
         """Return every connector with its configuration and status, by name."""
-        connectors = self._json(self._call("GET", "/connectors?expand=info&expand=status"))
-        return {
-            name: ConnectorInfo(
-                each["info"]["config"], responses.parse_status(each["status"]) if "status" in each else None
-            )
-            for name, each in sorted(connectors.items())
-            if "info" in each
-        }
+        return self._parsed(self._call("GET", "/connectors?expand=info&expand=status"), responses.parse_connectors)
 
     def apply(self, name: str, config: Mapping[str, str]) -> tuple[Finding, ...]:
         """Create the connector or update its configuration; repeating the same configuration changes nothing. Returns
@@ -97,8 +90,8 @@ class Connect:
             )
         body = {**config, "name": name}
         path = f"/connector-plugins/{_path(plugin)}/config/validate"
-        validation = self._json(self._call("PUT", path, body, seconds=_VALIDATION_SECONDS))
-        return tuple(parse_findings(validation, body))
+        response = self._call("PUT", path, body, seconds=_VALIDATION_SECONDS)
+        return self._parsed(response, lambda answer: tuple(parse_findings(answer, body)))
 
     def status(self, name: str) -> Status | None:
         """Return the connector's status; None if Connect does not know it, or does not know it yet, right after
@@ -107,7 +100,7 @@ class Connect:
         response = self._call("GET", f"/connectors/{_path(name)}/status", may_miss=True)
         if response.status == _NOT_FOUND:
             return None
-        return responses.parse_status(self._json(response))
+        return self._parsed(response, responses.parse_status)
 
     def wait_running(self, name: str, seconds: float = 60.0) -> Status:
         """Wait until connector and tasks have been running for two seconds: the first answers may be of the previous
@@ -178,8 +171,7 @@ class Connect:
 
         Raises ConfigError if there is no such connector.
         """
-        answer = self._json(self._call("GET", f"/connectors/{_path(name)}/offsets"))
-        return tuple(Offset(each["partition"], each["offset"]) for each in answer["offsets"])
+        return self._parsed(self._call("GET", f"/connectors/{_path(name)}/offsets"), responses.parse_offsets)
 
     def reset_offsets(self, name: str) -> None:
         """Delete the offsets of a stopped connector: once resumed, it starts from the beginning.
@@ -218,13 +210,16 @@ class Connect:
                 raise Unreachable(f"{otherwise} within {seconds:.0f} s", where=self._url)
             time.sleep(_POLL_SECONDS)
 
-    def _json(self, response: urllib3.BaseHTTPResponse) -> Any:
+    def _parsed(self, response: urllib3.BaseHTTPResponse, parse: Callable[[Any], Answer]) -> Answer:
+        wrong = "the server at this address is not Kafka Connect: its response is"
         try:
-            return response.json()
+            answer = response.json()
         except ValueError as error:
-            raise ConfigError(
-                "the server at this address is not Kafka Connect: its response is not JSON", where=self._url
-            ) from error
+            raise ConfigError(f"{wrong} not JSON", where=self._url) from error
+        try:
+            return parse(answer)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise ConfigError(f"{wrong} JSON of another form", where=self._url) from error
 
     def _call(
         self,

@@ -70,6 +70,28 @@ def test_another_server_at_the_address_is_a_configuration_error(tmp_path: Path, 
             server.shutdown()
 
 
+@pytest.mark.parametrize("text", ["null", '"ok"', '{"status": "ok"}', '{"offsets": [1]}'])
+def test_a_server_that_answers_everything_in_json_is_no_connect_either(text: str) -> None:
+    """Whatever it is asked, and as little a stack trace."""
+
+    class Other(_Quiet):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        connect = Connect(f"http://127.0.0.1:{server.server_port}")
+        try:
+            for asked in (connect.list, connect.plugins, lambda: connect.status("x"), lambda: connect.offsets("x")):
+                with pytest.raises(ConfigError, match="is not Kafka Connect: its response is JSON of another form"):
+                    asked()
+        finally:
+            server.shutdown()
+
+
 def test_a_plugin_that_looks_at_its_database_for_long_is_waited_for() -> None:
     """As long as it may take, by the validation and by the PUT, which validates once more; while the workers rebalance
     (409), Connect is asked again.
