@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from replicator.transforms.user_view import describe_view
 if TYPE_CHECKING:
     from datetime import datetime
 
+    import pyarrow as pa
     from pyarrow.fs import FileSystem
 
     from replicator.catalog.store import Store
@@ -84,7 +85,8 @@ class DuckdbEngine:
             query = f"SELECT unnest([{', '.join(map(_literal, sorted(known)))}]::VARCHAR[]) AS name"
         else:
             self._open_named(query, known)
-        return ArrowAnswer(self._asked(query, known, _BATCH if limit is None else max(1, min(_BATCH, limit))))
+        rows = self._asked(query, known, _BATCH if limit is None else max(1, min(_BATCH, limit)))
+        return ArrowAnswer(_translated(rows))
 
     def summary(self) -> str | None:
         """The versions that were read, if older ones were requested."""
@@ -107,9 +109,7 @@ class DuckdbEngine:
             known_names = ", ".join(sorted(known)) or "no tables in this lake yet"
             raise ConfigError(first_line(error), fix=f"Available: {known_names}.") from error
         except self._duckdb.Error as error:
-            if _READ_FAILED in str(error):
-                raise ReplicatorError(f"a table cannot be read: {first_line(error)}", fix=SPARK_HINT) from error
-            raise ConfigError(_error_line(error)) from error
+            raise _query_error(error) from error
 
     def _moment(self, table: Table, when: int | datetime) -> CommittedVersion:
         if self._listing.kind(table.location) == "hudi":
@@ -139,6 +139,26 @@ class DuckdbEngine:
         self._connection.register("arriving", rows)
         self._connection.execute(f"CREATE TEMP TABLE {_quote(name)} AS {_select('arriving', rows.schema.names)}")
         self._connection.unregister("arriving")
+
+
+def _translated(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The rows, which DuckDB computes as they are read: what fails then is translated, too."""
+    import pyarrow as pa  # noqa: PLC0415 - on demand
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from rows
+        except (OSError, pa.ArrowException) as error:
+            raise _query_error(error) from error
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())
+
+
+def _query_error(error: Exception) -> ReplicatorError:
+    """The error of a query that failed: by its own fault, or because a table cannot be read."""
+    if _READ_FAILED in str(error):
+        return ReplicatorError(f"a table cannot be read: {first_line(error)}", fix=SPARK_HINT)
+    return ConfigError(_error_line(error))
 
 
 def _select(source: str, stored: Sequence[str]) -> str:

@@ -377,6 +377,14 @@ def test_the_shipped_query_of_product_lines_adds_up(tmp_path: Path) -> None:
     assert {*facts, "product_line"} <= known
 
 
+def test_a_query_that_fails_late_fails_as_one_that_fails_at_once(root: str) -> None:
+    """Its rows are computed as they are read, the 50,000th after others were shown."""
+    for bad in (5, 50_000):
+        query = f"SELECT CAST(CASE WHEN a = {bad} THEN 'x' ELSE '1' END AS INT) FROM range(100000) AS t (a)"
+        with pytest.raises(ConfigError, match=r"^Conversion Error: Could not convert string 'x' to INT32$"):
+            ask(root, query)
+
+
 @pytest.mark.parametrize(("named", "number"), [(" AS u (p, q, n)", "n"), (" AS u", "ordinality"), ("", "ordinality")])
 def test_rows_that_are_spread_keep_their_numbers(root: str, named: str, number: str) -> None:
     """WITH ORDINALITY counts from 1, in the last column."""
