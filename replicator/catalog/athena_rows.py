@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replicator.errors import ReplicatorError, first_line
+
 Page = Mapping[str, Any]
 
 _TYPES: Mapping[str, pa.DataType] = {
@@ -34,7 +36,8 @@ _NOT_FINITE = re.compile(r"^([+-]?)Infinity$")
 
 def batches(pages: Iterable[Page], *, has_header: bool) -> pa.RecordBatchReader:
     """Return one batch per page, each fetched lazily; only the first is fetched at once, for the columns.
-    ``has_header``: the first row of the result holds the column names, as after a SELECT.
+    ``has_header``: the first row of the result holds the column names, as after a SELECT. A batch that holds a value
+    which Arrow does not read raises ReplicatorError.
     """
     remaining = iter(pages)
     first = next(remaining)
@@ -77,4 +80,8 @@ def _column(texts: list[str | None], kind: pa.DataType) -> pa.Array:
         return pa.array([None if text is None else bytes.fromhex(text) for text in texts], kind)
     if pa.types.is_floating(kind):
         texts = [None if text is None else _NOT_FINITE.sub(r"\1inf", text) for text in texts]
-    return pc.cast(pa.array(texts, pa.string()), kind)
+    try:
+        return pc.cast(pa.array(texts, pa.string()), kind)
+    except pa.ArrowInvalid as error:  # a year before 1 or after 9999
+        fix = "Convert the column to text in the query: CAST(... AS varchar)."
+        raise ReplicatorError(f"a value of Athena cannot be read: {first_line(error)}", fix=fix) from error

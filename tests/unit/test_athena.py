@@ -263,3 +263,14 @@ def test_a_first_row_that_is_no_header_is_a_row() -> None:
     columns = [info("plan", "varchar")]
     assert batches([page(columns, row("Query Plan"))], has_header=True).read_all().num_rows == 1
     assert batches([page(columns, row("plan"))], has_header=False).read_all().num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("date", "-0043-03-15"), ("date", "10000-01-01"), ("timestamp", "+10000-01-01 00:00:00.000")]
+)
+def test_a_time_that_arrow_does_not_read_is_told_with_a_way_out(kind: str, text: str) -> None:
+    """Also of a later page: Athena has years before 1 and after 9999."""
+    columns = [info("at", kind)]
+    pages = [page(columns, row(None)), page(columns, row(text))]
+    with pytest.raises(ReplicatorError, match=r"cannot be read: .*CAST\(... AS varchar\)"):
+        batches(pages, has_header=False).read_all()
