@@ -16,7 +16,7 @@ from rich.text import Text
 
 from replicator.cli import console, diff, options, topics
 from replicator.debezium.event_reader import ChangeEvent, EventReader, KafkaRecord, StartingOffset
-from replicator.debezium.jsontext import dumps
+from replicator.debezium.jsontext import dumps, has_lone_surrogate
 from replicator.errors import ConfigError, VersionMissing
 from replicator.spec import SourceSpec
 
@@ -179,7 +179,10 @@ def _to_json(event: ChangeEvent) -> str:
     fields |= {"position": event.position or None, "note": event.note or None}
     rows = {"key": event.key, "before": event.before, "after": event.after}
     images = ", ".join(f'"{name}": {dumps(row)}' for name, row in rows.items())
-    return f"{json.dumps(fields, ensure_ascii=False)[:-1]}, {images}}}"
+    head = json.dumps(fields, ensure_ascii=False)
+    if has_lone_surrogate(head):
+        head = json.dumps(fields)
+    return f"{head[:-1]}, {images}}}"
 
 
 def _table_lines(

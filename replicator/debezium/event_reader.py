@@ -129,7 +129,7 @@ class EventReader:
         types = self._types(table, schema)
         return ChangeEvent(
             record,
-            op=str(body["op"]),
+            op=_text(body["op"]),
             table=table,
             position=format_position(source),
             key=self._key(record, types, table),
@@ -151,7 +151,7 @@ class EventReader:
         table = _table(metadata.get("schema") or metadata.get("db") or schema_name, metadata.get("table") or table_name)
         types = self._types(table, schema)
         is_deleted = str(metadata.get("deleted", "")).lower() == "true"
-        row, op = self._row(own, types, table), str(metadata.get("op") or "u")
+        row, op = self._row(own, types, table), _text(metadata.get("op") or "u")
         before, after = (row, None) if is_deleted else (None, row)
         key = self._key(record, types, table)
         return ChangeEvent(
@@ -203,6 +203,10 @@ class EventReader:
     @cached_property
     def _unsent(self) -> frozenset[str]:
         return frozenset(Placeholder(self.source.placeholder).spellings())
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else dumps(value)
 
 
 def _value(logical: LogicalType | None, value: Any) -> Any:

@@ -107,6 +107,21 @@ def test_a_text_that_is_no_unicode_is_told_by_its_escape(tmp_path: Path) -> None
     assert "v=c" in second
 
 
+def test_an_odd_operation_or_table_is_told_as_it_is_written(tmp_path: Path) -> None:
+    """A number, and half a surrogate pair, which stays an escape in JSON, too."""
+    assert spoken(envelope("c", {"id": 1}) | {"op": 5}).op == "5"
+    assert spoken({"id": 1, "__op": 5}, topic="s.shop.orders").op == "5"
+    odd = envelope("\ud800", {"id": 1})
+    odd["source"] = {**odd["source"], "table": "t\ud800"}
+    file = tmp_path / "events.jsonl"
+    file.write_text(
+        json.dumps({"topic": "a.b.c", "partition": 0, "offset": 0, "key": None, "payload": json.dumps(odd)}) + "\n"
+    )
+    [line] = said("tail", str(file), "--json").splitlines()
+    line.encode()
+    assert (json.loads(line)["op"], json.loads(line)["table"][-2:]) == ("\ud800", "t\ud800")
+
+
 def test_an_event_is_a_line_whatever_its_texts_hold(tmp_path: Path) -> None:
     """A text of several lines makes no further one, and what a terminal obeys is told and not done."""
     file = tmp_path / "events.jsonl"
