@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import ssl
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from replicator.databases import postgresql_connection
@@ -12,10 +14,10 @@ from replicator.spec import Login
 _FIX = "Check `database` of the source: host, port, user, password, sslmode."
 BINLOG_LOGIN_ERRORS = frozenset({1045, 1130, 1698})
 """Error numbers of MariaDB and MySQL for a refused user, password or host."""
-_TLS: dict[str, dict[str, Any]] = {
-    "disable": {"ssl_disabled": True},
-    "require": {"ssl": {"check_hostname": False}},
-    "verify-full": {"ssl_verify_cert": True, "ssl_verify_identity": True},
+_TLS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "disable": lambda: {"ssl_disabled": True},
+    "require": lambda: {"ssl": {"check_hostname": False}},
+    "verify-full": lambda: {"ssl": ssl.create_default_context()},  # without a file of CAs PyMySQL checks no host name
 }
 
 
@@ -32,7 +34,7 @@ def tls_arguments(login: Login) -> dict[str, Any]:
         raise ConfigError(
             f"sslmode {login.sslmode!r} is not supported for {login.kind}", fix=f"Use one of {', '.join(_TLS)}."
         )
-    return _TLS[login.sslmode]
+    return _TLS[login.sslmode]()
 
 
 def import_client(name: str, package: str, kind: str) -> Any:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -171,3 +175,38 @@ def test_what_a_login_of_mysql_8_lacks_on_this_side_is_named(monkeypatch: pytest
         (ConfigError, 2, f"127.0.0.1:{port}")
     ] * 2
     assert all("pip install cryptography" in str(error) for error in found)
+
+
+def mysql_encrypted(certificate: Path) -> Server:
+    """One that encrypts the session with this certificate, and refuses the login that follows."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    def answer(link: socket.socket) -> None:
+        tail = struct.pack("<HBHHB", 0x8A01, 45, 2, 0x0008, 21) + bytes(10) + b"s" * 12 + b"\0mysql_native_password\0"
+        hello = b"\x0a8.0.36\0" + struct.pack("<i", 1) + b"s" * 8 + b"\0" + tail
+        link.sendall(struct.pack("<i", len(hello)) + hello)
+        link.recv(36)  # the request to encrypt
+        with suppress(OSError), context.wrap_socket(link, server_side=True) as encrypted:
+            encrypted.recv(4096)
+            refused = b"\xff" + struct.pack("<H", 1045) + b"#28000no"
+            encrypted.sendall(struct.pack("<i", len(refused))[:3] + b"\x03" + refused)
+
+    return answer
+
+
+@pytest.mark.parametrize(("name", "kind"), [("IP:127.0.0.1", LoginRefused), ("DNS:other.example", Unreachable)])
+def test_verify_full_gives_the_password_only_to_the_server_that_the_certificate_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: type[ReplicatorError]
+) -> None:
+    """A trusted certificate of another name is not enough, in MariaDB and MySQL as in PostgreSQL."""
+    certificate, key = tmp_path / "server.pem", tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=database"]
+    command += ["-addext", f"subjectAltName={name}", "-out", str(certificate), "-keyout", str(key)]
+    subprocess.run(command, check=True, capture_output=True)
+    certificate.write_text(certificate.read_text() + key.read_text())
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with listening(mysql_encrypted(certificate)) as port:
+        strict = replace(login("mysql", port), sslmode="verify-full")
+        found = [refusal(lambda: connections.connect(strict)), refusal(lambda: looked(mysql.source(strict)))]
+    assert [type(error) for error in found] == [kind] * 2
