@@ -60,6 +60,15 @@ _LOCAL = re.compile(
 """Parameters of lambda functions, parts of a time before ``FROM``, collations."""
 
 _FUNCTIONS = re.compile(r"\bi?like\s+(?:all|any|some)\b | (?<![\w.])(\w+)\s*\(", re.VERBOSE | re.ASCII | re.IGNORECASE)
+_CURRENT = re.compile(
+    r"""(?<![\w.])(?:
+    (?:current_date|current_timestamp|current_user|localtimestamp|session_user)\b(?!\s*\()
+    | unix_timestamp\s*\(\s*\) )""",
+    re.VERBOSE | re.ASCII | re.IGNORECASE,
+)
+"""What Spark takes for a function without parentheses unless a column has that name, which can be quoted; a function
+that without arguments gives the current time.
+"""
 _WINDOW = re.compile(r"\)\s*over\b", re.ASCII | re.IGNORECASE)
 _QUERY = re.compile(r"\(\s*(?:select|with)\s+(?!(?:is|in|not|and|or|between|like)\b|[=<>!])", re.ASCII | re.IGNORECASE)
 _NESTED_TYPE = re.compile(r"(?:\bas|::)\s*(?:array|map|struct)\s*<", re.ASCII | re.IGNORECASE)
@@ -96,14 +105,18 @@ def row_level_obstacle(sql: str) -> str | None:
     """
     bare = _strip_quoted_names(sql)
     functions = [found.lower() for found in _FUNCTIONS.findall(bare)]
+    current = _CURRENT.search(bare)
     if _QUERY.search(bare):
         return "a sub-query, which makes rows depend on others: join in a gold model"
     if _WINDOW.search(bare):
         return "a window, which makes rows depend on each other: rank in a gold model"
+    varying = "which is not deterministic: compare with a column"
+    if current is not None:
+        return f"{current.group().lower()}, {varying}"
     reasons = (
         (AGGREGATES, "which is an aggregate over one row: aggregate in a gold model"),
         (WINDOW_FUNCTIONS, "which needs a window, so that rows depend on each other: rank in a gold model"),
-        (NONDETERMINISTIC, "which is not deterministic: compare with a column"),
+        (NONDETERMINISTIC, varying),
     )
     found = ((name, why) for name in functions for kind, why in reasons if name in kind)
     return next((f"{name}(), {why}" for name, why in found), None)

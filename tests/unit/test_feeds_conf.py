@@ -66,6 +66,7 @@ def test_a_feed_has_what_its_file_says(feeds: Load) -> None:
         ("topic: cdm.x\ntable: dim\nversion: 0\n", "version"),
         ("topic: cdm.x\ntable: dim\noptions: {group.id: x}\n", "group.id"),
         ("topic: cdm.x\ntable: dim\nwhere: since > current_date()\n", "has current_date(), which is not deterministic"),
+        ("topic: cdm.x\ntable: dim\nwhere: since > current_date\n", "has current_date, which is not deterministic"),
         ("topic: cdm.x\ntable: dim\nwhere: id IN (SELECT 1)\n", "where has a sub-query"),
         ("topic: cdm.x\ntable: dim\nselect: {n: count(id)}\n", "select of 'n' has count(), which is an aggregate"),
     ],

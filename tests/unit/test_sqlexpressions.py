@@ -77,6 +77,9 @@ OBSTACLES = [
     ("id = (WITH t AS (SELECT 1 AS a) SELECT a FROM t)", "a sub-query"),
     ("rand() > 0.5 AND mark = 1", "rand(), which is not deterministic"),
     ("at < now()", "now(), which is not deterministic"),
+    ("day < Current_Date - 7", "current_date, which is not deterministic"),
+    ("at>current_timestamp", "current_timestamp, which is not deterministic"),
+    ("mark < unix_timestamp()", "unix_timestamp(), which is not deterministic"),
 ]
 
 
@@ -87,8 +90,12 @@ def test_what_looks_at_more_than_the_row_is_told(condition: str, what: str) -> N
 
 
 @pytest.mark.parametrize(
-    "condition", ["name = 'count(x)'", "`count(x)` = 1", "a.count = 1", "(select) = 1", "over = 1", "count = 1"]
-)
+    "condition",
+    [
+        "name = 'count(x)'", "`count(x)` = 1", "a.count = 1", "(select) = 1", "over = 1", "count = 1",
+        "a.current_date = 1", "`current_date` = 1", "name = 'current_date'", "unix_timestamp(at) = 1",
+    ],
+)  # fmt: skip
 def test_names_and_texts_are_no_functions(condition: str) -> None:
     """Columns may be called like them."""
     assert sqlexpressions.row_level_obstacle(condition) is None
