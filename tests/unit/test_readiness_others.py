@@ -343,6 +343,23 @@ def test_every_database_of_a_sql_server_is_asked_by_its_name() -> None:
     assert all("dbz" not in sql for sql in asked.values())
 
 
+def test_a_name_with_a_dot_is_one_name_in_the_fix() -> None:
+    """A login of a domain often has one, and a database may; only a table has a schema before its dot."""
+    dotted = replace(SQLSERVER, user="SHOP\\ann.lee", databases=("shop.eu",), tables=("dbo.customers",))
+    told = of_sqlserver() | {
+        "databases": [{"name": "shop.eu", "cdc": 1, "read_only": 0, "isolation": "ON"}], "rights shop.eu": [],
+        "tables shop.eu": [{"db": "shop.eu", "name": "dbo.customers", "tracked": True, "keyed": 0}],
+    }  # fmt: skip
+    key, grants = (fix for _, _, fix in bad(sqlserver.evaluate(told, dotted)))
+    assert key.startswith("ALTER TABLE [dbo].[customers] ADD PRIMARY KEY")
+    assert grants == "USE [shop.eu]; ALTER ROLE db_datareader ADD MEMBER [SHOP\\ann.lee];"
+    assert "FROM [shop.eu].sys.tables" in preflight.queries(dotted)["tables shop.eu"]
+    [_, column] = bad(
+        binlog.evaluate(of_mariadb(altered=[altered("shop.orders", "bit", digits=9) | {"col": "f.g"}]), MARIADB)
+    )
+    assert column[2].startswith("ALTER TABLE `shop`.`orders` MODIFY `f.g` ")
+
+
 ORACLE = Connector("e", "oracle", "e", "h", 1521, "c##dbz", "${env:P}", databases=("ORCL",), tables=("ERP.ORDERS",))
 
 

@@ -155,6 +155,22 @@ def test_what_looks_like_a_fault_and_is_none(changed: dict[str, Any]) -> None:
     assert bad(answers(**changed)) == []
 
 
+def test_a_name_with_a_dot_is_one_name_in_the_fix() -> None:
+    """Roles of managed services are mail addresses; only a table has a schema before its dot."""
+    dotted = replace(CONNECTOR, user="dbz@shop.iam", databases=("shop.eu",), publication="shop.all")
+    told = answers(
+        role={"rolcanlogin": False, "connects": False}, table={"readable": False, "alike": ["a.B", "a.b"]},
+        publication=None, slot={"database": "shop.eu"},
+    )  # fmt: skip
+    assert [fix.partition(";")[0] for _, _, fix in bad(told, dotted)] == [
+        'ALTER ROLE "dbz@shop.iam" LOGIN',
+        'GRANT CONNECT ON DATABASE "shop.eu" TO "dbz@shop.iam"',
+        'ALTER TABLE "sales"."orders" RENAME COLUMN "a.b" TO …',
+        'GRANT SELECT ON "sales"."orders" TO "dbz@shop.iam"',
+        'CREATE PUBLICATION "shop.all" FOR TABLE "sales"."orders", "sales"."signals"',
+    ]
+
+
 LARGE = {
     "tags": "text[]", "codes": "uuid[]", "small": "smallint[]", "on": "boolean[]", "at": "numeric[]",
     "mood": "sales.mood[]", "raw": "bytea", "raws": "bytea[]", "days": "date[]",

@@ -177,13 +177,13 @@ def _privileges(grants: Rows | None, connector: Connector, databases: list[str])
 
 def _signals(grants: Rows, connector: Connector, every: list[str]) -> Iterator[Finding]:
     """Check that each account of the connector's user may insert into the signal table."""
-    yield from signal_table.check_exists(connector, every, _quoted(connector.signals))
+    yield from signal_table.check_exists(connector, every, _quoted_table(connector.signals))
     for table in (each for each in every if signal_table.is_signal_table(connector, each)):
         database, own = table.partition(".")[0], ("*", table)
         rows = [row for row in grants if row["privilege"] == "INSERT"]
         able = {row["grantee"] for row in rows if row["scope"] in own or _covers(str(row["scope"]), database)}
         for grantee in sorted({row["grantee"] for row in grants} - able):
-            yield from signal_table.check_insert(connector, table, _quoted(table), grantee)
+            yield from signal_table.check_insert(connector, table, _quoted_table(table), grantee)
 
 
 def _covers(scope: str, database: str) -> bool:
@@ -205,9 +205,9 @@ def _tables(tables: list[Mapping[str, Any]]) -> Iterator[Finding]:
             yield Finding("table", OK, "it has a key", table=name)
         else:
             said = "no primary key: its records have no key, and rows cannot be identified"
-            yield no_primary_key(name, _quoted(name), said)
+            yield no_primary_key(name, _quoted_table(name), said)
         if table["engine"] not in (None, "InnoDB"):
-            fix = f"ALTER TABLE {_quoted(name)} ENGINE = InnoDB;"
+            fix = f"ALTER TABLE {_quoted_table(name)} ENGINE = InnoDB;"
             said = f"{table['engine']} has no transactions: a snapshot of it is not consistent"
             yield Finding("engine", ADVICE, said, fix, name)
 
@@ -216,7 +216,7 @@ def _types(rows: Rows) -> Iterator[Finding]:
     """Report types whose DDL or values Debezium's parser does not support (stack.md 2.5)."""
     for row in rows:
         said = f"{row['col']} is {row['type'].upper()}, which makes the connector fail"
-        fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
+        fix = f"ALTER TABLE {_quoted_table(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
         yield Finding("type", FIX, said, fix, row["name"])
 
 
@@ -244,7 +244,7 @@ def _altered(rows: Rows, connector: Connector) -> Iterator[Finding]:
         yield Finding("snapshot", ADVICE, said, table=row["name"])
         if row["type"] == "bit" and row["digits"] > _BYTE and connector.kind == "mariadb":
             said = f"{row['col']} is a key of more than 8 bits, whose bytes come in reverse order from a snapshot"
-            fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} BIGINT UNSIGNED;"
+            fix = f"ALTER TABLE {_quoted_table(row['name'])} MODIFY {_quoted(row['col'])} BIGINT UNSIGNED;"
             yield Finding("type", ADVICE, said, fix, row["name"])
 
 
@@ -266,4 +266,8 @@ def _cascades(rows: Rows, captured: list[str]) -> Iterator[Finding]:
 
 
 def _quoted(name: str) -> str:
-    return ".".join("`" + part.replace("`", "``") + "`" for part in name.split(".", 1))
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _quoted_table(table: str) -> str:
+    return ".".join(map(_quoted, table.split(".", 1)))

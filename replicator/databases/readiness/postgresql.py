@@ -20,6 +20,7 @@ from replicator.databases.readiness.finding import (
     missing_tables,
     quote_table,
 )
+from replicator.names import quote_postgres
 from replicator.spec import Connector
 
 QUERIES: Mapping[str, str] = {
@@ -122,7 +123,7 @@ def _own_slot(slot: Mapping[str, Any], connector: Connector) -> Finding:
 
 
 def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> Iterator[Finding]:
-    publication, name = first_row(answers["publication"]), quote_table(connector.publication)
+    publication, name = first_row(answers["publication"]), quote_postgres(connector.publication)
     if not publication:
         listed = ", ".join(quote_table(row["name"]) for row in tables if not row["unlogged"]) or "<tables>"
         fix = f"CREATE PUBLICATION {name} FOR TABLE {listed};"
@@ -143,7 +144,7 @@ def _publication(answers: QueryResults, connector: Connector, tables: Rows) -> I
 
 def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> Iterator[Finding]:
     """Report captured tables whose changes are not published, or published under names that are not captured."""
-    publication, name = first_row(answers["publication"]), quote_table(connector.publication)
+    publication, name = first_row(answers["publication"]), quote_postgres(connector.publication)
     every = answers["tables"] if publication["puballtables"] else answers["published"]
     published = {row["name"] for row in every or ()}
     for row in (each for each in tables if not each["unlogged"]):
@@ -167,7 +168,7 @@ def _unpublished(answers: QueryResults, connector: Connector, tables: Rows) -> I
 
 
 def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
-    name = quote_table(connector.user)
+    name = quote_postgres(connector.user)
     if not role:
         fix = f"CREATE ROLE {name} LOGIN REPLICATION PASSWORD '…';"
         yield Finding("role", FIX, f"role {connector.user} does not exist", fix)
@@ -178,7 +179,7 @@ def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     if lacking:
         yield Finding("role", FIX, f"{connector.user} lacks {' and '.join(lacking)}", _grant_fix(name, lacking, role))
     if not role["connects"]:
-        fix = f"GRANT CONNECT ON DATABASE {quote_table(connector.databases[0])} TO {name};"
+        fix = f"GRANT CONNECT ON DATABASE {quote_postgres(connector.databases[0])} TO {name};"
         yield Finding("role", FIX, f"{connector.user} may not connect to the database", fix)
     flags = {"rolsuper": "SUPERUSER", "rolcreaterole": "CREATEROLE", "rolcreatedb": "CREATEDB"}
     too_many = [word for column, word in flags.items() if role[column]]

@@ -7,6 +7,7 @@ from typing import Any
 
 from replicator.databases.readiness import signal_table
 from replicator.databases.readiness.finding import ADVICE, FIX, OK, Finding, no_primary_key, quote_table
+from replicator.names import quote_postgres
 from replicator.spec import Connector
 from replicator.spec.connectors import BINARY, TIMES
 
@@ -133,7 +134,7 @@ def _shape(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     name = table["name"]
     if table["alike"]:
         said = f"{', '.join(table['alike'])} differ only in case: the connector's task fails"
-        column = quote_table(table["alike"][-1])
+        column = quote_postgres(table["alike"][-1])
         fix = f"ALTER TABLE {quote_table(name)} RENAME COLUMN {column} TO …; -- or: {exclusion_fix(name)}"
         yield Finding("columns", FIX, said, fix, name)
     if table["children"] and f"snapshot.select.statement.overrides.{name}" not in connector.config:
@@ -149,10 +150,10 @@ def exclusion_fix(name: str) -> str:
 
 
 def _rights(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
-    name, user = table["name"], quote_table(connector.user)
+    name, user = table["name"], quote_postgres(connector.user)
     if not role:
         return
-    schema = quote_table(name.partition(".")[0])
+    schema = quote_postgres(name.partition(".")[0])
     if not table["entered"]:
         fix = f"GRANT USAGE ON SCHEMA {schema} TO {user};"
         yield Finding("grants", FIX, f"{connector.user} may not use the schema", fix, name)

@@ -135,7 +135,7 @@ def _tables(
     for table in tables:
         name, own = table["name"], [row for row in instances if row["name"] == table["name"]]
         if not table["keyed"]:
-            yield no_primary_key(name, _quoted(name))
+            yield no_primary_key(name, _quoted_table(name))
         if not table["tracked"]:
             fix = _enable_table(database, table)
             yield Finding("CDC", FIX, "CDC of the table is off: it is not captured", fix, name)
@@ -214,7 +214,11 @@ def _enable_table(database: str, table: Mapping[str, Any], instance: str = "", r
 
 
 def _quoted(name: str) -> str:
-    return ".".join("[" + part.replace("]", "]]") + "]" for part in name.split(".", 1))
+    return "[" + name.replace("]", "]]") + "]"
+
+
+def _quoted_table(table: str) -> str:
+    return ".".join(map(_quoted, table.split(".", 1)))
 
 
 def _text(value: str) -> str:
