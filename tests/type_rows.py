@@ -73,8 +73,8 @@ MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
                 "in the schema block only with `column.propagate.source.type`; otherwise declare it",
             ),
             Row("year (MySQL, MariaDB)", "", "year", (_dbz("int32", "time.Year"),)),
-            Row("bit(n), n up to 63; bit varying", "", "bits(5)", (_dbz("bytes", "data.Bits", length="5"),)),
-            Row("bit(n), n from 64", "", "bits(64)", (_dbz("bytes", "data.Bits", length="64"),)),
+            Row("bit(n), bit varying(n), n up to 63", "", "bits(5)", (_dbz("bytes", "data.Bits", length="5"),)),
+            Row("bit(n), n from 64; bit varying", "", "bits(64)", (_dbz("bytes", "data.Bits", length="64"),)),
         ),
     ),
     (

@@ -13,6 +13,8 @@ _PLAIN_TIMES = ("date", "time", "timestamp", "datetime")
 
 _SHORT_FORM = re.compile(r"([a-z][a-z0-9_ ]*?)\s*(?:\(\s*(-?\d+(?:\s*,\s*-?\d+)?)\s*\))?(\s+unsigned)?(?:\s+zerofill)?")
 _ARRAY = re.compile(r"array\s*<(.*)>|(.*)\[\]", re.DOTALL)
+_UNLIMITED = {"varbit": (2**31 - 1,), "bit varying": (2**31 - 1,)}
+"""The length that Debezium sends for PostgreSQL's bit strings without one."""
 # An unsigned integer arrives in the next wider Connect type; BIGINT UNSIGNED has none (section 5).
 _UNSIGNED = {"mediumint": "int", "smallint": "int", "int": "bigint", "integer": "bigint", "int32": "bigint"}
 
@@ -51,7 +53,7 @@ def _build(text: str, word: str, numbers: tuple[int, ...], modes: HandlingModes,
     if name in ("decimal", "variable_decimal"):
         return _decimal(text, name, numbers, encoding, modes)
     if name == "bits":
-        return _bits(text, numbers)
+        return _bits(text, numbers or _UNLIMITED.get(word, ()))
     if name == "bytes":
         return LogicalType("bytes", encoding=encoding or modes.binary_encoding)
     if name not in SIMPLE_TYPES:
