@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 
 MemberValues = dict[str, Annotated[Any, AfterValidator(check_plain_value)]]
 
-_WHOLE = frozenset({"smallint", "int2", "integer", "int", "int4", "bigint", "int8"})
-_NUMBER = _WHOLE | {"numeric", "decimal", "real", "float4", "double precision", "float8"}
+_WHOLE = {
+    **dict.fromkeys(("smallint", "int2"), 16),
+    **dict.fromkeys(("integer", "int", "int4"), 32),
+    **dict.fromkeys(("bigint", "int8"), 64),
+}
+"""Bits of the types of whole numbers."""
+_NUMBER = _WHOLE.keys() | {"numeric", "decimal", "real", "float4", "double precision", "float8"}
 _TIMES = ("date", "timestamp")
 
 
@@ -53,6 +58,8 @@ def _fits(value: object, kind: str) -> bool:
     word = re.split(r"[(\[]", kind, maxsplit=1)[0].strip()
     if isinstance(value, bool) or word in ("boolean", "bool"):
         return isinstance(value, bool) and word in ("boolean", "bool")
+    if word in _WHOLE and isinstance(value, int):
+        return -(1 << _WHOLE[word] - 1) <= value < 1 << _WHOLE[word] - 1
     if word in _NUMBER:
         return isinstance(value, int) or (isinstance(value, float) and word not in _WHOLE)
     return isinstance(value, date if word.startswith(_TIMES) else str)

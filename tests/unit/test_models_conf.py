@@ -232,6 +232,8 @@ def test_braces_of_the_sql_itself_are_doubled() -> None:
         ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {}\n")}, "unknown_member: id cannot be NULL"),
         ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {id: none}\n")}, "the value of id is not a valid integer"),
         ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {id: true}\n")}, "the value of id is not a valid integer"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {id: 2147483648}\n")}, "the value of id is not a valid integer"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {id: -2147483649}\n")}, "value of id is not a valid integer"),
     ],
 )
 def test_a_wrong_model_is_refused(
