@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 from unittest.mock import sentinel
 
+import psycopg2
 import pytest
 from psycopg2 import errorcodes
 
 from replicator.config import memberkeys, postgrestypes
-from replicator.errors import ConfigError, Unreachable
+from replicator.errors import ConfigError, TargetRefused, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.dependency_order import referenced_first
 from replicator.sinks.postgres import Backoff, PostgresConnection, copytext, impossible_deletes
 from replicator.sinks.postgres.ddl import target_of
-from replicator.sinks.postgres.retry import is_retryable
+from replicator.sinks.postgres.retry import is_retryable, translate_errors
 from replicator.sinks.postgres.types import _TYPES, parse_type
 from replicator.spec import Model, ModelColumn, Progress, Target, blocked_models
 
@@ -206,6 +208,25 @@ def test_the_unknown_members_values_are_held_to_every_spelling_of_a_type(
     """A whole number is one whatever the type is called."""
     assert memberkeys._fits(fits, kind)
     assert not memberkeys._fits(does_not, kind)
+
+
+@pytest.mark.parametrize(
+    ("context", "is_told"),
+    [(None, True), ("COPY replicator_staging_0, line 1", True), ("PL/pgSQL function s.f() line 3 at RAISE", False)],
+)
+def test_a_limit_of_postgres_is_told_in_its_own_words(context: str | None, is_told: bool) -> None:
+    """They name an index or a size, without which nobody knows what is too large; a function may say a row's values."""
+    said = 'index row size 3016 exceeds btree version 4 maximum 2704 for index "t_pkey"'
+
+    class TooLarge(psycopg2.Error):
+        pgcode = errorcodes.PROGRAM_LIMIT_EXCEEDED
+        diag: ClassVar[Any] = SimpleNamespace(
+            column_name=None, constraint_name=None, table_name=None, context=context, message_primary=said
+        )
+
+    with pytest.raises(TargetRefused) as caught, translate_errors("m", "h:1/d"):
+        raise TooLarge
+    assert (said in str(caught.value)) == is_told
 
 
 @pytest.mark.parametrize("name", ["", "x" * 64, "ü" * 32, "a\0b"])

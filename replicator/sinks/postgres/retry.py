@@ -23,6 +23,10 @@ R = TypeVar("R")
 # a transaction that the server ended for its duration
 _RETRY = ("08", "53", "57P0", "58", "40001", "40P01", "55P03", "57014", "25006", "25P03", "25P04")
 _ONLY_NAMES = ("0A", "2B", "42", errorcodes.OBJECT_NOT_IN_PREREQUISITE_STATE)
+_ONLY_SIZES = "54"
+"""The class of limits such as the size of a row, whose messages have names and numbers; those of functions that parse
+texts may have more.
+"""
 _UNKNOWN_NAMES = (errorcodes.UNDEFINED_TABLE, errorcodes.UNDEFINED_FUNCTION, errorcodes.UNDEFINED_OBJECT)
 _FUNCTION = re.compile(r"^PL/pgSQL function (.+\)) line \d+", re.MULTILINE)
 
@@ -118,7 +122,8 @@ def _error_details(error: psycopg2.Error) -> Iterator[str]:
         yield f"no partition of table {diag.table_name} accepts a row"
     elif state == errorcodes.CARDINALITY_VIOLATION and not diag.context:
         yield "two keys of the model are equal in the table"
-    if state.startswith(_ONLY_NAMES) and diag.message_primary:
+    is_size = state.startswith(_ONLY_SIZES) and (diag.context or "COPY ").startswith("COPY ")
+    if (is_size or state.startswith(_ONLY_NAMES)) and diag.message_primary:
         yield diag.message_primary
 
 
