@@ -69,6 +69,11 @@ _CURRENT = re.compile(
 """What Spark takes for a function without parentheses unless a column has that name, which can be quoted; a function
 that without arguments gives the current time.
 """
+_MOVING_TIME = re.compile(r"['\"]\s*(?:now|today|tomorrow|yesterday)\b.*['\"]", re.ASCII | re.IGNORECASE)
+_TIME_TYPE = r"(?:date|timestamp(?:_ltz|_ntz)?)"
+_TYPED = re.compile(rf"\b{_TIME_TYPE}\s*$", re.ASCII | re.IGNORECASE)
+_CAST = re.compile(rf"(?:\s*::|\s+as)\s*{_TIME_TYPE}\b", re.ASCII | re.IGNORECASE)
+"""Texts that become the current time, or one relative to it, as a date or timestamp; what makes them one."""
 _WINDOW = re.compile(r"\)\s*over\b", re.ASCII | re.IGNORECASE)
 _QUERY = re.compile(r"\(\s*(?:select|with)\s+(?!(?:is|in|not|and|or|between|like)\b|[=<>!])", re.ASCII | re.IGNORECASE)
 _NESTED_TYPE = re.compile(r"(?:\bas|::)\s*(?:array|map|struct)\s*<", re.ASCII | re.IGNORECASE)
@@ -113,6 +118,9 @@ def row_level_obstacle(sql: str) -> str | None:
     varying = "which is not deterministic: compare with a column"
     if current is not None:
         return f"{current.group().lower()}, {varying}"
+    moving = _find_moving_time(sql)
+    if moving is not None:
+        return f"the time {moving}, {varying}"
     reasons = (
         (AGGREGATES, "which is an aggregate over one row: aggregate in a gold model"),
         (WINDOW_FUNCTIONS, "which needs a window, so that rows depend on each other: rank in a gold model"),
@@ -136,6 +144,13 @@ def is_arithmetic(sql: str) -> bool:
     return is_plain and not any(
         name.lower() in _KEYWORDS for name, is_quoted in _words(_strip_texts(sql)) if not is_quoted
     )
+
+
+def _find_moving_time(sql: str) -> str | None:
+    """Return the first text that is a date or timestamp relative to the current time; None if there is none."""
+    texts = (match for match in _TEXTS.finditer(sql) if match.group(1) and _MOVING_TIME.fullmatch(match.group(1)))
+    typed = (text for text in texts if _TYPED.search(sql[: text.start()]) or _CAST.match(sql, text.end()))
+    return next((text.group(1) for text in typed), None)
 
 
 def _words(bare: str) -> Iterator[tuple[str, bool]]:

@@ -101,6 +101,25 @@ def test_names_and_texts_are_no_functions(condition: str) -> None:
     assert sqlexpressions.row_level_obstacle(condition) is None
 
 
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        ("day < DATE 'today'", "'today'"),
+        ("at>timestamp_ntz'Now'", "'Now'"),
+        ('at > TIMESTAMP "yesterday UTC"', '"yesterday UTC"'),
+        ("cast('tomorrow' AS date) > day", "'tomorrow'"),
+        ("day = 'now'::date", "'now'"),
+    ],
+)
+def test_a_time_that_moves_is_told(condition: str, text: str) -> None:
+    """Spark puts the current one in its place before anything could notice."""
+    assert sqlexpressions.row_level_obstacle(condition) == (
+        f"the time {text}, which is not deterministic: compare with a column"
+    )
+    for fixed in ("name = 'today'", "day > DATE 'epoch'", "name = \"date 'now'\"", "mark = 1 -- date 'now'"):
+        assert sqlexpressions.row_level_obstacle(fixed) is None
+
+
 def test_what_is_one_column_or_a_sum_is_told() -> None:
     """Whatever brackets are around it. What may be true or false is none of both."""
     given = ("mark", "( `first name` )", "mark = 1", "NULL", "1", "f(mark)")
