@@ -18,7 +18,7 @@ from replicator.protocols import Difference
 from replicator.sinks.dependency_order import referenced_first
 from replicator.sinks.postgres import Backoff, PostgresConnection, copytext, impossible_deletes
 from replicator.sinks.postgres.ddl import target_of
-from replicator.sinks.postgres.retry import is_retryable, translate_errors
+from replicator.sinks.postgres.retry import error_of_sqlstate, is_retryable, translate_errors
 from replicator.sinks.postgres.types import _TYPES, parse_type
 from replicator.spec import Model, ModelColumn, Progress, Target, blocked_models
 
@@ -227,6 +227,23 @@ def test_a_limit_of_postgres_is_told_in_its_own_words(context: str | None, is_to
     with pytest.raises(TargetRefused) as caught, translate_errors("m", "h:1/d"):
         raise TooLarge
     assert (said in str(caught.value)) == is_told
+
+
+@pytest.mark.parametrize(
+    ("state", "cure"),
+    [
+        (errorcodes.LOCK_NOT_AVAILABLE, "a longer `lock_timeout` in the target's `options`"),
+        (errorcodes.QUERY_CANCELED, "a longer `statement_timeout` in the target's `options`"),
+        (errorcodes.READ_ONLY_SQL_TRANSACTION, "once it accepts writes"),
+        (errorcodes.TOO_MANY_CONNECTIONS, "once Postgres has recovered"),
+        (None, "once Postgres has recovered"),
+    ],
+)
+def test_what_is_worth_another_try_says_when(state: str | None, cure: str) -> None:
+    """A server that is well has nothing to recover from while somebody else holds a lock."""
+    error = error_of_sqlstate(state, "m", "h:1/d")
+    assert isinstance(error, Unreachable)
+    assert cure in str(error)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 64, "ü" * 32, "a\0b"])

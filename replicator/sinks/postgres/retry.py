@@ -30,9 +30,20 @@ texts may have more.
 _UNKNOWN_NAMES = (errorcodes.UNDEFINED_TABLE, errorcodes.UNDEFINED_FUNCTION, errorcodes.UNDEFINED_OBJECT)
 _FUNCTION = re.compile(r"^PL/pgSQL function (.+\)) line \d+", re.MULTILINE)
 
-_WRITABLE = (
-    "it accepts writes (it is a standby, or `default_transaction_read_only` is on, for its user, database or server)"
-)
+_CURED = {
+    errorcodes.READ_ONLY_SQL_TRANSACTION: (
+        "it accepts writes (it is a standby, or `default_transaction_read_only` is on, for its user, database or "
+        "server)"
+    ),
+    errorcodes.LOCK_NOT_AVAILABLE: (
+        "no other session locks the table or publishes to its schema, or set a longer `lock_timeout` in the target's "
+        "`options`"
+    ),
+    errorcodes.QUERY_CANCELED: (
+        "its statements are faster, or set a longer `statement_timeout` in the target's `options`"
+    ),
+}
+"""When to run again, by SQLSTATE."""
 
 NOT_A_MODEL = ("the batch", "the ledger")
 """Subjects of translated errors that are not a model."""
@@ -90,8 +101,7 @@ def error_of_sqlstate(
     """The error for one SQLSTATE raised in this ``function``; ``details`` must not contain row values."""
     condition = _condition(state)
     if is_retryable(state):
-        is_well = _WRITABLE if state == errorcodes.READ_ONLY_SQL_TRANSACTION else "Postgres has recovered"
-        fix = f"Run again once {is_well}: nothing of the batch is visible."
+        fix = f"Run again once {_CURED.get(state or '', 'Postgres has recovered')}: nothing of the batch is visible."
         return Unreachable(f"Postgres interrupted the publication of {model} ({condition}).", where=place, fix=fix)
     detail = ", ".join(part for part in (*details, f"in function {function}" if function else "") if part)
     return refused_error(model, f"{condition}{' - ' + detail if detail else ''}.", _hint(state, function))
