@@ -7,8 +7,10 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-import boto3
-from botocore.config import Config
+from pydantic import SecretStr
+
+from replicator import s3
+from replicator.config.settingkeys import S3Keys
 
 if TYPE_CHECKING:
     from infra.local.home import Home
@@ -54,14 +56,16 @@ class S3:
 
     def finish(self) -> None:
         """Create the bucket unless it is there."""
-        client = boto3.client(
-            "s3",
-            endpoint_url=f"http://127.0.0.1:{self._home.port('s3')}",
-            aws_access_key_id=self._settings.s3.user,
-            aws_secret_access_key=self._settings.s3.password,
-            region_name=self._settings.s3_region,
-            config=Config(s3={"addressing_style": "path"}),
+        bucket, login = self._settings.s3_bucket, self._settings.s3
+        endpoint = f"http://127.0.0.1:{self._home.port('s3')}"
+        keys = S3Keys(
+            endpoint=endpoint,
+            access_key=SecretStr(login.user),
+            secret_key=SecretStr(login.password),
+            region=self._settings.s3_region,
+            path_style=True,
         )
-        bucket = self._settings.s3_bucket
-        if bucket not in {known["Name"] for known in client.list_buckets()["Buckets"]}:
-            client.create_bucket(Bucket=bucket)
+        client = s3.client(keys)
+        with s3.translate_errors(endpoint, "create a bucket", "Look into its log."):
+            if bucket not in {known["Name"] for known in client.list_buckets()["Buckets"]}:
+                client.create_bucket(Bucket=bucket)

@@ -23,6 +23,7 @@ from infra.local import SERVICES, Stack
 from infra.local.accounts import stand_in_for
 from infra.local.endpoints import Database, Endpoints
 from infra.local.processes import birth
+from replicator.errors import ConfigError
 
 pytestmark = pytest.mark.stack
 
@@ -182,3 +183,13 @@ def test_a_dead_owner_takes_nothing_along_that_was_started_for_somebody_else(hom
     while "s3" in [one.name for one in stack.status() if one.pid] and time.monotonic() < patience:
         time.sleep(0.2)
     assert [one.name for one in stack.status() if one.pid] == ["postgres"]
+
+
+def test_an_aws_profile_that_does_not_exist_is_named_with_its_variable(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings of AWS's own tools count for the client that makes the bucket; it ended with a stack trace."""
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(ConfigError, match=r"profile \(nobody\) could not be found.* Correct or unset AWS_PROFILE"):
+        Stack(home).up(["s3"])
+    assert _ends(home)
