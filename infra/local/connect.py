@@ -48,9 +48,11 @@ WORKER: dict[str, str | int] = {
 
 
 def lay_out_plugins(folder: Path, parts: Parts, place: Callable[[Path, Path], object]) -> None:
-    """Make *folder* anew with a folder per connector; *place* puts a JAR there: a link, or a copy for a container."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Make a folder per connector anew in *folder*, whose other content stays; *place* puts a JAR there: a link, or a
+    copy for a container.
+    """
     for name in PLUGINS:
+        shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True)
         for jar in parts.jars(name):
             place(jar, folder / name / jar.name)

@@ -21,6 +21,7 @@ import pytest
 
 from infra.local import jvm
 from infra.local.accounts import account_for, reachable, run_as, stand_in_for
+from infra.local.connect import PLUGINS, lay_out_plugins
 from infra.local.home import Home
 from infra.local.parts import LOCK, Parts, unpack_tar_in_zip, unpack_zip
 from infra.local.processes import Process, birth, family, identity
@@ -228,6 +229,30 @@ def test_the_servers_user_can_run_what_a_strict_umask_unpacked(
 def test_without_root_every_folder_is_where_it_was_asked_for(tmp_path: Path) -> None:
     """No account, no stand-in."""
     assert reachable(tmp_path / "new", None) == tmp_path / "new"
+
+
+def test_the_data_of_one_service_is_not_removed_with_that_of_all(tmp_path: Path) -> None:
+    """`down postgres --delete` removed Kafka's as well."""
+    (tmp_path / "home" / "kafka").mkdir(parents=True)
+    command = [sys.executable, "-m", "infra.local", "down", "postgres", "--delete", "--home", tmp_path / "home"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, (tmp_path / "home" / "kafka").is_dir()) == (2, True)
+    assert done.stderr.endswith("error: --delete removes the data of all services: name none\n")
+
+
+def test_a_folder_that_gets_the_plugins_keeps_what_else_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any folder can be named with `--to`, such as that of the cache; only an earlier copy of a plugin is replaced."""
+    for section in PLUGINS:
+        monkeypatch.setitem(LOCK, section, {})
+    mine, old = tmp_path / "mine.txt", tmp_path / PLUGINS[0] / "old.jar"
+    old.parent.mkdir()
+    for file in (mine, old):
+        file.touch()
+    lay_out_plugins(tmp_path, Parts(tmp_path / "cache"), shutil.copyfile)
+    assert (mine.is_file(), old.exists()) == (True, False)
+    assert {folder.name for folder in tmp_path.iterdir()} == {mine.name, *PLUGINS}
 
 
 def test_a_properties_file_is_what_java_reads(tmp_path: Path) -> None:
