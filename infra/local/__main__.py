@@ -107,12 +107,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("services", nargs="*", help=f"default: all of {', '.join(SERVICES)}")
     parser.add_argument("--home", type=Path, default=Path(".cache/stack"), help="folder of data, logs and ports")
     parser.add_argument("--owner", type=int, metavar="PID", help="up: stop again when this process ends")
-    parser.add_argument("--delete", action="store_true", help="down: remove the data as well")
+    parser.add_argument("--delete", action="store_true", help="down: remove the data of all as well")
     parser.add_argument("--json", action="store_true", help="status, env: print JSON")
     parser.add_argument("--to", type=Path, metavar="DIR", help="plugins: the folder that infra/compose.yaml mounts")
     options = parser.parse_args()
     if unknown := set(options.services) - set(SERVICES):
         parser.error(f"unknown service {', '.join(sorted(unknown))}; there are {', '.join(SERVICES)}")
+    if options.delete and options.services:
+        parser.error("--delete removes the data of all services: name none")
     return options
 
 
