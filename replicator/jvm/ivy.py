@@ -54,7 +54,9 @@ def main() -> None:
         sys.stdout.flush()
 
     with gateway(java, folder) as jvm, ThreadPoolExecutor(WORKERS) as pool:
-        for line in iter(sys.stdin.readline, "\n"):
+        for line in iter(sys.stdin.readline, ""):  # the end of a killed parent, too
+            if line == "\n":
+                break
             pool.submit(answer, jvm, line.strip())
         Thread(target=_exit_with_parent, daemon=True).start()
 

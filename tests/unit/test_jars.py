@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from replicator.errors import ConfigError, JarsMissing, JavaUnsuitable
 from replicator.jars import FetchProgress, fetch, load_lock, locate
+from replicator.jvm.java import java_home
 from replicator.jvm.sparkline import LINES, Line
 
 ONE, TWO, THREE = "org.example:one:1.0", "org.example.deep:two:2.5.Final", "org.example:three_2.12:3"
@@ -194,3 +197,10 @@ def test_a_java_that_does_not_start_is_named(repository: Path, tmp_path: Path) -
     """A broken Java is no missing JAR, and a different fix."""
     with pytest.raises(JavaUnsuitable, match=r"exited early.*nowhere"):
         fetch(LOCK, tmp_path / "cache", lambda _: None, java=tmp_path / "nowhere")
+
+
+def test_the_resolver_ends_when_its_parent_was_killed_before_it_asked(tmp_path: Path) -> None:
+    """It took the end of its input for coordinates without end."""
+    command = [sys.executable, "-m", "replicator.jvm.ivy", str(java_home()), str(tmp_path)]
+    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    assert _jvms_that_know(tmp_path) == []
