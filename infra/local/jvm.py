@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from replicator.jvm import jvm_options
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -11,7 +13,6 @@ if TYPE_CHECKING:
 # Small and quick to start: these servers carry a demo and a test suite, not production. In Turkish Kafka does not know
 # its own settings: the small letter of an I is another one there.
 QUICK = [
-    "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-Xshare:auto",
     "-Djava.awt.headless=true",
@@ -38,7 +39,8 @@ def command(
     logging = folder / "log4j2.properties"
     write_properties(logging, _LOGGING)
     jars = ":".join(str(jar) for jar in class_path)
-    return [java, *heap, *QUICK, f"-Dlog4j2.configurationFile={logging}", "-cp", jars, main, *arguments]
+    options = [*heap, *jvm_options.smallest_collector(), *QUICK]
+    return [java, *options, f"-Dlog4j2.configurationFile={logging}", "-cp", jars, main, *arguments]
 
 
 def write_properties(file: Path, values: Mapping[str, str | int]) -> None:

@@ -57,7 +57,8 @@ class Kafka:
             tool = jvm.command(parts.java, folder, class_path, ["-Xmx64m"], main, *arguments)
             done = subprocess.run(tool, check=False, capture_output=True, text=True)
             if done.returncode:
-                raise Unreachable(f"Kafka's log folder cannot be formatted: {done.stderr[-500:]}", where=str(folder))
+                told = (done.stderr + done.stdout)[-500:]  # a JVM that does not start says why on stdout
+                raise Unreachable(f"Kafka's log folder cannot be formatted: {told}", where=str(folder))
         heap = ["-Xms64m", "-Xmx256m"]
         broker = jvm.command(parts.java, folder, class_path, heap, "kafka.Kafka", properties)
         self._home.process(self.name).start(broker)

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator.jvm import spark_home
+from replicator.jvm import jvm_options, spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,7 +77,8 @@ def ensure(java: Path, tell: Callable[[str], None]) -> bool:
 def _record_classes(work: Path, archive: Path) -> bool:
     """Run over a few events in a separate lake; return whether that succeeded. Its JVM has ended."""
     (work / "events.jsonl").write_text("".join(f"{json.dumps(_event(n))}\n" for n in range(_EVENTS)), encoding="utf-8")
-    variable = f'SPARK_SUBMIT_OPTS=-XX:+UseSerialGC {_QUIET} "-XX:ArchiveClassesAtExit={archive}"'
+    options = [*jvm_options.smallest_collector(), _QUIET, f'"-XX:ArchiveClassesAtExit={archive}"']
+    variable = f"SPARK_SUBMIT_OPTS={' '.join(options)}"
     run = ["run", "--recorded", str(work / "events.jsonl"), "--lake", str(work / "lake")]
     command = ["env", variable, sys.executable, "-c", "from replicator.cli import main; main()", *run]
     # the JVM outlives Python and shares its standard output: reading that to the end waits for both

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
-from replicator.jvm import sparkline
+from replicator.jvm import jvm_options, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,7 @@ def gateway(java: Path, folder: Path) -> Iterator[JavaGateway]:
     port, token, process = launch_gateway(
         jarpath=str(next(library.glob("py4j-*.jar"))),
         classpath=str(library / "*"),
-        javaopts=["-Xmx256m", "-XX:+UseSerialGC", f"-Duser.home={home}", f"-Divy.home={home}"],
+        javaopts=["-Xmx256m", *jvm_options.smallest_collector(), f"-Duser.home={home}", f"-Divy.home={home}"],
         java_path=str(java / "bin" / "java"),
         redirect_stdout=sys.stderr,
         redirect_stderr=sys.stderr,

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from replicator import environment
 
+_SERIAL = "-XX:+UseSerialGC"
 _EXIT_ON_OUT_OF_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 """Otherwise a single thread dies, and another may wait for it forever."""
 
-SHORT_LIVED = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m {_EXIT_ON_OUT_OF_MEMORY}"
+SHORT_LIVED = f"{_SERIAL} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m {_EXIT_ON_OUT_OF_MEMORY}"
 """For JVMs that live for seconds: only the fast compiler, with room for all of its code (decision 0009)."""
 
 LATE_COMPILATION = (
@@ -36,6 +37,16 @@ def choose(given: Iterable[str], *, brief: bool) -> str:
     """
     options = SHORT_LIVED if brief else LONG_LIVED
     return _COLLECTOR.sub("", options) if _COLLECTOR.search(" ".join([*given, from_environment()])) else options
+
+
+def yield_to_environment(options: str) -> str:
+    """Return options without their collector if the environment chooses one."""
+    return _COLLECTOR.sub("", options) if _COLLECTOR.search(from_environment()) else options
+
+
+def smallest_collector() -> list[str]:
+    """Return the option of the collector for a small JVM, unless the environment chooses one."""
+    return yield_to_environment(_SERIAL).split()
 
 
 def from_environment() -> str:

@@ -142,6 +142,8 @@ def launch_settings(
         _OPTIONS: jvm_options.choose(elsewhere, brief=brief),
     }
     own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
+    if _OPTIONS in own:
+        own[_OPTIONS] = jvm_options.yield_to_environment(own[_OPTIONS])
     missing = _missing_settings(existing, _overlay(own, wanted))
     given = existing.get(_OPTIONS, missing.get(_OPTIONS, ""))
     all_options = " ".join([given, *elsewhere, jvm_options.from_environment()])

@@ -199,6 +199,15 @@ def test_a_java_that_does_not_start_is_named(repository: Path, tmp_path: Path) -
         fetch(LOCK, tmp_path / "cache", lambda _: None, java=tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("options", ["-XX:+UseG1GC", "-XX:+UseParallelGC -Xms16m"])
+def test_jars_are_fetched_where_the_environment_chooses_a_collector(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    """Images set JAVA_TOOL_OPTIONS, and a JVM with two collectors does not start."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", options)
+    assert fetch(LOCK, tmp_path / "cache", lambda _: None)
+
+
 def test_the_resolver_ends_when_its_parent_was_killed_before_it_asked(tmp_path: Path) -> None:
     """It took the end of its input for coordinates without end."""
     command = [sys.executable, "-m", "replicator.jvm.ivy", str(java_home()), str(tmp_path)]

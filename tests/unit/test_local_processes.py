@@ -26,6 +26,7 @@ from infra.local.home import Home
 from infra.local.parts import LOCK, Parts, unpack_tar_in_zip, unpack_zip
 from infra.local.processes import Process, birth, family, identity
 from replicator.errors import ConfigError, Unreachable
+from replicator.jvm.java import java_home
 
 
 @pytest.fixture
@@ -253,6 +254,16 @@ def test_a_folder_that_gets_the_plugins_keeps_what_else_is_in_it(
     lay_out_plugins(tmp_path, Parts(tmp_path / "cache"), shutil.copyfile)
     assert (mine.is_file(), old.exists()) == (True, False)
     assert {folder.name for folder in tmp_path.iterdir()} == {mine.name, *PLUGINS}
+
+
+def test_a_collector_of_the_environment_replaces_that_of_the_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Images set JAVA_TOOL_OPTIONS, and a JVM with two collectors does not start: there was no Kafka and no Connect."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseG1GC")
+    launcher = java_home() / "bin" / "java"
+    done = subprocess.run(jvm.command(launcher, tmp_path, [], [], "-version"), capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_properties_file_is_what_java_reads(tmp_path: Path) -> None:

@@ -144,6 +144,8 @@ def test_a_garbage_collector_of_the_users_stays_the_only_one(
     )
     monkeypatch.setenv(name, "-Xss4m -XX:+UseZGC")
     assert sparkconf.launch_settings(bare(tmp_path), {}, [], None)[options] == jvm_options.LATE_COMPILATION
+    configured = bare(tmp_path, spark={options: "-XX:+UseSerialGC -Dx=1"})
+    assert sparkconf.launch_settings(configured, {}, [], None)[options] == "-Dx=1"
 
 
 def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path: Path) -> None:
