@@ -18,7 +18,12 @@ Rows = Mapping[str, Mapping[tuple[Any, ...], Mapping[str, Any]]]
 def connect(server: Database) -> Any:
     """A psycopg2 connection as the owner of the star."""
     return psycopg2.connect(
-        host=server.host, port=server.port, user=server.user, password=server.password, dbname=server.database
+        host=server.host,
+        port=server.port,
+        user=server.user,
+        password=server.password,
+        dbname=server.database,
+        sslmode="disable",  # loopback only
     )
 
 

@@ -94,6 +94,7 @@ class Postgres:
             password=admin.password,
             dbname=self._settings.postgres_database,
             connect_timeout=2,
+            sslmode="disable",  # the server has no TLS, whatever PGSSLMODE says for others
         )
 
 

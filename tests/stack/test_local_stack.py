@@ -19,6 +19,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from psycopg2.extensions import connection as Connection
 
+from infra.demo import warehouse
 from infra.local import SERVICES, Stack
 from infra.local.accounts import stand_in_for
 from infra.local.endpoints import Database, Endpoints
@@ -193,3 +194,12 @@ def test_an_aws_profile_that_does_not_exist_is_named_with_its_variable(
     with pytest.raises(ConfigError, match=r"profile \(nobody\) could not be found.* Correct or unset AWS_PROFILE"):
         Stack(home).up(["s3"])
     assert _ends(home)
+
+
+def test_postgres_is_ready_whatever_libpqs_variables_ask_of_other_servers(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With PGSSLMODE, as for a database in a cloud, nobody could log in: it was "not ready after 90 s"."""
+    monkeypatch.setenv("PGSSLMODE", "require")
+    with closing(warehouse.connect(Stack(home).up(["postgres"]).postgres)) as connection:
+        assert warehouse.last_commit(connection) == 0
