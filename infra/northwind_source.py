@@ -53,6 +53,12 @@ def main() -> int:
     except psycopg2.OperationalError as error:
         print(f"error: {str(error).splitlines()[0]}. Start PostgreSQL with `make stack`.", file=sys.stderr)
         return Unreachable.exit_code
+    except OSError as error:
+        print(f"error: The stack's files are out of reach: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
     told = f"{count:,} rows in {load.SCHEMA}, {len(ORDERS)} orders in Kafka; connector {CONNECTOR} is RUNNING"
     print(told, file=sys.stderr)
     return 0

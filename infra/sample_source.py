@@ -96,6 +96,12 @@ def main() -> int:
     except pymysql.Error as error:
         print(f"error: MariaDB does not answer: {error.args[-1]}. Start it with `make stack`.", file=sys.stderr)
         return Unreachable.exit_code
+    except OSError as error:
+        print(f"error: The stack's files are out of reach: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
     print(f"{count:,} rows of {DATABASE} are in Kafka; connector {CONNECTOR} is RUNNING", file=sys.stderr)
     return 0
 

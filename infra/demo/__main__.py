@@ -46,6 +46,9 @@ def main() -> int:
     except ReplicatorError as error:
         console.print(str(error), style="red", markup=False)
         return error.exit_code
+    except OSError as error:
+        console.print(f"{type(error).__name__}: {error}", style="red", markup=False)
+        return 1
     except KeyboardInterrupt:
         console.print("Interrupted; the servers are stopped.")
         return 130

@@ -241,6 +241,16 @@ def test_the_data_of_one_service_is_not_removed_with_that_of_all(tmp_path: Path)
     assert done.stderr.endswith("error: --delete removes the data of all services: name none\n")
 
 
+@pytest.mark.parametrize("module", ["sample_source", "northwind_source"])
+def test_a_home_that_cannot_be_made_is_told_in_one_line(tmp_path: Path, module: str) -> None:
+    """As `make stack` tells it: these two ended with a stack trace."""
+    (tmp_path / "file").touch()
+    command = [sys.executable, "-m", f"infra.{module}", "--home", tmp_path / "file" / "home"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+    assert done.stderr.startswith("error: The stack's files are out of reach: [Errno 20]")
+
+
 def test_a_folder_that_gets_the_plugins_keeps_what_else_is_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
