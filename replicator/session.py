@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import socket
@@ -245,7 +246,7 @@ def spark_defaults() -> dict[str, str]:
     folder = environment.variable("SPARK_CONF_DIR")
     home = environment.variable("SPARK_HOME")
     path = Path(folder or (Path(home) / "conf" if home else "")) / "spark-defaults.conf"
-    if not (folder or home) or not path.is_file():
+    if not (folder or home) or not os.path.isfile(path):  # Spark, too, ignores one that this user may not look for
         return {}
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
     pairs = (re.split(r"\s*[=\s]\s*", line, maxsplit=1) for line in lines if line and not line.startswith(("#", "!")))

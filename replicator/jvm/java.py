@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from replicator.errors import JavaUnsuitable
@@ -44,15 +46,11 @@ def java_version(home: Path) -> int | None:
 
     The ``release`` file of every JDK gives the answer without starting a JVM; without it the launcher is run.
     """
-    if not (home / "bin" / "java").is_file():
+    if not os.path.isfile(home / "bin" / "java"):  # False also where this user may not look
         return None
-    release = home / "release"
-    if release.is_file():
-        match = re.search(
-            r'^JAVA_VERSION="(?:1\.)?(\d+)', release.read_text(encoding="utf-8", errors="replace"), re.MULTILINE
-        )
-        if match:
-            return int(match.group(1))
+    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', _release(home), re.MULTILINE)
+    if match:
+        return int(match.group(1))
     properties = _properties(home / "bin" / "java")
     version = properties.get("java.specification.version", "")
     return int(version) if version.isdigit() else None
@@ -60,10 +58,15 @@ def java_version(home: Path) -> int | None:
 
 def _has(home: Path, module: str) -> bool:
     """Whether a Java has a module; one that does not list its modules is assumed to have all."""
-    release = home / "release"
-    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
-    modules = re.search(r'^MODULES="([^"]*)"', text, re.MULTILINE)
+    modules = re.search(r'^MODULES="([^"]*)"', _release(home), re.MULTILINE)
     return modules is None or module in modules[1].split()
+
+
+def _release(home: Path) -> str:
+    """The ``release`` file of a JDK; empty if there is none, or none that this user can read."""
+    with suppress(OSError):
+        return (home / "release").read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 def _candidates(preferred: str | None) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,5 +27,7 @@ def choose(given: str | None, line: Line) -> Path:
 
 
 def fits(home: Path, line: Line) -> bool:
-    """Whether this is the home of a Spark of the line."""
-    return any(home.glob(f"jars/spark-core_{line.scala}-{line.name}.*.jar"))
+    """Whether this is the home of a Spark of the line, which this user may read."""
+    with suppress(OSError):
+        return any(home.glob(f"jars/spark-core_{line.scala}-{line.name}.*.jar"))
+    return False

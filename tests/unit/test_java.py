@@ -53,6 +53,13 @@ def test_a_home_without_a_launcher_is_no_java(tmp_path: Path) -> None:
     assert java_version(tmp_path) is None
 
 
+def test_a_home_that_cannot_be_looked_at_is_no_java(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A JAVA_HOME below a closed folder, as root's own under `sudo -u`, is passed over: every command ended with it."""
+    other = _home(tmp_path / "b", "17.0.1")
+    bare.setenv("PATH", str(other / "bin"))
+    assert java_home(str(tmp_path / ("x" * 300))) == other
+
+
 def test_the_preferred_home_wins_over_the_path(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """JAVA_HOME is what the user meant."""
     preferred, other = _home(tmp_path / "a", "21.0.2"), _home(tmp_path / "b", "17.0.1")

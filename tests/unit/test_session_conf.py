@@ -206,7 +206,10 @@ def test_a_spark_home_of_another_spark_gives_way(tmp_path: Path, monkeypatch: py
         (home / "jars").mkdir(parents=True)
         (home / "jars" / core).touch()
     assert spark_home.choose(None, line) == spark_home.choose(str(other), line) == spark_home.bundled()
-    assert spark_home.choose(str(tmp_path / "absent"), line) == spark_home.bundled()
+    for unusable in ("absent", "x" * 300):  # the second one cannot be looked at
+        assert spark_home.choose(str(tmp_path / unusable), line) == spark_home.bundled()
+        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / unusable))
+        assert session.spark_defaults() == {}
     assert spark_home.choose(str(same), line) == same
     monkeypatch.setenv("SPARK_HOME", str(other))
     assert probes.spark().endswith(f"; SPARK_HOME is ignored: {other} does not contain Spark {line.name}")
