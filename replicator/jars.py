@@ -101,13 +101,14 @@ def fetch(
     Raises JarsMissing, naming a coordinate that no repository has, or whose file differs from the lock.
     """
     store = JarStore(cache)
-    with store.exclusive():
-        missing = [coordinate for group in store.find_missing(lock) for coordinate in group]
-        if missing:
-            wanted = {coordinate: lock[coordinate] for coordinate in missing}
-            reporting = nullcontext(report) if report is not None else _progress_reporter()
-            with store.staging() as staging, reporting as progress:
-                _fetch_missing(wanted, staging, store, progress, java or java_home())
+    if any(store.find_missing(lock)):  # a complete cache may be another user's, and read-only
+        with store.exclusive():
+            missing = [coordinate for group in store.find_missing(lock) for coordinate in group]
+            if missing:
+                wanted = {coordinate: lock[coordinate] for coordinate in missing}
+                reporting = nullcontext(report) if report is not None else _progress_reporter()
+                with store.staging() as staging, reporting as progress:
+                    _fetch_missing(wanted, staging, store, progress, java or java_home())
     return locate(lock, cache)
 
 

@@ -165,6 +165,12 @@ def test_what_is_there_is_not_fetched_again(repository: Path, cache: Path) -> No
     assert told == []
 
 
+def test_a_complete_cache_is_not_written(repository: Path, cache: Path) -> None:
+    """It may be another user's: `jars --fetch` and `make stack` needed the right to lock it."""
+    (cache / "jars" / ".lock").mkdir()  # cannot be opened for writing, by root neither
+    assert fetch(LOCK, cache) == locate(LOCK, cache)
+
+
 def test_a_fetch_replaces_only_the_damaged_jar(repository: Path, cache: Path) -> None:
     """The fix that `present` names does fix."""
     _file(cache, ONE).write_bytes(b"f1rst")
