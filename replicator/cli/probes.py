@@ -60,7 +60,12 @@ def java() -> str:
 
 def jar_cache(cache: Path, formats: Sequence[str]) -> str:
     """Check that all JARs of the table formats are in the cache and match the lock."""
-    return f"{len(jars.locate(jars.load_lock(sparkline.installed().name, formats), cache))} verified in {cache}"
+    try:
+        found = jars.locate(jars.load_lock(sparkline.installed().name, formats), cache)
+    except OSError as error:
+        fix = "Set REPLICATOR_CACHE to a folder that this user can read."
+        raise ConfigError(f"The cache cannot be read: {error.strerror}.", where=str(cache), fix=fix) from error
+    return f"{len(found)} verified in {cache}"
 
 
 def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:

@@ -236,6 +236,8 @@ def test_what_the_doctor_cannot_look_at_is_a_finding_with_the_code_of_a_run(tmp_
         probes.lake(long, None)
     with pytest.raises(ConfigError, match="The folder cannot be read: File name too long"):
         probes.objects(long, None)
+    with pytest.raises(ConfigError, match="The cache cannot be read: File name too long"):
+        probes.jar_cache(Path(long), ["delta"])
     with pytest.raises(ConfigError, match="The folder cannot be read: No such file"):
         probes.objects(str(tmp_path / "absent"), None)
     assert probes.objects(str(tmp_path), None) == f"{tmp_path} exists"
