@@ -14,7 +14,7 @@ from replicator import environment, jars, s3
 from replicator.aws import runtime as emr
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError, Unreachable
 from replicator.jvm import causes, class_archive, gateway, interrupts, spark_home, sparkconf, sparkline
-from replicator.jvm.java import java_home
+from replicator.jvm.java import java_home, refuse_nameless_user
 from replicator.lake import is_local
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
 
     environment.ensure_utf8_locale()
+    refuse_nameless_user()
     class_path = jars.locate(jars.load_lock(line.name, settings.formats), settings.cache)
     # the JVM's launcher prefers JAVA_HOME to the PATH, so an unsuitable one must be replaced
     java = java_home(environment.variable("JAVA_HOME"))

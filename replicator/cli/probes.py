@@ -16,7 +16,7 @@ from replicator import endpoint, environment, jars
 from replicator import s3 as s3_client
 from replicator.errors import ConfigError, Unreachable
 from replicator.jvm import spark_home, sparkline
-from replicator.jvm.java import java_home, java_version
+from replicator.jvm.java import java_home, java_version, refuse_nameless_user
 from replicator.lake import Lake, is_local, local_path
 from replicator.leases.s3_register import refuse_unconditional
 
@@ -53,8 +53,9 @@ def spark() -> str:
 
 
 def java() -> str:
-    """Check that there is a Java that Spark runs on."""
+    """Check that there is a Java that Spark runs on, and a user whom its JVM accepts."""
     home = java_home(environment.variable("JAVA_HOME"))
+    refuse_nameless_user()
     return f"Java {java_version(home)} in {home}"
 
 

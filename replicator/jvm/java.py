@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import pwd
 import re
 import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from replicator.errors import JavaUnsuitable
+from replicator.errors import ConfigError, JavaUnsuitable
 from replicator.jvm import sparkline
 
 SUITABLE = (17, 21)
@@ -54,6 +55,18 @@ def java_version(home: Path) -> int | None:
     properties = _properties(home / "bin" / "java")
     version = properties.get("java.specification.version", "")
     return int(version) if version.isdigit() else None
+
+
+def refuse_nameless_user() -> None:
+    """Raise ConfigError for a user id without a name, as a container may be given one: Hadoop's client in Spark's JVM
+    asks the system for it.
+    """
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError as error:
+        what = f"the user id {os.getuid()} has no name, and Spark does not start without one"
+        fix = "Add a line for it to /etc/passwd (of the image), or run as a user who has one."
+        raise ConfigError(what, fix=fix) from error
 
 
 def _has(home: Path, module: str) -> bool:

