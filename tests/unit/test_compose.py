@@ -18,6 +18,7 @@ from infra.local.mariadb import BINLOG, CONNECTOR_GRANTS
 from infra.local.parts import LOCK
 from infra.local.postgres import SERVER
 from infra.local.settings import read_settings
+from replicator import settings
 from replicator.jars import load_lock
 
 FILE = Path(__file__).parents[2] / "infra" / "compose.yaml"
@@ -52,6 +53,19 @@ def test_ports_are_published_on_loopback_only_and_never_twice(name: str) -> None
     published = [port for service in EVERY.values() for port in service.get("ports", [])]
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in EVERY[name].get("ports", []))
     assert len({port.rsplit(":", 1)[0] for port in published}) == len(published)
+
+
+def test_what_conf_local_has_as_defaults_is_published() -> None:
+    """`replicator run --env local` needs no variable; Kafka tells its clients the address that they came by."""
+    local = settings.load(FILE.parents[1] / "conf", "local", {})
+    published = {port.rpartition(":")[0] for service in EVERY.values() for port in service.get("ports", [])}
+    [target], [source] = local.targets.values(), local.sources
+    assert local.s3 is not None
+    urls = {url.removeprefix("http://") for url in (local.connect.url, local.s3.endpoint)}
+    databases = {f"{server.host}:{server.port}" for server in (target, source.database)}
+    assert {local.kafka.bootstrap_servers, *urls, *databases} <= published
+    advertised = EVERY["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
+    assert f"HOST://{local.kafka.bootstrap_servers}" in advertised
 
 
 @pytest.mark.parametrize("name", EVERY)
