@@ -249,6 +249,7 @@ def spark_defaults() -> dict[str, str]:
     path = Path(folder or (Path(home) / "conf" if home else "")) / "spark-defaults.conf"
     if not (folder or home) or not os.path.isfile(path):  # Spark, too, ignores one that this user may not look for
         return {}
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    pairs = (re.split(r"\s*[=\s]\s*", line, maxsplit=1) for line in lines if line and not line.startswith(("#", "!")))
+    text = re.sub(r"\\\n\s*", "", path.read_text(encoding="utf-8", errors="replace"))
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (re.split(r"\s*[=:\s]\s*", line, maxsplit=1) for line in lines if line and not line.startswith(("#", "!")))
     return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}

@@ -266,10 +266,14 @@ def test_a_local_master_has_cores_and_a_cluster_its_own_rule(master: str, cores:
 
 
 def test_spark_defaults_are_read_as_spark_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Key and value are separated by blanks or an equals sign; comments do not count."""
-    (tmp_path / "spark-defaults.conf").write_text("# no\nspark.a  x y\nspark.b=z\n\nspark.c\n", encoding="utf-8")
+    """Key and value are separated by blanks, an equals sign or a colon; a backslash continues a line; comments do not
+    count, and neither does a letter in another encoding.
+    """
+    text = "# caf\xe9\nspark.a  x y\nspark.b=z\n\nspark.c\nspark.d: e\nspark.jars = /a:b.jar,\\\n  /c.jar\n"
+    (tmp_path / "spark-defaults.conf").write_text(text, encoding="latin-1")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert session.spark_defaults() == {"spark.a": "x y", "spark.b": "z"}
+    read = {"spark.a": "x y", "spark.b": "z", "spark.d": "e", "spark.jars": "/a:b.jar,/c.jar"}
+    assert session.spark_defaults() == read
 
 
 @pytest.mark.spark
