@@ -111,6 +111,9 @@ def session_settings(settings: Settings, existing: Mapping[str, str], line: Line
         wanted |= {**_LOCAL, "spark.sql.shuffle.partitions": str(local_cores(master))}
         if "://" not in settings.lake.root:
             wanted["spark.sql.streaming.checkpointFileManagerClass"] = line.checkpoint_files
+            # a path is one of this machine, also where HADOOP_CONF_DIR names another default, such as a cluster's HDFS:
+            # leases and commands without Spark look for it here
+            wanted["spark.hadoop.fs.defaultFS"] = "file:///"
     if "hudi" in settings.formats:
         wanted = _overlay(_HUDI, wanted)
     own = {key: value for key, value in settings.spark.items() if key not in _AT_LAUNCH}

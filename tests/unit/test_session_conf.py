@@ -37,6 +37,19 @@ def test_a_local_session_speaks_delta_in_utc_with_ansi_and_no_ui(tmp_path: Path)
     assert conf["spark.buffer.pageSize"] == "4m"
 
 
+def test_a_local_lake_is_on_this_machine_whatever_hadoop_is_configured_for(tmp_path: Path) -> None:
+    """With HADOOP_CONF_DIR, as on a cluster's edge node, Spark took its path for one in HDFS, and its leases and
+    `status` did not. An address says itself where it is.
+    """
+    name = "spark.hadoop.fs.defaultFS"
+    assert sparkconf.session_settings(bare(tmp_path), {})[name] == "file:///"
+    for root in ("hdfs:///lake", "s3a://bucket/lake"):
+        assert name not in sparkconf.session_settings(bare(tmp_path, lake={"root": root}), {})
+    assert name not in sparkconf.session_settings(bare(tmp_path), {"spark.master": "yarn"})
+    own = bare(tmp_path, spark={name: "hdfs://name:8020"})
+    assert sparkconf.session_settings(own, {})[name] == "hdfs://name:8020"
+
+
 def test_what_spark_submit_said_wins(tmp_path: Path) -> None:
     """Only what is missing is set: a key that exists is not in the answer."""
     existing = {"spark.master": "yarn", "spark.sql.ansi.enabled": "false", "spark.executor.cores": "4"}
