@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 _MIRROR_HINT = "Check the network, or set DEFAULT_ARTIFACT_REPOSITORY to a repository that has it."
+_FETCH_HINT = "Check that the disk has room and the network works, then run again."
 _LOCKS = importlib.resources.files("replicator") / "locks"
 
 
@@ -125,6 +126,9 @@ def _fetch_missing(
         if answer is not None:
             coordinate = answer["coordinate"]
             if "path" not in answer:
+                if answer["error"]:
+                    message = f"{coordinate} could not be fetched: {answer['error']}."
+                    raise JarsMissing(message, where=str(store.folder), fix=_FETCH_HINT)
                 raise JarsMissing(f"No reachable repository has {coordinate}.", fix=_MIRROR_HINT)
             store.accept(coordinate, wanted[coordinate], Path(answer["path"]))
             fetched += 1

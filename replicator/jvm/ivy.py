@@ -3,9 +3,9 @@
     python -m replicator.jvm.ivy JAVA FOLDER < coordinates
 
 Input is one coordinate per line, ended by an empty line. For each, in any order, one line of JSON is written:
-``{"coordinate", "path"}`` or ``{"coordinate", "error"}``. All messages of Ivy, py4j and the JVM go to stderr. When
-stdin is closed, or this process ends in any other way, its JVM ends too. The separate process also keeps py4j's
-complaints about a killed JVM away from the user.
+``{"coordinate", "path"}`` or ``{"coordinate", "error"}``, whose error is empty if no repository has it. All messages of
+Ivy, py4j and the JVM go to stderr. When stdin is closed, or this process ends in any other way, its JVM ends too. The
+separate process also keeps py4j's complaints about a killed JVM away from the user.
 
 No repository is named: Ivy uses its default, or the one in DEFAULT_ARTIFACT_REPOSITORY. Nothing is resolved
 transitively, and ``~/.m2`` and ``~/.ivy2`` are neither read nor written.
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WORKERS = 4
+_MISSING = "missing artifact"
+"""What Ivy says of a JAR whose description a repository has."""
 
 
 def main() -> None:
@@ -46,8 +48,10 @@ def main() -> None:
         own = folders.get()
         try:
             result = {"path": resolve(jvm, coordinate, own)}
-        except (Py4JJavaError, LookupError) as error:
-            result = {"error": str(error).splitlines()[0]}
+        except Py4JJavaError as error:
+            result = {"error": str(error.java_exception.toString()).splitlines()[0]}
+        except LookupError as error:
+            result = {"error": str(error)}
         finally:
             folders.put(own)
         sys.stdout.write(json.dumps({"coordinate": coordinate, **result}) + "\n")
@@ -67,7 +71,8 @@ def _exit_with_parent() -> None:
 
 
 def resolve(java: JavaGateway, coordinate: str, folder: Path) -> str:
-    """Return the path in *folder* of one coordinate's JAR. Raises Py4JJavaError or LookupError if no repository has it.
+    """Return the path in *folder* of one coordinate's JAR. Raises Py4JJavaError, or LookupError with the reason; with
+    none if no repository has it.
 
     Spark's own ``resolveMavenCoordinates`` is not used: it leaves out scala-library, and copies every file again.
     Spark's settings are used, since they contain the user's mirror.
@@ -88,7 +93,8 @@ def resolve(java: JavaGateway, coordinate: str, folder: Path) -> str:
     report = jvm.org.apache.ivy.Ivy.newInstance(settings).resolve(module, options, False)
     files = [artifact.getLocalFile() for artifact in report.getAllArtifactsReports()]
     if report.hasError() or len(files) != 1 or files[0] is None:
-        raise LookupError(f"{coordinate}: not found, or not one JAR")
+        details = {artifact.getDownloadDetails() for artifact in report.getAllArtifactsReports()}
+        raise LookupError("; ".join(sorted(details - {"", None, _MISSING})))
     return str(files[0].getAbsolutePath())
 
 

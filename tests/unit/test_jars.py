@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -190,6 +191,23 @@ def test_a_coordinate_that_no_repository_has_is_named(repository: Path, tmp_path
     with pytest.raises(JarsMissing, match=r"org\.example:nowhere:9.*DEFAULT_ARTIFACT_REPOSITORY"):
         fetch(lock, tmp_path / "cache", lambda _: None)
     assert _jvms_that_know(tmp_path / "cache") == []
+
+
+def test_a_jar_that_the_disk_does_not_take_is_told_with_its_reason(repository: Path, tmp_path: Path) -> None:
+    """A full disk, here a limit of file sizes: it was reported as a JAR that no repository has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    jar = next(repository.glob("org/example/one/1.0/*.jar"))
+    jar.write_bytes(bytes(1 << 20))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, hard))
+    try:
+        with pytest.raises(
+            JarsMissing, match=r"org\.example:one:1\.0 could not be fetched: .*File too large"
+        ) as caught:
+            fetch({ONE: "0" * 64}, tmp_path / "cache", lambda _: None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.fix is not None
+    assert "disk has room" in caught.value.fix
 
 
 def test_a_file_that_is_not_the_locks_never_reaches_the_cache(repository: Path, tmp_path: Path) -> None:
