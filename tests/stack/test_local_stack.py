@@ -190,6 +190,7 @@ def test_an_aws_profile_that_does_not_exist_is_named_with_its_variable(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The settings of AWS's own tools count for the client that makes the bucket; it ended with a stack trace."""
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it remembers what it has read
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(ConfigError, match=r"profile \(nobody\) could not be found.* Correct or unset AWS_PROFILE"):
         Stack(home).up(["s3"])
