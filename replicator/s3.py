@@ -84,8 +84,8 @@ def read_object(client: Any, bucket: str, key: str) -> tuple[str, str]:
 
 @contextmanager
 def translate_errors(where: str, what: str, fix: str) -> Iterator[None]:
-    """Translate errors of an object store inside of the block: ConfigError for a refusal (with *what* and *fix*) and
-    for missing credentials, Unreachable for what may succeed later.
+    """Translate errors of an object store inside of the block: ConfigError for a refusal (with *what* and *fix*), for
+    missing credentials and for an invalid address, Unreachable for what may succeed later.
     """
     from botocore import exceptions as aws  # noqa: PLC0415 - as above
 
@@ -104,6 +104,9 @@ def translate_errors(where: str, what: str, fix: str) -> Iterator[None]:
     except (aws.CredentialRetrievalError, aws.TokenRetrievalError, aws.SSOError) as error:
         check_credentials_agent(error, where)
         raise ConfigError(f"invalid AWS settings: {error}", where=where, fix=_CREDENTIALS_HINT) from error
+    except aws.ParamValidationError as error:  # nothing was sent
+        reason = str(error).splitlines()[-1].partition(": Bucket name must")[0]
+        raise ConfigError(f"invalid address in an object store: {reason}", where=where, fix="Correct it.") from error
     except (aws.BotoCoreError, ValueError) as error:
         message = f"The object store does not answer: {type(error).__name__}."
         raise Unreachable(message, where=where, fix="Check that it runs and s3.endpoint is right.") from error

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from replicator import cli, session
 from replicator.catalog import athena, store
+from replicator.cli import probes
 from replicator.config.settingkeys import S3Keys
 from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableStopped, Unreachable, exit_code
 from replicator.jvm import causes, hadoop
@@ -67,6 +68,17 @@ def test_awss_own_settings_that_are_none_are_a_mistake_of_the_configuration(
         with pytest.raises(ConfigError, match=f"{told}.* Correct or unset AWS_PROFILE, AWS_CONFIG_FILE") as caught:
             client(keys)
         assert "Give" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bucket", ["my+bucket", "bücket", "a b"])
+def test_a_name_that_no_bucket_can_have_is_a_mistake_of_the_configuration(bucket: str) -> None:
+    """It was reported as a store that does not answer, with exit code 3: "try again"."""
+    root, keys = f"s3a://{bucket}/lake", S3Keys(access_key=SecretStr("a"), secret_key=SecretStr("b"))
+    for probe in (probes.lake, probes.objects):
+        told = f"invalid address in an object store: Invalid bucket name .{re.escape(bucket)}"
+        with pytest.raises(ConfigError, match=told) as caught:
+            probe(root, keys)
+        assert "regex" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
