@@ -235,7 +235,8 @@ def test_without_root_every_folder_is_where_it_was_asked_for(tmp_path: Path) -> 
 def test_the_data_of_one_service_is_not_removed_with_that_of_all(tmp_path: Path) -> None:
     """`down postgres --delete` removed Kafka's as well."""
     (tmp_path / "home" / "kafka").mkdir(parents=True)
-    command = [sys.executable, "-m", "infra.local", "down", "postgres", "--delete", "--home", tmp_path / "home"]
+    home = str(tmp_path / "home")
+    command = [sys.executable, "-m", "infra.local", "down", "postgres", "--delete", "--home", home]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, (tmp_path / "home" / "kafka").is_dir()) == (2, True)
     assert done.stderr.endswith("error: --delete removes the data of all services: name none\n")
@@ -245,7 +246,7 @@ def test_the_data_of_one_service_is_not_removed_with_that_of_all(tmp_path: Path)
 def test_a_home_that_cannot_be_made_is_told_in_one_line(tmp_path: Path, module: str) -> None:
     """As `make stack` tells it: these two ended with a stack trace."""
     (tmp_path / "file").touch()
-    command = [sys.executable, "-m", f"infra.{module}", "--home", tmp_path / "file" / "home"]
+    command = [sys.executable, "-m", f"infra.{module}", "--home", str(tmp_path / "file" / "home")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
     assert done.stderr.startswith("error: The stack's files are out of reach: [Errno 20]")
