@@ -7,8 +7,9 @@ STAMP := .venv/.made
 
 # what one process has compiled, the hundred others that the targets start read
 unexport PYTHONDONTWRITEBYTECODE
-# the environment has all that is needed: those of another Spark's pyspark come before it
-unexport PYTHONPATH PYTHONHOME
+# the environment has all that is needed: those of another Spark's pyspark come before it; without this folder no module
+# of infra is found
+unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH
 
 .DEFAULT_GOAL := help
 .PHONY: help env jars stack stack-down demo check test test-spark-4.1 test-sizes torture bench bench-dlt bench-flink bench-sink lock clean

@@ -64,6 +64,16 @@ def test_an_environment_without_pip_is_made_anew(tmp_path: Path) -> None:
         making.wait()
 
 
+def test_variables_of_python_for_other_work_do_not_reach_what_make_starts(tmp_path: Path) -> None:
+    """With PYTHONSAFEPATH no target found `infra`; the other two bring another Spark's modules."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    names = ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH")
+    variables = LITTLE | dict.fromkeys(names, "1")
+    command = ["make", "--eval", "show: ; @env", "show"]
+    shown = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True).stdout
+    assert [line for line in shown.splitlines() if line.startswith(names)] == []
+
+
 def test_a_half_made_environment_can_be_removed(tmp_path: Path) -> None:
     """It cannot import what would stop the stack: then none was started, or it has ended."""
     checkout(tmp_path)
