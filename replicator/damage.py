@@ -53,7 +53,7 @@ def repair_hint(text: str) -> str | None:
         return _ACCESS_HINT
     place = next((each for each in _PLACE.finditer(text) if _is_table(each)), None)
     if place is not None and _MISSING_FILE.search(text) is not None:
-        return _restore_hint(place["layer"], place["folder"].removeprefix("file:"))
+        return _restore_hint(place["layer"], re.sub("^file:/+", "/", place["folder"]))
     if _OF_DELTA in text and (is_torn(text) or _MISSING_FILE.search(text)):
         return f"A file of a table's log is missing or damaged: `replicator status` names the table, and {_GUIDE}"
     return None
