@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -167,10 +167,18 @@ class SourceSpec:
         home = self.home(table)
         spelled = (sanitize_for_topic(home), sanitize_for_topic(table))
         masks = (m for m in self.masks if sanitize_for_topic(m.table) in spelled or self.home(m.table) == table)
-        alike = [each for each in self.tables if sanitize_for_topic(each.table) == spelled[0]] or [self.default]
+        alike = self._tables_by_topic_name.get(spelled[0], (self.default,))
         return any(each.hashes(column) or each.drops(column) for each in masks) or any(
             each.transform is not None and each.transform.hides(column) for each in alike
         )
+
+    @cached_property
+    def _tables_by_topic_name(self) -> Mapping[str, Sequence[Declaration]]:
+        """The declared tables by their names as topics spell them, which several may share."""
+        found: dict[str, list[Declaration]] = {}
+        for each in self.tables:
+            found.setdefault(sanitize_for_topic(each.table), []).append(each)
+        return found
 
     @property
     def has_masks(self) -> bool:
