@@ -20,6 +20,7 @@ from replicator.databases.readiness.finding import (
     missing_tables,
     no_permission,
     no_primary_key,
+    quote_table,
     unsigned_bigint,
 )
 from replicator.spec import Connector
@@ -216,7 +217,8 @@ def _types(rows: Rows) -> Iterator[Finding]:
     """Report types whose DDL or values Debezium's parser does not support (stack.md 2.5)."""
     for row in rows:
         said = f"{row['col']} is {row['type'].upper()}, which makes the connector fail"
-        fix = f"ALTER TABLE {_quoted_table(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
+        column = names.quote_spark(row["col"])
+        fix = f"ALTER TABLE {_quoted_table(row['name'])} MODIFY {column} VARCHAR(45); -- or except_tables"
         yield Finding("type", FIX, said, fix, row["name"])
 
 
@@ -244,7 +246,7 @@ def _altered(rows: Rows, connector: Connector) -> Iterator[Finding]:
         yield Finding("snapshot", ADVICE, said, table=row["name"])
         if row["type"] == "bit" and row["digits"] > _BYTE and connector.kind == "mariadb":
             said = f"{row['col']} is a key of more than 8 bits, whose bytes come in reverse order from a snapshot"
-            fix = f"ALTER TABLE {_quoted_table(row['name'])} MODIFY {_quoted(row['col'])} BIGINT UNSIGNED;"
+            fix = f"ALTER TABLE {_quoted_table(row['name'])} MODIFY {names.quote_spark(row['col'])} BIGINT UNSIGNED;"
             yield Finding("type", ADVICE, said, fix, row["name"])
 
 
@@ -265,9 +267,5 @@ def _cascades(rows: Rows, captured: list[str]) -> Iterator[Finding]:
             yield Finding("cascade", ADVICE, said, fix, row["name"])
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _quoted_table(table: str) -> str:
-    return ".".join(map(_quoted, table.split(".", 1)))
+    return quote_table(table, names.quote_spark)  # backquotes, as in Spark

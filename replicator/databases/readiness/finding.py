@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from replicator.names import quote_postgres
 from replicator.spec import Connector, Declaration
 
 Rows = Sequence[Mapping[str, Any]]
@@ -103,9 +104,9 @@ def first_row(rows: Rows | None) -> Mapping[str, Any]:
     return rows[0] if rows else {}
 
 
-def quote_table(table: str) -> str:
-    """``"schema"."table"`` of ``schema.table``."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in table.split(".", 1))
+def quote_table(table: str, quote: Callable[[str], str] = quote_postgres) -> str:
+    """``"schema"."table"`` of ``schema.table``, with each part quoted as the server does."""
+    return ".".join(map(quote, table.split(".", 1)))
 
 
 def format_bytes(count: int) -> str:

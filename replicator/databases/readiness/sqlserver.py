@@ -20,6 +20,7 @@ from replicator.databases.readiness.finding import (
     missing_tables,
     no_permission,
     no_primary_key,
+    quote_table,
 )
 from replicator.spec import Connector
 
@@ -218,7 +219,7 @@ def _quoted(name: str) -> str:
 
 
 def _quoted_table(table: str) -> str:
-    return ".".join(map(_quoted, table.split(".", 1)))
+    return quote_table(table, _quoted)
 
 
 def _text(value: str) -> str:
