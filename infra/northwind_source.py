@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import psycopg2
 
 from infra.local import Stack
+from infra.local.ending import exit_code_of, tell
 from infra.sample_source import delivered, described, wait_delivered
 from infra.sources.northwind import load, rows
 from infra.sources.northwind.load import log_in
 from infra.sources.northwind.trade import ORDERS
 from replicator.connect.configuration import configuration
 from replicator.connect.rest import Connect
-from replicator.errors import ReplicatorError, Unreachable
+from replicator.errors import Unreachable
 
 if TYPE_CHECKING:
     from infra.local.endpoints import Endpoints
@@ -45,35 +46,22 @@ def connector(endpoints: Endpoints, *, prefix: str = CONNECTOR, schemas: bool = 
 def main() -> int:
     """Fill the source of the stack in ``--home`` anew and wait until its outbox is in Kafka; the exit code."""
     options = _options()
-    try:
-        count = _fill(Stack(options.home).endpoints(), options)
-    except ReplicatorError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    except psycopg2.OperationalError as error:
-        print(f"error: {str(error).splitlines()[0]}. Start PostgreSQL with `make stack`.", file=sys.stderr)
-        return Unreachable.exit_code
-    except OSError as error:
-        print(f"error: The stack's files are out of reach: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return 130
-    told = f"{count:,} rows in {load.SCHEMA}, {len(ORDERS)} orders in Kafka; connector {CONNECTOR} is RUNNING"
-    print(told, file=sys.stderr)
-    return 0
+    return exit_code_of(lambda: _fill(Stack(options.home).endpoints(), options), prefix="error: ")
 
 
-def _fill(endpoints: Endpoints, options: argparse.Namespace) -> int:
+def _fill(endpoints: Endpoints, options: argparse.Namespace) -> None:
     told = rows.generate() if options.rows is None else load.original_rows(options.rows)
-    with closing(log_in(endpoints.postgres_source)) as source:
-        before = delivered(endpoints.kafka, topic())
-        count = load.load(source, told, follow_deletes=options.follow_deletes, replace=True)
+    try:
+        with closing(log_in(endpoints.postgres_source)) as source:
+            before = delivered(endpoints.kafka, topic())
+            count = load.load(source, told, follow_deletes=options.follow_deletes, replace=True)
+    except psycopg2.OperationalError as error:
+        raise Unreachable(str(error).splitlines()[0], fix="Start PostgreSQL with `make stack`.") from error
     connect = Connect(endpoints.connect)
     connect.apply(CONNECTOR, connector(endpoints))
     connect.wait_running(CONNECTOR)
     wait_delivered(endpoints.kafka, topic(), before + len(ORDERS))
-    return count
+    tell(f"{count:,} rows in {load.SCHEMA}, {len(ORDERS)} orders in Kafka; connector {CONNECTOR} is RUNNING")
 
 
 def _options() -> argparse.Namespace:

@@ -14,12 +14,13 @@ import pymysql
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from infra.local import Stack
+from infra.local.ending import exit_code_of, tell
 from infra.sources.classicmodels import load, rows
 from infra.sources.classicmodels.load import DATABASE, log_in
 from replicator import settings
 from replicator.connect.configuration import configuration
 from replicator.connect.rest import Connect
-from replicator.errors import ConfigError, ReplicatorError, Unreachable
+from replicator.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
     from infra.local.endpoints import Endpoints
@@ -82,28 +83,22 @@ def main() -> int:
     """Fill the source of the stack in ``--home`` anew and wait until its rows are in Kafka; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m infra.sample_source", description="Fill the sample source.")
     parser.add_argument("--home", type=Path, default=Path(".cache/stack"), help="folder of the running stack")
+    home = parser.parse_args().home
+    return exit_code_of(lambda: _fill(Stack(home).endpoints()), prefix="error: ")
+
+
+def _fill(endpoints: Endpoints) -> None:
     try:
-        endpoints = Stack(parser.parse_args().home).endpoints()
         with closing(log_in(endpoints.mariadb)) as source:
             count = load.load(source, rows.generate())
-        connect = Connect(endpoints.connect)
-        connect.apply(CONNECTOR, connector(endpoints))
-        connect.wait_running(CONNECTOR)
-        wait_delivered(endpoints.kafka, f"{CONNECTOR}.{DATABASE}.", count)
-    except ReplicatorError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
     except pymysql.Error as error:
-        print(f"error: MariaDB does not answer: {error.args[-1]}. Start it with `make stack`.", file=sys.stderr)
-        return Unreachable.exit_code
-    except OSError as error:
-        print(f"error: The stack's files are out of reach: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return 130
-    print(f"{count:,} rows of {DATABASE} are in Kafka; connector {CONNECTOR} is RUNNING", file=sys.stderr)
-    return 0
+        told = f"MariaDB does not answer: {error.args[-1]}"
+        raise Unreachable(told, fix="Start it with `make stack`.") from error
+    connect = Connect(endpoints.connect)
+    connect.apply(CONNECTOR, connector(endpoints))
+    connect.wait_running(CONNECTOR)
+    wait_delivered(endpoints.kafka, f"{CONNECTOR}.{DATABASE}.", count)
+    tell(f"{count:,} rows of {DATABASE} are in Kafka; connector {CONNECTOR} is RUNNING")
 
 
 if __name__ == "__main__":

@@ -104,13 +104,20 @@ def fetch(
     store = JarStore(cache)
     if any(store.find_missing(lock)):  # a complete cache may be another user's, and read-only
         with store.exclusive():
-            missing = [coordinate for group in store.find_missing(lock) for coordinate in group]
-            if missing:
-                wanted = {coordinate: lock[coordinate] for coordinate in missing}
-                reporting = nullcontext(report) if report is not None else _progress_reporter()
-                with store.staging() as staging, reporting as progress:
-                    _fetch_missing(wanted, staging, store, progress, java or java_home())
+            _complete(store, lock, report, java)
     return locate(lock, cache)
+
+
+def _complete(
+    store: JarStore, lock: Mapping[str, str], report: Callable[[FetchProgress], None] | None, java: Path | None
+) -> None:
+    """Fetch what is missing now: another process may have fetched some of it."""
+    missing = [coordinate for group in store.find_missing(lock) for coordinate in group]
+    if missing:
+        wanted = {coordinate: lock[coordinate] for coordinate in missing}
+        reporting = nullcontext(report) if report is not None else _progress_reporter()
+        with store.staging() as staging, reporting as progress:
+            _fetch_missing(wanted, staging, store, progress, java or java_home())
 
 
 def _fetch_missing(

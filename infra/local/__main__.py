@@ -16,10 +16,11 @@ from pathlib import Path
 
 from infra.local import SERVICES, Stack
 from infra.local.connect import lay_out_plugins
+from infra.local.ending import exit_code_of, tell
 from infra.local.parts import Parts
 from infra.local.settings import preferred_java
 from replicator import jars
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.errors import ConfigError
 from replicator.jvm import class_archive, sparkline
 from replicator.jvm.java import java_home
 from replicator.settings import cache_dir
@@ -29,32 +30,24 @@ def main() -> int:
     """Run one verb; the exit code is the error's own."""
     options = _options()
     stack = Stack(options.home)
-    try:
-        _VERBS[options.verb](stack, options)
-    except ReplicatorError as error:
-        _tell(str(error))
-        return error.exit_code
-    except OSError as error:
-        _tell(f"The stack's files are out of reach: {error}")
-        return 1
-    except KeyboardInterrupt:
-        _tell("Interrupted; what this command had started is stopped again.")
-        return 130
-    return 0
+    return exit_code_of(
+        lambda: _VERBS[options.verb](stack, options),
+        interrupted="Interrupted; what this command had started is stopped again.",
+    )
 
 
 def _up(stack: Stack, options: argparse.Namespace) -> None:
     began = time.monotonic()
-    stack.up(options.services or SERVICES, owner=options.owner, tell=_tell)
-    _tell(f"the stack is up after {time.monotonic() - began:.1f} s; its folder is {options.home}")
+    stack.up(options.services or SERVICES, owner=options.owner, tell=tell)
+    tell(f"the stack is up after {time.monotonic() - began:.1f} s; its folder is {options.home}")
 
 
 def _down(stack: Stack, options: argparse.Namespace) -> None:
     if options.delete:
         stack.delete()
-        _tell(f"the stack is down and {options.home} is removed")
+        tell(f"the stack is down and {options.home} is removed")
     else:
-        stack.down(options.services or SERVICES, tell=_tell)
+        stack.down(options.services or SERVICES, tell=tell)
 
 
 def _status(stack: Stack, options: argparse.Namespace) -> None:
@@ -82,8 +75,8 @@ def _fetch(stack: Stack, options: argparse.Namespace) -> None:
     java = java_home(preferred_java())
     line = sparkline.installed()
     jars.fetch(jars.load_lock(line.name, line.formats), cache_dir(), java=java)
-    class_archive.ensure(java, _tell)
-    _tell(f"all JARs are in {cache_dir()}")
+    class_archive.ensure(java, tell)
+    tell(f"all JARs are in {cache_dir()}")
 
 
 def _plugins(stack: Stack, options: argparse.Namespace) -> None:
@@ -91,7 +84,7 @@ def _plugins(stack: Stack, options: argparse.Namespace) -> None:
         raise ConfigError("Where should the plugins go?", fix="Name a folder: `plugins --to .cache/plugins`.")
     stack.fetch(["connect"])
     lay_out_plugins(options.to, Parts(cache_dir()), shutil.copyfile)
-    _tell(f"Debezium's JARs are in {options.to}")
+    tell(f"Debezium's JARs are in {options.to}")
 
 
 def _java(stack: Stack, options: argparse.Namespace) -> None:  # noqa: ARG001 - every verb takes the same two
@@ -116,10 +109,6 @@ def _options() -> argparse.Namespace:
     if options.delete and options.services:
         parser.error("--delete removes the data of all services: name none")
     return options
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
