@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from replicator.cli import console, options, rebuild_checkpoint
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,8 +96,8 @@ def rebuild(
     how = RebuildOptions(column, dry_run, accept_gap)
     results = _rebuild(context, settings, (source, declared), None if everything else wanted, how)
     _show([_to_row(each, dry=dry_run) for each in results], dry=dry_run, as_json=as_json)
-    if any(each.error is not None for each in results):
-        raise typer.Exit(1)
+    if code := exit_code([each.error for each in results if each.error is not None]):
+        raise typer.Exit(code)
 
 
 def _rebuild(

@@ -39,7 +39,8 @@ def parse(text: str, where: str) -> LeaseRecord:
     """Parse a record. Raises ConfigError for an invalid one."""
     try:
         record = json.loads(text)
-        return LeaseRecord(**{**record, "holder": Holder(**record["holder"])})
+        numbers = {"length": float(record["length"])} | {name: int(record[name]) for name in ("renewals", "token")}
+        return LeaseRecord(**{**record, **numbers, "holder": Holder(**record["holder"])})
     except (ValueError, TypeError, KeyError) as error:
         what = "not a valid lease"
         raise ConfigError(what, where=where, fix="Make sure that no driver writes the lake, then remove it.") from error

@@ -390,10 +390,13 @@ def test_who_has_no_credentials_is_told_so(s3: S3Server, monkeypatch: pytest.Mon
 
 
 def test_what_is_no_lease_is_not_overwritten(place: Place) -> None:
-    """A file of somebody else's in its place stops the run by name."""
-    place.at().replace(json.dumps({"stage": "silver"}), None)
-    with pytest.raises(ConfigError, match="not a valid lease"):
-        taken(place, Time())
+    """A file of somebody else's in its place, or a record edited by hand, stops the run by name."""
+    record = json.loads(lease_record.LeaseRecord("silver", away(), "2026-11-28", 1.0).text())
+    tag = None
+    for text in ('{"stage": "silver"}', json.dumps({**record, "length": "half a minute"})):
+        tag = place.at().replace(text, tag)
+        with pytest.raises(ConfigError, match="not a valid lease"):
+            taken(place, Time())
 
 
 def test_what_is_no_text_is_no_lease(tmp_path: Path) -> None:
