@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replicator import endpoint, registry
+from replicator import endpoint, targets
 from replicator.cli import options
 from replicator.cli.console import narrate, print_json, print_text
 from replicator.config import topicnames
@@ -50,10 +50,10 @@ def _excluded_tables(source: SourceSpec) -> list[str]:
 
 
 def _check_targets(settings: Settings, problems: Problems) -> None:
-    """Add a problem for each target of an unknown kind, with its place in the configuration."""
+    """Add a problem for each target whose keys its kind refuses, with its place in the configuration."""
     for name, target in settings.targets.items():
-        if wrong := _wrong_kind(target):
-            problems.add(f"targets.{name}.kind: {wrong}", settings.origins.get(("targets", name, "kind")))
+        if wrong := _wrong_target(name, target):
+            problems.add(f"targets.{name}: {wrong}", settings.origins.get(("targets", name)))
 
 
 def _check_brokers(settings: Settings, problems: Problems) -> None:
@@ -76,11 +76,11 @@ def _wrong_address(servers: str) -> str | None:
     return None
 
 
-def _wrong_kind(target: TargetKeys) -> str | None:
+def _wrong_target(name: str, target: TargetKeys) -> str | None:
     try:
-        registry.check("sink", target.kind)
+        targets.sink(name, target)
     except ConfigError as error:
-        return str(error)
+        return f"{error.what}. {error.fix}" if error.fix else error.what
     return None
 
 

@@ -59,14 +59,18 @@ def test_the_version_is_told_without_a_verb() -> None:
     assert (done.returncode, done.stdout) == (0, f"{__version__}\n")
 
 
-def test_a_target_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    """The registry is the list of what there is."""
-    (tmp_path / "dev.yaml").write_text(
-        "targets: {w: {kind: postgre, host: h, database: d, user: u}}\n", encoding="utf-8"
-    )
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("kind: postgre", "sink 'postgre' does not exist; did you mean 'postgres'?"),
+        ("options: {lock_timeout: '10'}", "lock_timeout: '10' is not a duration. Write it as 500ms, 10s, 5min, 1h."),
+    ],
+)
+def test_a_target_that_its_kind_refuses_is_told(tmp_path: Path, key: str, told: str) -> None:
+    """A run would refuse it: each is told where it stands."""
+    (tmp_path / "dev.yaml").write_text(f"targets: {{w: {{{key}, host: h, database: d, user: u}}}}\n", encoding="utf-8")
     done = ended("validate", "--conf", str(tmp_path), "--env", "dev")
-    told = f"error: {tmp_path}/dev.yaml:1: targets.w.kind: sink 'postgre' does not exist; did you mean 'postgres'?\n"
-    assert (done.returncode, done.stderr) == (2, told)
+    assert (done.returncode, done.stderr) == (2, f"error: {tmp_path}/dev.yaml:1: targets.w: {told}\n")
 
 
 def test_an_address_of_kafka_without_a_port_is_refused(tmp_path: Path) -> None:
