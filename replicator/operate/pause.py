@@ -36,8 +36,8 @@ class TableState:
 
 
 def list_tables(spark: SparkSession, sources: Sequence[Refinement]) -> list[TableState]:
-    """Return every table that silver has, that some topic has carried, or that is declared, by source and sorted by
-    name.
+    """Return every table that silver has, that some topic has carried, that is declared, or that is paused, by source
+    and sorted by name.
     """
     return [each for at in sources for each in list_source_tables(source_tables.spark_survey(spark, at), at.source)]
 
@@ -45,8 +45,7 @@ def list_tables(spark: SparkSession, sources: Sequence[Refinement]) -> list[Tabl
 def list_source_tables(survey: Survey, source: SourceSpec) -> list[TableState]:
     """Return the tables of one source, by any ``Survey``."""
     since = pauses.load(survey.facts, survey.lake, source.name)
-    table_names = sorted({*_known_tables(survey, source), *since})
-    return [TableState(f"{source.name}/{table}", since.get(table)) for table in table_names]
+    return [TableState(f"{source.name}/{table}", since.get(table)) for table in sorted(_known_tables(survey, source))]
 
 
 def find_tables(spark: SparkSession, sources: Sequence[Refinement], requested: Sequence[str]) -> list[SilverTable]:
@@ -85,7 +84,8 @@ def _set_paused(at: Refinement, table: str, since: str | None) -> TableState:
 
 
 def _known_tables(survey: Survey, source: SourceSpec) -> set[str]:
-    return {*source_tables.list_known(survey, source), *(declared.table for declared in source.tables)}
+    paused = pauses.load(survey.facts, survey.lake, source.name)
+    return {*source_tables.list_known(survey, source), *(declared.table for declared in source.tables), *paused}
 
 
 def _resolve(name: str, known: Sequence[str]) -> str:

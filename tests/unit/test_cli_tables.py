@@ -94,6 +94,18 @@ def lake(spark: object, tmp_path: Path) -> Lake:
     return made
 
 
+def test_a_paused_table_can_be_resumed_when_it_is_no_longer_declared(lake: Lake, tmp_path: Path) -> None:
+    """``show`` lists it, so ``resume`` knows it: its records would wait for ever once they come."""
+    source = tmp_path / "conf" / "sources" / "s.yaml"
+    source.parent.mkdir(parents=True)
+    (tmp_path / "conf" / "base.yaml").write_text(f"lake: {{root: {lake.root}}}\n")
+    given = ("--conf", str(tmp_path / "conf"), "--env", "base", "--json")
+    source.write_text("name: s\ntables: {shop.later: {}}\n")
+    said("tables", "pause", "later", *given)
+    source.write_text("name: s\n")
+    assert json.loads(said("tables", "resume", "later", *given)) == [{"table": "s/shop.later", "paused": None}]
+
+
 def test_of_two_who_say_something_at_once_no_word_is_lost(lake: Lake) -> None:
     """Who pauses a table writes anew what is said of all: one that had read it before would lose the other's word."""
     row, begun, seen = Path(lake.pauses("s")), Event(), list[bool]()
