@@ -66,9 +66,7 @@ class Settings(Keys):
         return self.targets[name]
 
     def model(self, name: str) -> Model:
-        """Return the gold model of that name. Raises ConfigError, listing the existing ones or suggesting
-        the nearest.
-        """
+        """Return the model of that name. Raises ConfigError, listing the existing ones or suggesting the nearest."""
         found = next((each for each in self.models if each.name == name), None)
         if found is None:
             raise ConfigError(f"model {name!r} does not exist{suggest(name, [each.name for each in self.models])}")

@@ -58,6 +58,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
             "network."
         ),
     ),
+    "republish": (
+        "republish:republish",
+        "Send models to their targets in full, and delete rows there that gold does not have.",
+    ),
     "run": ("run:run", "Bring the lake and the targets up to date with Kafka."),
     "runs": ("runs:runs", "List the last runs and what became of the records they read."),
     "sql": (

@@ -52,6 +52,12 @@ class Sink(Protocol):
         lacks a column of the model or has rounded its values so far: the whole model must be sent then.
         """
 
+    def invalidate(self, model: Model) -> None:
+        """Record that the model's table may have other rows than its progress says: :meth:`progress` is None until a
+        complete difference was published, and that removes whatever the model does not have. Nothing changes for a
+        table to which nothing was ever published. Raises Unreachable, LoginRefused, TargetRefused.
+        """
+
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """All differences in one transaction with their ledger rows: readers see all of it or nothing.
 

@@ -42,6 +42,11 @@ class MemorySink:
         published = self._columns.get(_table(model), _names(model))
         return self.ledger.get(_table(model)) if _names(model) <= published else None
 
+    def invalidate(self, model: Model) -> None:
+        """Forget which columns were published, so that :meth:`progress` is None."""
+        if _table(model) in self.ledger:
+            self._columns = self._columns | {_table(model): frozenset()}
+
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """Apply all differences that are not refused, and make them visible at once at the end."""
         ordered = referenced_first(differences)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -117,6 +117,16 @@ def run_serving(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]
     if CANONICAL in stages and pipeline.offer is not None:
         for sent in canonical.deliver(spark, pipeline.offer):
             report(run_report.of_canonical(sent))
+
+
+def republish(spark: SparkSession, pipeline: Pipeline, models: Sequence[Model]) -> Iterator[ReportLine]:
+    """As :func:`publish_all`, but these models, which have targets, are sent in full. Raises Unreachable, LoginRefused,
+    TargetRefused if a target cannot be told so; models told before are sent in full by the next run.
+    """
+    for model in models:
+        if model.target is not None:
+            pipeline.sinks[model.target.connection].invalidate(model)
+    yield from publish_all(spark, pipeline)
 
 
 def publish_all(spark: SparkSession, pipeline: Pipeline) -> Iterator[ReportLine]:

@@ -16,7 +16,7 @@ from replicator.errors import ConfigError, LoginRefused, ReplicatorError, StaleW
 from replicator.jvm.failures import FAILURES
 from replicator.lake import Lake
 from replicator.protocols import Difference, Sink, TableFormat
-from replicator.spec import OWN_TABLES, Applied, Model, Progress, Table, blocked_models
+from replicator.spec import Applied, Model, Progress, Table, blocked_models
 from replicator.stages import engine_errors, tuning
 from replicator.stages.models import table_versions
 from replicator.stages.models.table_versions import VersionRef
@@ -33,10 +33,7 @@ _OTHER_TABLE = (
     "the target had the rows of another gold table, and now has these. If that table was not removed, two lakes "
     "publish to the same target alternately"
 )
-_SEND_ALL = (
-    "Restore the newest gold. To make the target match gold, remove from it all rows of the model's table and that "
-    f"table's row of `{OWN_TABLES}ledger`: the next run sends the whole model."
-)
+_SEND_ALL = "Restore the newest gold. Or make the target match this one: `replicator republish {}`."
 
 
 @dataclass(frozen=True)
@@ -150,7 +147,7 @@ def _pending(
             f"the ledger has version {recorded.version} of gold table {model.name}, but the table is at "
             f"version {upto}: it was reverted."
         )
-        raise StaleWriter(message, where=table.location, fix=_SEND_ALL)
+        raise StaleWriter(message, where=table.location, fix=_SEND_ALL.format(model.name))
     version_before = VersionRef(recorded.input, recorded.version, recorded.commit)
     keys = table_versions.changed_keys(spark, gold, table, version_before, version_now)
     if keys is None:

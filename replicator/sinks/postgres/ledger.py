@@ -46,6 +46,11 @@ _WRITE = sql.SQL(
     "ON CONFLICT (table_name) DO UPDATE "
     "SET model = EXCLUDED.model, input = EXCLUDED.input, version = EXCLUDED.version, published_at = clock_timestamp()"
 )
+_INVALIDATE = sql.SQL(
+    "UPDATE {} SET input = concat_ws(' ', split_part(input, ' ', 1), split_part(input, ' ', 2), '0') "
+    "WHERE table_name = {}"
+)
+"""No table has the oid 0."""
 _CREATE_WRITERS = sql.SQL("CREATE TABLE IF NOT EXISTS {} (lake text PRIMARY KEY, token bigint NOT NULL)")
 _COMMENT = sql.SQL("COMMENT ON TABLE {} IS {}")
 _COMMENTS = {
@@ -107,6 +112,13 @@ def write(cursor: Cursor, target: Target, model: Model, progress: Progress) -> N
     values = (sql.Literal(model.name), origin, columns, sql.Literal(progress.version))
     where = (sql.Literal(target.schema), sql.Literal(target.table))
     cursor.execute(_WRITE.format(sql.Identifier(target.schema, TABLE), *values, *where))
+
+
+def invalidate(cursor: Cursor, target: Target) -> None:
+    """Record that a table may have other rows than were published: as for another table of its name, :func:`read` omits
+    it, while :func:`read_last` still has its row. Waits for a publisher that holds the row.
+    """
+    cursor.execute(_INVALIDATE.format(sql.Identifier(target.schema, TABLE), sql.Literal(target.table)))
 
 
 def covers(recorded: Progress | None, wanted: Progress) -> bool:

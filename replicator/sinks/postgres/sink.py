@@ -80,6 +80,12 @@ class PostgresSink:
         """
         return self._backoff.retrying(lambda: self._recorded([model]).get(model.name))
 
+    def invalidate(self, model: Model) -> None:
+        """Mark the table's row of the ledger, if there is one, as that of another table. Raises Unreachable,
+        LoginRefused, and TargetRefused for a role that may not.
+        """
+        self._backoff.retrying(lambda: self._invalidate(model))
+
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """Publish all differences in one transaction with their ledger rows.
 
@@ -116,6 +122,13 @@ class PostgresSink:
                 has_ledger = ledger.exists(cursor, target.schema)
                 recorded = ledger.read_last(cursor, target) if has_ledger else None
             yield PostgresReadback(model, recorded, snapshot)
+
+    def _invalidate(self, model: Model) -> None:
+        target = ddl.target_of(model)
+        session = self._connection.open()
+        with closing(session), self._asking(session, model.name, [model]), session, session.cursor() as cursor:
+            if ledger.exists(cursor, target.schema):
+                ledger.invalidate(cursor, target)
 
     def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
         from replicator.sinks.postgres.columns import plan_staging  # noqa: PLC0415 - reading the ledger needs no pyspark
