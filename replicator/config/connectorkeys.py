@@ -28,6 +28,23 @@ _BINLOG = ("mysql", "mariadb")
 _ONE_DATABASE = ("postgresql", "oracle")
 _SLOT = 63
 _OURS = ("connector.class", "topic.prefix", "name")
+_NAMED = {
+    "database.hostname": "`host`",
+    "database.port": "`port`",
+    "database.user": "`user`",
+    "database.password": "`password`",
+    "database.dbname": "`database`",
+    "database.names": "`databases`",
+    "database.include.list": "`databases`",
+    "database.server.id": "`server_id`",
+    "table.include.list": "`tables`",
+    "table.exclude.list": "`except_tables`",
+    "slot.name": "`slot`",
+    "publication.name": "`publication`",
+    "signal.data.collection": "`signal_data_collection` of the source",
+    "unavailable.value.placeholder": "`placeholder` of the source",
+}
+"""Settings that we read ourselves, to decode records or to check the source, and the keys from which we know them."""
 
 
 Name = Annotated[str, Field(min_length=1)]
@@ -47,7 +64,7 @@ class ConnectorKeys(Strict):
     the binlog has. ``signals`` is a topic that the connector reads signals from, in addition to the source's signal
     table, ``notifications`` is one where it reports the progress of a snapshot; neither may be named like one of its
     tables'. ``bootstrap_servers`` is the address of Kafka for Connect, where that differs from here. ``config`` has any
-    other key of the connector.
+    other setting of the connector.
     """
 
     kind: Kind
@@ -86,6 +103,9 @@ class ConnectorKeys(Strict):
         ours = next((key for key in _OURS if key in config), None)
         if ours is not None:
             raise ValueError(f"{ours} is derived from the kind and name of the source")
+        named = next((key for key in _NAMED if key in config), None)
+        if named is not None:
+            raise ValueError(f"{named} has a key of its own: write it as {_NAMED[named]}")
         secret = next(references.plain_secrets(config), None)
         if secret is not None:
             raise ValueError(_plain_secret_error(secret))

@@ -145,6 +145,12 @@ def test_connectors_do_not_take_from_each_other(tmp_path: Path, one: str, other:
         (f"connector: {{{LEAST}, config: {{database.ssl.keystore.password: topsecret}}}}", "plain text"),
         (f"connector: {{{LEAST}, config: {{x.sasl.jaas.config: 'a password=\"topsecret\";'}}}}", "x.sasl.jaas.config"),
         (f"connector: {{{LEAST}, config: {{topic.prefix: t}}}}", "topic.prefix is derived from"),
+        (f"connector: {{{LEAST}, config: {{slot.name: t}}}}", "slot.name has a key of its own: write it as `slot`"),
+        (f"connector: {{{LEAST}, config: {{table.exclude.list: a.c}}}}", "write it as `except_tables`"),
+        (
+            f"connector: {{{LEAST}, config: {{unavailable.value.placeholder: x}}}}",
+            "write it as `placeholder` of the source",
+        ),
         ("connector: {kind: postgresql, host: h, user: u}", "captures one database"),
         ("connector: {kind: sqlserver, host: h, user: u}", "which databases"),
         ("connector: {kind: mariadb, host: h, user: u}", "server_id"),
