@@ -306,6 +306,22 @@ def test_tables_are_chosen_as_debezium_does(patterns: tuple[str, ...], table: st
     assert is_captured(Connector(**{**vars(CONNECTOR), "tables": patterns, "except_tables": ()}), table) is taken
 
 
+@pytest.mark.parametrize(
+    ("config", "table", "taken"),
+    [
+        ({"schema.include.list": "sal.*, crm"}, "Sales.b", True),
+        ({"schema.include.list": "sal.*, crm"}, "crm.b", True),
+        ({"schema.include.list": "sal.*, crm"}, "audit.b", False),
+        ({"schema.exclude.list": "audit"}, "audit.b", False),
+        ({"schema.exclude.list": "audit"}, "sales.b", True),
+    ],
+)
+def test_schemas_that_a_connector_leaves_out_are_not_looked_at(config: dict[str, str], table: str, taken: bool) -> None:
+    """Otherwise the check would have tables published that nobody captures."""
+    connector = replace(CONNECTOR, tables=(), except_tables=(), config=config)
+    assert is_captured(connector, table) is taken
+
+
 @pytest.mark.parametrize(("count", "told"), [(0, "0 B"), (1023, "1023 B"), (1536, "2 kB"), (3 << 30, "3 GB")])
 def test_bytes_are_told_for_people(count: int, told: str) -> None:
     """With the unit that keeps them short."""

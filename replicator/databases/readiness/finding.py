@@ -84,7 +84,18 @@ def is_captured(connector: Connector, table: str) -> bool:
     any case.
     """
     within = not connector.tables or any(matches(pattern, table) for pattern in connector.tables)
-    return within and not any(matches(pattern, table) for pattern in connector.except_tables)
+    excluded = any(matches(pattern, table) for pattern in connector.except_tables)
+    return within and not excluded and _is_schema_captured(connector, table.partition(".")[0])
+
+
+def _is_schema_captured(connector: Connector, schema: str) -> bool:
+    """Whether the lists in ``config``, of databases where a table is named by its database, allow this one."""
+    what = "database" if connector.kind in ("mysql", "mariadb") else "schema"
+    included, excluded = (
+        re.split(r"(?<!\\),\s*", connector.config.get(f"{what}.{way}.list", "")) for way in ("include", "exclude")
+    )
+    within = included == [""] or any(matches(pattern.strip(), schema) for pattern in included)
+    return within and not any(matches(pattern.strip(), schema) for pattern in excluded)
 
 
 def missing_tables(connector: Connector, present: Sequence[str]) -> list[Finding]:
