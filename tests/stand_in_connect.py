@@ -12,15 +12,19 @@ from typing import Any
 
 
 @contextmanager
-def running(name: str, config: Mapping[str, str], seconds: float = 1e9) -> Iterator[str]:
-    """Its address for the time of the block. Once it is told to start its task runs for so many seconds."""
+def running(
+    name: str, config: Mapping[str, str | None], seconds: float = 1e9, connector: str = "RUNNING"
+) -> Iterator[str]:
+    """Its address for the time of the block. Once it is told to start its task runs for so many seconds. ``connector``
+    is its own state.
+    """
     started = [float("inf")]
 
     def status() -> dict[str, Any]:
         state = {"state": "RUNNING", "worker_id": "w"}
         lasts = time.monotonic() - started[0] < seconds
         task = state if lasts else {"state": "FAILED", "worker_id": "w", "trace": "x.DebeziumException: no log"}
-        return {"name": name, "connector": state, "tasks": [{"id": 0, **task}]}
+        return {"name": name, "connector": state | {"state": connector}, "tasks": [{"id": 0, **task}]}
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -164,6 +164,20 @@ def test_of_a_connector_that_runs_it_is_told_how_to_look_again(conf: Callable[..
     assert done.stderr.startswith(f"shop: runs\n`replicator connect status shop {same}` shows whether it stays so")
 
 
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED"])
+def test_a_restart_starts_nothing_that_was_paused_and_says_what_does(
+    conf: Callable[..., tuple[str, ...]], state: str
+) -> None:
+    """Connect keeps it as it is; waiting for it to run took a minute, and the log had no reason."""
+    with running("shop", {}, connector=state) as url:
+        flags = conf(url, shop={"connector": CONNECTOR})
+        done = CliRunner().invoke(app, ["connect", "restart", "shop", *flags])
+    assert done.exit_code == 2
+    same = shlex.join(flags[2:] + flags[:2])
+    assert f"shop: it is {state}" in done.stderr
+    assert f"`replicator connect resume shop {same}`" in done.stderr
+
+
 def test_where_no_source_describes_a_connector_that_is_told(conf: Callable[..., tuple[str, ...]]) -> None:
     """And no table without rows."""
     done = CliRunner().invoke(app, ["connect", "check", *conf(bare={})])

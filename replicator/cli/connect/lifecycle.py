@@ -12,7 +12,7 @@ import typer
 
 from replicator.cli import console, options
 from replicator.cli.connect import lookup
-from replicator.errors import ConnectorFailed, ReplicatorError
+from replicator.errors import ConfigError, ConnectorFailed, ReplicatorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,6 +105,10 @@ def restart(
     """Restart the failed parts of connectors, and check for some seconds whether they run. Exit code 1 if one fails."""
 
     def again(connect: Connect, name: str) -> None:
+        status = connect.status(name)
+        if status is not None and status.is_suspended:
+            fix = f"Resume it: {options.command('connect', 'resume', name, flags=options.flags(env, conf, None))}."
+            raise ConfigError(f"it is {status.connector}, which a restart does not change", fix=fix)
         connect.restart(name, only_failed=not whole)
         connect.wait_running(name)
 
