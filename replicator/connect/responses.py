@@ -105,9 +105,14 @@ def parse_plugins(answer: Iterable[Mapping[str, Any]]) -> tuple[Plugin, ...]:
 
 
 def parse_connectors(answer: Mapping[str, Any]) -> dict[str, ConnectorInfo]:
-    """Parse the answer to ``GET /connectors?expand=info&expand=status``, by name."""
+    """Parse the answer to ``GET /connectors?expand=info&expand=status``, by name. A key without a value, which older
+    versions of Connect accept, counts as absent.
+    """
     return {
-        name: ConnectorInfo(each["info"]["config"], parse_status(each["status"]) if "status" in each else None)
+        name: ConnectorInfo(
+            {key: value for key, value in each["info"]["config"].items() if value is not None},
+            parse_status(each["status"]) if "status" in each else None,
+        )
         for name, each in sorted(answer.items())
         if "info" in each
     }

@@ -178,6 +178,15 @@ def test_a_restart_starts_nothing_that_was_paused_and_says_what_does(
     assert f"`replicator connect resume shop {same}`" in done.stderr
 
 
+def test_a_null_in_a_running_configuration_is_a_key_that_is_not_there(conf: Callable[..., tuple[str, ...]]) -> None:
+    """Older versions of Connect accepted it; the comparison ended with a stack trace."""
+    with running("shop", {"connector.class": CLASSES["mariadb"], "database.hostname": None}) as url:
+        flags = conf(url, shop={"connector": CONNECTOR})
+        found = json.loads(said("connect", "diff", "--json", *flags, code=1))
+    [change] = [each for each in found[0]["changes"] if each["key"] == "database.hostname"]
+    assert change == {"key": "database.hostname", "runs": None, "wanted": "127.0.0.1"}
+
+
 def test_where_no_source_describes_a_connector_that_is_told(conf: Callable[..., tuple[str, ...]]) -> None:
     """And no table without rows."""
     done = CliRunner().invoke(app, ["connect", "check", *conf(bare={})])
