@@ -90,6 +90,15 @@ class ConnectorKeys(Strict):
     bootstrap_servers: Name | None = None
     config: dict[str, Text] = Field(default_factory=dict)
 
+    @field_validator("name")
+    @classmethod
+    def _addressable(cls, name: str | None) -> str | None:
+        if name is not None and (set(name) & set("/\\%") or name in (".", "..")):
+            raise ValueError(
+                f"{name!r} cannot be part of an address, as in Kafka Connect's API: use no / \\ % or dots alone"
+            )
+        return name
+
     @field_validator("password")
     @classmethod
     def _referred(cls, password: str) -> str:

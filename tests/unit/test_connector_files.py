@@ -162,6 +162,8 @@ def test_connectors_do_not_take_from_each_other(tmp_path: Path, one: str, other:
         (f"connector: {{{LEAST}, column_list: [a.b.c], except_column_list: [a.b.d]}}", "not both"),
         (f"connector: {{{LEAST}, except_tables: [a.c]}}", "not both"),
         (f"connector: {{{LEAST}, form: outbox}}", "require each other"),
+        (f"connector: {{{LEAST}, name: a/b}}", "'a/b' cannot be part of an address"),
+        (f"connector: {{{LEAST}, name: ..}}", "'..' cannot be part of an address"),
         (f"outbox: router\nconnector: {{{LEAST}}}", "require each other"),
         (f"topics: s.*\nconsistency: transaction\nconnector: {{{SQLSERVER}}}", "one order of all transactions"),
         (f"database: {{kind: mariadb, host: h, user: u}}\nconnector: {{{LEAST}}}", "the same kind"),
