@@ -23,9 +23,11 @@ from typing import Any, Protocol
 
 import boto3
 from botocore.config import Config
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from infra.local.ending import exit_code_of
 from replicator import environment as variables
+from replicator.errors import Unreachable
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The folder of a NULL, as Hive calls it."""
@@ -146,20 +148,38 @@ def land(records: Iterable[Record], store: Store, partition_by: Sequence[str], f
 
 
 def records(bootstrap_servers: str, topic: str) -> Iterator[Record]:
-    """All records of a topic up to its present end."""
-    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "landing", "enable.auto.commit": False})
+    """All records of a topic up to its present end. Raises Unreachable, also where there is no such topic."""
+    settings = {"bootstrap.servers": bootstrap_servers, "group.id": "landing", "enable.auto.commit": False}
+    consumer = Consumer({**settings, "enable.partition.eof": True, "log_level": 0})
     with closing(consumer):
-        for partition in consumer.list_topics(topic, timeout=_QUIET_SECONDS).topics[topic].partitions:
-            first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_QUIET_SECONDS)
-            consumer.assign([TopicPartition(topic, partition, first)])
-            while consumer.position([TopicPartition(topic, partition)])[0].offset < end and first < end:
-                message = consumer.poll(_QUIET_SECONDS)
-                if message is None:
-                    raise TimeoutError(f"{topic} gives no records")
-                error, offset, text = message.error(), message.offset(), message.value()
-                if error is not None or offset is None:
-                    raise KafkaException(error)
-                yield Record(topic, partition, offset, None if text is None else text.decode())
+        try:
+            for partition in _partitions(consumer, topic):
+                yield from _records_of(consumer, topic, partition)
+        except KafkaException as error:
+            raise Unreachable(f"Kafka gives no records of {topic}: {error.args[0]}", where=bootstrap_servers) from error
+
+
+def _partitions(consumer: Consumer, topic: str) -> Sequence[int]:
+    found = consumer.list_topics(topic, timeout=_QUIET_SECONDS).topics[topic]
+    if found.error is not None:
+        raise KafkaException(found.error)
+    return sorted(found.partitions)
+
+
+def _records_of(consumer: Consumer, topic: str, partition: int) -> Iterator[Record]:
+    """To the end: behind the last record there may be markers of transactions, which take offsets."""
+    first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_QUIET_SECONDS)
+    consumer.assign([TopicPartition(topic, partition, first)])
+    offset = first - 1
+    while offset + 1 < end:
+        message = consumer.poll(_QUIET_SECONDS)
+        error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()  # noqa: SLF001 - its own name
+        if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - as above
+            return
+        if error is not None:
+            raise KafkaException(error)
+        offset, text = message.offset(), message.value()
+        yield Record(topic, partition, offset, None if text is None else text.decode())
 
 
 def store(target: str, environment: Mapping[str, str]) -> Store:
@@ -189,12 +209,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--bootstrap-servers", default=os.environ.get("KAFKA_BOOTSTRAP", "127.0.0.1:9092"))
     told = parser.parse_args(arguments)
     variables.bypass_proxy_for_localhost()
+    return exit_code_of(lambda: _land_topic(told), prefix="error: ")
+
+
+def _land_topic(told: argparse.Namespace) -> None:
     target, columns = store(told.target, os.environ), told.partition_by.split(",")
     while True:
         made = land(records(told.bootstrap_servers, told.topic), target, columns, told.flush_count)
         print(f"{made} objects landed in {told.target}", file=sys.stderr)
         if told.every is None:
-            return 0
+            return
         time.sleep(told.every)
 
 

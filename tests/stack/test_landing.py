@@ -36,6 +36,25 @@ def row(order: int, customer: str, lsn: int, *, deleted: bool = False) -> str:
     return json.dumps({"order_id": order, "customer_id": customer, "__op": "d" if deleted else "u"} | told)
 
 
+def test_a_topic_may_end_with_a_transaction_and_has_to_be_there(
+    endpoints: Endpoints, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its marker takes an offset, which was waited for; of a mistyped name 0 objects were landed without a word."""
+    topic, flags = "landed.transactions", ["--partition-by", "a", "--bootstrap-servers", endpoints.kafka]
+    producer = Producer({"bootstrap.servers": endpoints.kafka, "transactional.id": topic})
+    producer.init_transactions()
+    for number, end in enumerate((producer.commit_transaction, producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, json.dumps({"a": number}))
+        producer.flush()
+        end()
+    assert landing.main([topic, str(tmp_path), *flags]) == 0
+    assert [str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.json")] == [f"a=0/{topic}(0_0).json"]
+    capsys.readouterr()
+    assert landing.main([f"{topic}s", str(tmp_path), *flags]) == 3
+    assert f"Kafka gives no records of {topic}s" in capsys.readouterr().err
+
+
 def replicator(conf: Path, *arguments: str) -> Any:
     """What our program prints as JSON."""
     return json.loads(said(*arguments, "--env", "landed", "--conf", str(conf), "--json"))
