@@ -10,14 +10,17 @@ from pyspark.sql import types as T
 from replicator.spec import Feed
 from replicator.transforms.events import CREATE, DELETE, READ, UPDATE
 
+_FLOAT: dict[str, Any] = {"type": ["number", "string"], "pattern": "^(NaN|-?Infinity)$"}
+"""A JSON number cannot be NaN or infinite: Spark writes these as texts."""
+
 _PLAIN: Mapping[type[T.DataType], dict[str, Any]] = {
     T.BooleanType: {"type": "boolean"},
     T.ByteType: {"type": "integer"},
     T.ShortType: {"type": "integer"},
     T.IntegerType: {"type": "integer"},
     T.LongType: {"type": "integer"},
-    T.FloatType: {"type": "number"},
-    T.DoubleType: {"type": "number"},
+    T.FloatType: _FLOAT,
+    T.DoubleType: _FLOAT,
     T.DateType: {"type": "string", "format": "date"},
     T.TimestampType: {"type": "string", "format": "date-time"},
     T.BinaryType: {"type": "string", "contentEncoding": "base64"},
@@ -73,4 +76,5 @@ def _value(kind: T.DataType) -> dict[str, Any]:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    return {**schema, "type": [schema["type"], "null"]}
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return {**schema, "type": [*kinds, "null"]}

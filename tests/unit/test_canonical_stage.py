@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -36,6 +37,7 @@ from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from replicator.stages.table import ordering
 from replicator.transforms import events
+from replicator.transforms.event_schema import build_json_schema
 from tests.builders import Record, bronze, envelope, exact_session, made, record
 
 pytestmark = pytest.mark.spark
@@ -592,6 +594,18 @@ def test_the_schema_holds_for_what_is_sent(spark: SparkSession) -> None:
     }
     assert set(schema["required"]) == set(world.told[0])
     assert members["type"]["const"] == world.told[0]["type"]
+
+
+def test_numbers_that_json_lacks_are_texts_and_the_schema_allows_them(spark: SparkSession) -> None:
+    """A consumer that validates events would refuse those of a row with NaN."""
+    rows = spark.sql("SELECT 1 AS id, stack(4, 1.5D, double('NaN'), double('inf'), double('-inf')) AS x")
+    images = events.images(rows, ("id",), OF_GOLD)
+    told = [json.loads(text)["x"] for [text] in images.select(F.to_json("image")).collect()]
+    assert told == [1.5, "NaN", "Infinity", "-Infinity"]
+    key, image = (images.schema[name].dataType for name in ("key", "image"))
+    wanted = build_json_schema(OF_GOLD, key, image)["properties"]["after"]["anyOf"][0]["properties"]["x"]
+    assert wanted["type"] == ["number", "string", "null"]
+    assert all(isinstance(each, float) or re.search(wanted["pattern"], each) for each in told)
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut off"])
