@@ -155,6 +155,7 @@ EVERYTHING = {"table__include__list": None}
             "u sees no table sales.order at the source; did you mean 'sales.or",
         ),
         ("postgresql", EVERYTHING, [], "sales.orders", "u sees no table"),
+        ("postgresql", EVERYTHING, SEEN, "Sales.ORDERS", "u sees no table Sales.ORDERS .*sales.orders"),
         ("mariadb", EVERYTHING, SEEN, "sales.order", "did you mean 'sales.orders'"),
         (
             "mariadb",
@@ -181,7 +182,8 @@ def test_of_a_table_that_a_login_may_not_see_nobody_can_tell() -> None:
         found = table_existence.find_unverified(["sales.orders", "sales.lines"], config("mariadb", **listed), seen, "u")
         assert found == ["sales.lines"]
     assert table_existence.find_unverified(["sales.lines"], config(**listed), None, "") == ["sales.lines"]
-    assert table_existence.find_unverified(["Sales.ORDERS", "sales.lines"], config(**listed), SEEN, "u") == []
+    of_maria = config("mariadb", **listed)
+    assert table_existence.find_unverified(["Sales.ORDERS", "sales.lines"], of_maria, SEEN, "u") == []
 
 
 def test_captured_is_what_debezium_reads() -> None:
