@@ -53,7 +53,7 @@ class KafkaOutlet:
             pass
         client = {f"kafka.{name}": value for name, value in self.options.items()}
         in_order = events.repartition("key").sortWithinPartitions("key", "place").select("key", "value", "headers")
-        writer = in_order.write.format("kafka").options(**client, **_PINNED)
+        writer = in_order.write.format("kafka").options(**{**client, **_PINNED})
         try:
             writer.option("kafka.bootstrap.servers", self.bootstrap_servers).option("topic", topic).save()
         except FAILURES as error:
