@@ -15,7 +15,7 @@ from replicator.jvm import causes
 from replicator.spelling import suggest
 
 TIMEOUT_MS = 15_000
-_TIMEOUTS = {"default.api.timeout.ms": str(TIMEOUT_MS), "request.timeout.ms": str(TIMEOUT_MS)}
+_CALL, _REQUEST = "default.api.timeout.ms", "request.timeout.ms"
 FIX = "Check that the broker runs and `bootstrap_servers` is right, then run again."
 _OPTIONS = (
     "Fix the `options` of Kafka (`security.protocol`, `sasl.*`, `ssl.*`) or the rights of its user, then run again."
@@ -38,7 +38,7 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
     """
     parse_addresses(bootstrap_servers, "Kafka", FIX)
     settings = jvm.java.util.Properties()
-    for name, value in {**_TIMEOUTS, **options, "bootstrap.servers": bootstrap_servers}.items():
+    for name, value in {**_timeouts(options), **options, "bootstrap.servers": bootstrap_servers}.items():
         settings.put(name, value)
     try:
         client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
@@ -50,6 +50,17 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
         raise client_error(error, bootstrap_servers) from error
     finally:
         client.close(jvm.java.time.Duration.ofSeconds(1))
+
+
+def _timeouts(options: Mapping[str, str]) -> dict[str, str]:
+    """Our timeouts, adjusted to one that ``options`` set: a client refuses to wait less for a call than for a request
+    of it.
+    """
+    call, request = (int(options[name]) if options.get(name, "").isdecimal() else None for name in (_CALL, _REQUEST))
+    return {
+        _CALL: str(max(TIMEOUT_MS, request or 0)),
+        _REQUEST: str(TIMEOUT_MS if call is None else min(TIMEOUT_MS, call)),
+    }
 
 
 def check_reachable(bootstrap_servers: str) -> None:

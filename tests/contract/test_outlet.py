@@ -86,6 +86,22 @@ def test_a_topic_that_is_not_there_is_named_and_not_made(spark: SparkSession, pl
 
 
 @pytest.mark.stack
+@pytest.mark.parametrize(
+    "options", [{"request.timeout.ms": "60000"}, {"request.timeout.ms": "5000"}, {"default.api.timeout.ms": "5000"}]
+)
+def test_a_timeout_that_is_set_alone_is_no_mistake(
+    spark: SparkSession, request: pytest.FixtureRequest, options: dict[str, str]
+) -> None:
+    """It was ours that it did not go with: no client started, or events ended with a stack trace."""
+    from tests.kafka import create
+
+    servers, topic = request.getfixturevalue("broker"), f"outlet.{uuid4().hex}"
+    create(servers, topic, partitions=1)
+    KafkaOutlet(spark, servers, options).send(made(spark, [event("k", "v", 1)], EVENTS), topic)
+    assert KafkaSource(servers, topic, options=options).end_offsets(spark) == {(topic, 0): 1}
+
+
+@pytest.mark.stack
 def test_a_login_that_kafka_refuses_is_configuration(spark: SparkSession, request: pytest.FixtureRequest) -> None:
     """A broker that answers is not out of reach: exit code 2, in its own words, for a feed, a source and a look at a
     topic alike; a broker without logins is one that lets nobody in with one.
