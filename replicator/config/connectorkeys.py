@@ -46,6 +46,9 @@ _NAMED = {
 }
 """Settings that we read ourselves, to decode records or to check the source, and the keys from which we know them."""
 
+_TRANSFORMS = {"flattened": "unwrap", "outbox": "outbox"}
+"""The transform that makes records of a form, as its settings call it."""
+
 
 Name = Annotated[str, Field(min_length=1)]
 Words = Annotated[tuple[Name, ...], BeforeValidator(to_tuple, json_schema_input_type=Name | tuple[Name, ...])]
@@ -134,6 +137,9 @@ class ConnectorKeys(Strict):
             )
         if (self.tables and self.except_tables) or (self.column_list and self.except_column_list):
             raise ValueError("give tables or except_tables, column_list or except_column_list, not both")
+        own, chain = _TRANSFORMS.get(self.form), self.config.get("transforms")
+        if own is not None and chain is not None and own not in map(str.strip, chain.split(",")):
+            raise ValueError(f"transforms in config replaces that of form: {self.form}: write '{own}, {chain}'")
         return self
 
     def connector(self, prefix: str, bootstrap_servers: str) -> Connector:

@@ -78,6 +78,12 @@ def test_more_keys_win_over_the_template(tmp_path: Path) -> None:
     assert (config["snapshot.mode"], config["a.b"]) == ("never", "true")
 
 
+def test_a_transform_may_stand_beside_that_of_the_form(tmp_path: Path) -> None:
+    """Without it records would come in another form, or an outbox's events in no topic of theirs."""
+    block = f"connector: {{{LEAST}, form: flattened, config: {{transforms: 'unwrap, route'}}}}"
+    assert configuration(told(tmp_path, block).connector)["transforms"] == "unwrap, route"
+
+
 SQLSERVER = "kind: sqlserver, host: h, user: u, databases: [crm, erp]"
 MARIADB = "kind: mariadb, host: h, user: u, server_id: 1"
 
@@ -162,6 +168,10 @@ def test_connectors_do_not_take_from_each_other(tmp_path: Path, one: str, other:
         (f"connector: {{{LEAST}, column_list: [a.b.c], except_column_list: [a.b.d]}}", "not both"),
         (f"connector: {{{LEAST}, except_tables: [a.c]}}", "not both"),
         (f"connector: {{{LEAST}, form: outbox}}", "require each other"),
+        (
+            f"connector: {{{LEAST}, form: flattened, config: {{transforms: route}}}}",
+            "transforms in config replaces that of form: flattened: write 'unwrap, route'",
+        ),
         (f"connector: {{{LEAST}, name: a/b}}", "'a/b' cannot be part of an address"),
         (f"connector: {{{LEAST}, name: ..}}", "'..' cannot be part of an address"),
         (f"outbox: router\nconnector: {{{LEAST}}}", "require each other"),
