@@ -170,16 +170,18 @@ def _records_of(consumer: Consumer, topic: str, partition: int) -> Iterator[Reco
     """To the end: behind the last record there may be markers of transactions, which take offsets."""
     first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_QUIET_SECONDS)
     consumer.assign([TopicPartition(topic, partition, first)])
-    offset = first - 1
-    while offset + 1 < end:
+    position = first
+    while position < end:
         message = consumer.poll(_QUIET_SECONDS)
-        error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()  # noqa: SLF001 - its own name
+        if message is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its own name
+        error, offset, text = message.error(), message.offset(), message.value()
         if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - as above
             return
-        if error is not None:
+        if error is not None or offset is None:
             raise KafkaException(error)
-        offset, text = message.offset(), message.value()
         yield Record(topic, partition, offset, None if text is None else text.decode())
+        position = offset + 1
 
 
 def store(target: str, environment: Mapping[str, str]) -> Store:
