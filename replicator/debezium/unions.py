@@ -98,8 +98,8 @@ class Unions:
         if logical.name in _STRUCTS or (logical.name == "variable_decimal" and logical.encoding == "base64"):
             return self._struct(value, logical, from_avro)
         if logical.name == "map":
-            inside = held if name == "map" and isinstance(held, dict) else None
-            return value if inside is None else {key: _unwrapped(part) for key, part in inside.items()}
+            inside = held if name == "map" and isinstance(held, dict) else value if from_avro else None
+            return {key: _unwrapped(part) for key, part in inside.items()} if isinstance(inside, dict) else value
         if logical.element is not None:
             parts = held if name == "array" else value
             element = logical.element

@@ -94,6 +94,23 @@ def test_columns_that_nothing_describes_are_unwrapped_only_in_records_that_come_
     assert row_of({"id": 1, "m": {"string": "x"}}, unknown, snapshot={"string": "false"}) == {"id": 1, "m": "x"}
 
 
+@pytest.mark.parametrize(
+    ("sent", "plain"),
+    [
+        ({"m": {"array": [{"string": "x"}]}}, {"m": ["x"]}),
+        ({"m": {"map": {"a": {"string": "x"}}}}, {"m": {"a": "x"}}),
+        ({"m": {"double": 1.5}}, {"m": 1.5}),
+        ({"m": {"float": "NaN"}}, {"m": "NaN"}),
+        ({"m": {"boolean": True}}, {"m": True}),
+        ({"m": {"double": "1.5"}}, {"m": {"double": "1.5"}}),
+        ({"attributes": {"a": {"string": "x"}, "b": None}}, {"attributes": {"a": "x", "b": None}}),
+    ],
+)
+def test_a_record_that_comes_from_avro_is_unwrapped_inside_too(sent: Any, plain: Any) -> None:
+    """A5: a list or a map that may not be NULL is no union itself, but its parts are."""
+    assert row_of({"Value": {"id": 1, **sent}}) == {"id": 1, **plain}
+
+
 def test_debezium_s_own_fields_are_plain_again() -> None:
     """A4: the operation and the position are read from them."""
     record = exactly(
@@ -176,6 +193,8 @@ def test_bytes_of_avro_s_own_json_are_characters_by_declaration_only() -> None:
     assert row_of({"Value": {"id": 1, "price": "\x12\xd6\x87"}}, latin1) == {"id": 1, "price": "EtaH"}
     assert row_of({"id": 1, "price": "EtaH"}, latin1) == {"id": 1, "price": "EtaH"}
     assert row_of({"id": 1, "price": {"bytes": "\x12\xd6\x87"}}) == {"id": 1, "price": "\x12\xd6\x87"}
+    place = {"io.debezium.data.geometry.Point": {"x": 1.0, "wkb": {"bytes": "\x12\xd6\x87"}}}
+    assert row_of({"id": 1, "place": place}, latin1) == {"id": 1, "place": {"x": 1.0, "wkb": "EtaH"}}
 
 
 def test_parts_of_a_key_are_plain_again() -> None:
