@@ -15,7 +15,7 @@ from replicator.debezium.logical_types import Field, LogicalType
 from replicator.debezium.outbox import RouterRecord
 from replicator.debezium.shapes import Normalizer, for_source
 from replicator.debezium.type_parser import parse_type
-from replicator.debezium.unions import Unions
+from replicator.debezium.unions import Unions, table_of
 from replicator.spec import AGGREGATE_ID, Declaration, Outbox, SourceSpec
 
 TOPIC = "s.shop.orders"
@@ -69,6 +69,7 @@ def test_numbers_are_written_as_they_were_read() -> None:
         ("attributes", {"string": "x"}, {"string": "x"}),
         ("place", {"io.debezium.data.geometry.Point": {"x": 1.0, "wkb": {"bytes": "AQ=="}}}, {"x": 1.0, "wkb": "AQ=="}),
         ("place", {"x": 1.0, "y": 2.0}, {"x": 1.0, "y": 2.0}),
+        ("place", None, None),
         ("v", {"a": 1, "b": 2}, {"a": 1, "b": 2}),
         ("name", {"color": "red"}, {"color": "red"}),
         ("v", {"int": "5"}, {"int": "5"}),
@@ -133,6 +134,22 @@ def test_a_flattened_row_is_plain_again() -> None:
     row = {"id": 1, "v": {"int": 2}, "__op": {"string": "u"}, "__lsn": {"long": 9}, "__deleted": {"string": "false"}}
     plain = Unions({"shop.orders": DECLARED}).record(exactly(row), TOPIC)
     assert json.loads(dumps(plain)) == {"id": 1, "v": 2, "__op": "u", "__lsn": 9, "__deleted": "false"}
+
+
+@pytest.mark.parametrize(
+    ("head", "topic", "table"),
+    [
+        ({"source": {"db": "d", "schema": "s", "table": "t"}}, "x.y.z", "s.t"),
+        ({"source": {"db": "d", "schema": None, "table": "t"}}, "x.y.z", "d.t"),
+        ({"__schema": "s", "__table": "t"}, "x.y.z", "s.t"),
+        ({"__source_db": "d", "__source_table": "t"}, "x.y.z", "d.t"),
+        ({"schema": "s", "table": "t"}, "x.y.z", "y.z"),
+        ({"__op": "u"}, "y.z", None),
+    ],
+)
+def test_types_are_those_of_the_table_that_a_record_names(head: dict[str, Any], topic: str, table: str | None) -> None:
+    """A5: by its source block, else by its metadata fields (F4), else by its topic."""
+    assert table_of(head, topic) == table
 
 
 def test_a_schema_block_says_what_a_column_holds() -> None:
