@@ -161,7 +161,8 @@ def excluding_key(table: str, config: Mapping[str, str]) -> str:
     lists = (("table", name), ("schema", parts[-2]), ("database", parts[0]))
     for what, part in lists:
         included, excluded = config.get(f"{what}.include.list"), config.get(f"{what}.exclude.list")
-        if (included and not _matches(included, part)) or (excluded and _matches(excluded, part)):
+        is_left_out = bool(included) and not _matches(included, part, in_doubt=True)
+        if is_left_out or (excluded and _matches(excluded, part, in_doubt=False)):
             return f"{what}.include.list" if included else f"{what}.exclude.list"
     return ""
 
@@ -178,12 +179,16 @@ def _split_expressions(expressions: str) -> list[str]:
     return [one.replace(r"\,", ",").strip() for one in re.split(r"(?<!\\),", expressions) if one.strip()]
 
 
-def _matches(expressions: str, name: str) -> bool:
-    """Whether one of Debezium's regular expressions matches a name; one that only Java supports is assumed to match."""
+def _matches(expressions: str, name: str, *, in_doubt: bool) -> bool:
+    """Whether one of Debezium's regular expressions matches a name; ``in_doubt``: one that only Java supports does."""
+    return any(_is_match(one, name, in_doubt=in_doubt) for one in _split_expressions(expressions))
+
+
+def _is_match(expression: str, name: str, *, in_doubt: bool) -> bool:
     try:
-        return any(re.fullmatch(one, name, re.IGNORECASE) for one in _split_expressions(expressions))
+        return re.fullmatch(expression, name, re.IGNORECASE) is not None
     except re.error:
-        return True
+        return in_doubt
 
 
 def _full_name(table: str, kind: str, config: Mapping[str, str]) -> str:

@@ -187,7 +187,7 @@ def test_of_a_table_that_a_login_may_not_see_nobody_can_tell() -> None:
 
 
 def test_captured_is_what_debezium_reads() -> None:
-    """Case does not count, a comma may be part of an expression, one that only Java reads is believed; a blocking
+    """Case does not count, a comma may be part of an expression, one that only Java reads refuses no table; a blocking
     snapshot and a ``read.only`` connector need no signal table.
     """
     for name in ("Sales.ORDERS", "other.xx"):
@@ -195,6 +195,8 @@ def test_captured_is_what_debezium_reads() -> None:
             name.replace(".", r"\.")
         ]
     assert signals.build_signal(SnapshotRequest(("a.b",)), config(table__include__list=r"a\.\p{Lower}"))
+    excluding = config(table__include__list=None, table__exclude__list=r"a\.\p{Lower},x\.y")
+    assert [signals.excluding_key(name, excluding) for name in ("a.b", "x.y")] == ["", "table.exclude.list"]
     without: dict[str, Any] = {"signal__data__collection": None}
     assert signals.build_signal(SnapshotRequest(("sales.orders",), blocking=True), config(**without)).is_blocking
     assert signals.build_signal(SnapshotRequest(("sales.orders",)), config(**without, read__only="true"))
