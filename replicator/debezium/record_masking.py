@@ -185,7 +185,7 @@ def _canonical_number(written: str) -> str:
         return written
     if not number:
         return "0"
-    if not number.is_finite() or abs(number.adjusted()) > _LONGEST:
+    if abs(number.adjusted()) > _LONGEST:
         return written
     whole, _, decimals = f"{number:f}".partition(".")
     return f"{whole}.{decimals.rstrip('0')}".removesuffix(".")
