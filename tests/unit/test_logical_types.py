@@ -39,6 +39,8 @@ CONNECT, DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium."
         ("int(10) unsigned zerofill", "BIGINT"),
         ("bigint unsigned", "DECIMAL(20,0)"),
         ("real", "FLOAT"),
+        ("float(24)", "FLOAT"),
+        ("float(25)", "DOUBLE"),
         ("double precision", "DOUBLE"),
         ("bool", "BOOLEAN"),
         ("varchar(50)", "STRING"),

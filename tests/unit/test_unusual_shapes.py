@@ -220,6 +220,7 @@ def test_parts_of_a_key_are_plain_again() -> None:
     assert unions.key(exactly({"id": {"int": 1}, "b": "x"}), None) == exactly({"id": 1, "b": "x"})
     assert unions.key(exactly({"s.shop.orders.Key": {"id": 1}}), None) == exactly({"id": 1})
     assert unions.key(exactly({"schema": None, "payload": {"id": {"int": 1}}}), None)["payload"] == exactly({"id": 1})
+    assert unions.key(exactly({"Key": 1}), None) == exactly({"Key": 1})
     assert unions.key("x", None) == "x"
 
 
