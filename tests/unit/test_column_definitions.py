@@ -69,6 +69,7 @@ def test_a_definition_means_what_debezium_may_send_for_it(kind: str, definition:
         ("numeric(10,2)", ['"12.50"', '"7"'], "decimal_string(10,2)"),
         ("numeric(10,2)", ["12.50", "7"], "decimal_number(10,2)"),
         ("numeric", ['{"scale": 1, "value": "Dw=="}'], "variable_decimal"),
+        ("numeric", ['"1.5"'], "variable_decimal_string"),
         ("timestamp without time zone", ["1767225600000001"], "micro_timestamp"),
         ("timestamp without time zone", ["1767225600000"], "timestamp"),
         ("timestamp without time zone", ["0", "1767225600000", "1767225600001"], "timestamp"),
@@ -79,6 +80,7 @@ def test_a_definition_means_what_debezium_may_send_for_it(kind: str, definition:
         ("bytea", ['"deadbeef"', '""'], "bytes_hex"),
         ("bytea", ['"3q2-7w=="'], "bytes_base64url"),
         ("bytea[]", ['["deadbeef"]', "[]"], "array<bytes_hex>"),
+        ("bytea[]", ['["3q2+7w=="]', '["deadbeef"]'], "array<bytes>"),
         ("boolean", ["0", "1"], "boolean"),
     ],
 )

@@ -64,6 +64,9 @@ def decimal(scale: int) -> dict[str, Any]:
         ({"type": "int64", "name": "io.debezium.time.MicroTime"}, 3_600_000_000, '"01:00:00"'),
         ({"type": "int64", "name": "io.debezium.time.MicroTime"}, -45_015_123_000, '"-12:30:15.123000"'),
         ({"type": "int64", "name": "io.debezium.time.MicroTime"}, 3_020_399_000_000, '"838:59:59"'),
+        ({"type": "int64", "parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}}, -1, str(2**64 - 1)),
+        ({"type": "boolean"}, 1, "true"),
+        ({"type": "boolean"}, 2, "2"),
         ({"type": "double"}, 1.50, "1.5"),
         (decimal(2), "?", '"?"'),
     ],
@@ -180,11 +183,12 @@ def test_columns_that_are_called_as_debeziums_fields_hide_none_of_them() -> None
     assert spoken(row | {"deleted": "true"}, {"id": 1}, "demo.shop.trades").op == "u"
 
 
-def test_json_made_from_avro_is_read_without_its_unions() -> None:
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_json_made_from_avro_is_read_without_its_unions(is_wrapped: bool) -> None:
     """A5: a row stands under the name of its type, a value under that of its branch; so does a part of a key."""
     row = {"id": 1, "note": {"string": "x"}, "v": {"int": 3}, "placed": {"int": 20454}}
     value = envelope("c", {"s.shop.orders.Value": row}) | {"ts_ms": {"long": 1}}
-    event = spoken(value, {"id": {"int": 1}})
+    event = spoken(wrapped(value, None) if is_wrapped else value, {"id": {"int": 1}})
     assert (event.op, event.table, dumps(event.key)) == ("c", "shop.orders", '{"id":1}')
     assert dumps(event.after) == '{"id":1,"note":"x","v":3,"placed":"2026-01-01"}'
 
