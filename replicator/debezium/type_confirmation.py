@@ -59,6 +59,6 @@ def _fits(form: str, values: ColumnProfile, forms: Sequence[str]) -> bool:
         elements = [each[6:-1] for each in forms]
         return values.kinds <= {"list"} and (values.items is None or _fits(form[6:-1], values.items, elements))
     name = re.split(r"[(]| unsigned", form, maxsplit=1)[0]
-    if name in _TIMES and any(values.likely[each] > values.likely[name] for each in forms if each in _TIMES):
+    if name in _TIMES and any(values.likely[each] > values.likely[name] for each in forms):
         return False
     return values.kinds <= _KINDS.get(name, _TEXTS) and (name not in _CHECKS or _CHECKS[name](values))
