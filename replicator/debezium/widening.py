@@ -52,7 +52,7 @@ def _holds(wide: str, narrow: str) -> bool:
     if wide in _INTEGER_DIGITS:
         return narrow in _INTEGER_DIGITS and _INTEGER_DIGITS[wide] > _INTEGER_DIGITS[narrow]
     room, need = _digits(wide), _digits(narrow)
-    return bool(wide.startswith("DECIMAL") and room and need and room[0] >= need[0] and room[1] >= need[1])
+    return bool(room and need and room[0] >= need[0] and room[1] >= need[1])
 
 
 def _digits(ddl: str) -> tuple[int, int] | None:

@@ -339,6 +339,33 @@ def test_a_payload_of_bytes_is_kept_byte_by_byte(one: RouterRecord, data: bytes)
     assert base64.b64decode(routed(one, Outbox("router", binary=True))[1]["payload"]) == data
 
 
+def test_a_schema_tells_bytes_too() -> None:
+    """A2: a router's record in a converter's wrapper needs no declaration."""
+    written = outbox.flatten(event('{"schema":{"type":"bytes"},"payload":"/wA="}'), Outbox("router"))
+    assert written is not None
+    plain = json.loads(str(written[1]))
+    kinds = {field["field"]: field["type"] for field in plain["schema"]["fields"]}
+    assert (kinds["payload"], plain["payload"]["payload"]) == ("bytes", "/wA=")
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ('"17"', "17"),
+        ("17", "17"),
+        ("a-17", "a-17"),
+        ('{"schema":{"type":"string"},"payload":"17"}', "17"),
+        ('{"schema":{"type":"int32"},"payload":17}', "17"),
+        ('{"schema":{"type":"string"},"payload":null}', None),
+        ("null", None),
+        (None, None),
+    ],
+)
+def test_an_aggregate_has_one_identity_however_its_key_is_written(key: str | None, told: str | None) -> None:
+    """I1: the key is the aggregate's id."""
+    assert routed(event("{}", key))[1]["aggregate_id"] == told
+
+
 def test_an_event_without_payload_is_left_alone_unless_it_deletes() -> None:
     """I3: with ``route.tombstone.on.empty.payload`` it deletes its aggregate."""
     nothing = [event(None), event("null"), event('{"schema":null,"payload":null}')]
