@@ -13,7 +13,7 @@ from replicator.config import sourcefile
 from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.record_masking import REDACTED
 from replicator.debezium.redaction import Redaction
-from replicator.spec import Mask
+from replicator.spec import Declaration, Mask, SourceSpec
 from replicator.transforms.table_transform import hashing
 
 KEY = "the key of hashed columns"
@@ -338,6 +338,17 @@ def test_a_table_is_known_by_the_name_that_topics_can_have_and_a_collection_by_i
     assert redaction.record("s.shop.pe_ople", b'{"id":1}', None, None)[0] == hidden
     document = b'{"after":null,"op":"d","source":{"db":"shop","collection":"pe ople"}}'
     assert redaction.record("elsewhere", b'{"id":1}', document, None)[0] == hidden
+
+
+@pytest.mark.parametrize(
+    ("table", "is_hidden"),
+    [("shop.people", True), ("shop_1.people", True), ("shop_2.people", False), ("shop.orders", False)],
+)
+def test_what_is_hidden_in_one_shard_is_hidden_in_the_table_of_all(table: str, is_hidden: bool) -> None:
+    """Readers of the lake see what bronze hides nowhere: `tail`, `explain` and `diff` ask by either name."""
+    people = Declaration("shop.people", shards=r"shop_\d[.]people")
+    spec = SourceSpec("s", "", tables=(people,), masks=(Mask("shop_1.people", ("ssn",)),))
+    assert spec.is_masked(table, "ssn") is is_hidden
 
 
 def test_a_policy_is_declared_per_table(tmp_path: Path) -> None:

@@ -281,6 +281,14 @@ def test_an_event_of_somebody_else_is_none_of_ours() -> None:
     assert cloudevents.to_envelope({"id": 1, "specversion": "x"}) is None
 
 
+def test_an_event_may_hold_the_whole_envelope() -> None:
+    """A6: then that is the record, with its schema."""
+    envelope = {"before": None, "after": {"id": 1}, "source": SOURCE, "op": "c"}
+    block = {"schema": {"type": "struct"}, "payload": envelope}
+    for data in (envelope, block):
+        assert cloudevents.to_envelope(EVENT | {"data": data}) == data
+
+
 def test_an_event_that_does_not_say_its_operation_gets_none() -> None:
     """B9: ``extension.attributes.enable=false`` leaves an ``unknown_op``, not a guess."""
     bare = {name: held for name, held in EVENT.items() if not name.startswith("iodebezium")}
@@ -401,6 +409,8 @@ def test_a_document_of_mongodb_is_a_row() -> None:
     assert key == mongodb.to_envelope(exactly({"id": "5"}), exactly(body))[0] == {"_id": "5"}
     assert dumps(plain["after"]) == '{"_id":"5","n":7,"d":1.50,"x":{"a":1},"o":"ff"}'
     assert plain["source"]["table"] == "orders"
+    wrapped = {"schema": {"type": "struct"}, "payload": exactly(body)}
+    assert mongodb.to_envelope(exactly({"schema": None, "payload": {"id": "5"}}), wrapped) == (key, plain)
 
 
 def test_ids_of_different_types_are_different_rows() -> None:
