@@ -176,7 +176,7 @@ def _refuse_uncaptured(table: str, config: Mapping[str, str]) -> None:
 
 
 def _split_expressions(expressions: str) -> list[str]:
-    return [one.replace(r"\,", ",").strip() for one in re.split(r"(?<!\\),", expressions) if one.strip()]
+    return [one.replace(r"\,", ",").strip() for one in re.split(r"(?<!\\),", expressions)]
 
 
 def _matches(expressions: str, name: str, *, in_doubt: bool) -> bool:

@@ -61,6 +61,20 @@ def test_a_condition_is_a_filter_or_a_whole_query() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "quoted"),
+    [
+        ("mariadb", "a`b.t", "`a``b`.`t`"),
+        ("postgresql", 'a"b.t', '"a""b"."t"'),
+        ("sqlserver", "d.dbo.t", '"d"."dbo"."t"'),
+        ("oracle", "d.s.t", '"s"."t"'),
+    ],
+)
+def test_a_table_is_named_as_its_database_names_it(kind: str, name: str, quoted: str) -> None:
+    """Oracle's statements have no database."""
+    assert signals.quote(kind, name) == quoted
+
+
 def test_what_is_under_way_can_be_stopped_whole_or_in_part() -> None:
     """Without tables the list is empty, which means all of them; a connector without a signal table can be told too."""
     assert signals.build_signal(SnapshotRequest((), stop=True), config()).data == {
@@ -111,6 +125,7 @@ def test_what_is_under_way_can_be_stopped_whole_or_in_part() -> None:
             {"kind": "sqlserver", "database__names": "a,b"},
             "<database>.<schema>.<table>",
         ),
+        (SnapshotRequest(("sales.orders",)), {"kind": "oracle"}, "<database>.<schema>.<table>"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_a_sentence(
@@ -246,6 +261,7 @@ def test_a_snapshot_is_followed_to_its_end() -> None:
         None,
         b"no json",
         value("STARTED", signal.id, data_collections="sales.orders"),
+        value("COMPLETED", "first", "Initial Snapshot"),
         value(
             "IN_PROGRESS", signal.id, current_collection_in_progress="sales.orders", chunk_index="2", total_chunks="9"
         ),
@@ -348,7 +364,9 @@ def test_a_table_that_was_not_read_is_not_called_read() -> None:
 
 
 def test_waiting_ends_when_it_is_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing said in time: try again, with the causes; a connector that failed meanwhile is told by its own error."""
+    """Nothing said in time: try again, with the causes; once there is an answer, it may take as long as it takes; a
+    connector that failed meanwhile is told by its own error.
+    """
     signal = signals.build_signal(SnapshotRequest(("sales.orders",)), config())
     read = partial(notifications.parse_notification, of=signal, prefix="shop")
 
@@ -356,6 +374,8 @@ def test_waiting_ends_when_it_is_vain(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectorFailed("it failed")
 
     silence: list[list[Any]] = [[] for _ in range(3)]
+    answered = [[value("STARTED", signal.id)], *silence, [value("COMPLETED", signal.id)]]
+    assert len(list(notifications.follow(answered, read, lambda: None, patience=0))) == 2
     with pytest.raises(
         Unreachable, match=r"did not respond to the signal within 0 s.*published.*restarted.*first change"
     ):

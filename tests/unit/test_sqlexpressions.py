@@ -24,6 +24,7 @@ CONDITIONS = [
     "at BETWEEN timestamp_ntz'2020-01-01' AND at + INTERVAL '1:2' HOUR TO MINUTE",
     "CASE WHEN mark = 1 THEN true WHEN name LIKE ANY ('a%', 'b%') THEN false ELSE name NOT  LIKE  ALL ('c%') END",
     "name ILIKE SOME ('a%') OR name LIKE '50!%' ESCAPE '!'",
+    "exists(tags,t->t='a') OR aggregate(tags,0,(n,t)->n+1) > mark",
     "exists(tags, t -> t = 'a' OR t LIKE name) OR aggregate(tags, 0, (n, t) -> n + 1) > mark",
     "extract(dow FROM at) = 1 AND trim(BOTH 'x' FROM name) <> '' AND substring(name FROM 2 FOR 3) = 'abc'",
     "CAST(name AS DECIMAL(10,2)) > 1.5e-3 AND try_cast(name AS int) IS NOT NULL AND id > 10L AND id < 1e5 + 2.0BD",
