@@ -234,6 +234,8 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             raise ValueError(
                 f"consistency: transaction reads {topic}: give topics, a regular expression that matches it"
             )
+        if self.consistency == "transaction" and self.is_router:
+            raise ValueError("consistency: transaction needs positions, which the outbox router does not send")
         every: list[ShapeKeys] = [self, *self.tables.values()]
         if self.consistency == "transaction" and any(keys.compacted_topic for keys in every):
             raise ValueError("consistency: transaction counts events: those that compaction removed never arrive")
@@ -300,11 +302,8 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             return self
         if self.database is not None and self.database.kind != self.connector.kind:
             raise ValueError("database and connector belong to the same source: give both the same kind")
-        routed = self.outbox is not None and self.outbox.mode == "router"
-        if (self.connector.form == "outbox") != routed:
+        if (self.connector.form == "outbox") != self.is_router:
             raise ValueError("form: outbox of the connector and outbox: router of the source require each other")
-        if self.connector.form == "outbox" and self.consistency == "transaction":
-            raise ValueError("consistency: transaction needs positions, which the outbox router does not send")
         has_several_orders = self.connector.kind == "sqlserver" and len(self.connector.databases) > 1
         if has_several_orders and self.consistency == "transaction":
             raise ValueError(

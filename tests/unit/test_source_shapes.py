@@ -135,6 +135,9 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
         ("sequence_by: source.ts_ms\ntables: {a.b: {outbox: router}}", "outbox of a.b: events of the router have no"),
         ("sequence_by: source.ts_ms\noutbox: router", "outbox: events of the router have no source.ts_ms"),
         ("include: [a.b]\nconsistency: transaction", "s.transaction: give topics"),
+        ("outbox: router\nconsistency: transaction", "which the outbox router does not send"),
+        ("mask_before_bronze: {a.b: {hash: [x]}}", "a.b has hashed columns: give hash_key"),
+        ("mask_before_bronze: {a.b: {}}", "give columns to hash or to drop"),
         (
             "tables: {a.b: {compacted_topic: true}}\nconsistency: transaction",
             "those that compaction removed never arrive",
