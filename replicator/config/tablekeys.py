@@ -36,8 +36,8 @@ def _check_pattern(text: str) -> str:
 
 
 def _check_table_name(name: str) -> str:
-    database, dot, table = name.partition(".")
-    if not (database and dot and table):
+    database, _, table = name.partition(".")
+    if not (database and table):
         raise ValueError("a table must be named <database or schema>.<table>")
     return name
 
@@ -214,9 +214,8 @@ def refuse_undeclared_columns(name: str, table: TableKeys, shape: ShapeKeys) -> 
     if table.apply_as_deletes is not None:
         conditions.refuse_undeclared_columns(table.apply_as_deletes, name, columns)
     if table.transform is not None and columns:
-        generated = [column.name for column in table.columns if column.generated]
         shard = [] if table.shard_column is None else [table.shard_column]
-        table.transform.refuse_strange(name, [*columns, *generated], shard)
+        table.transform.refuse_strange(name, [column.name for column in table.columns], shard)
 
 
 def build_declaration(

@@ -22,7 +22,8 @@ def declared(folder: Path, table: str, source: str = "name: shop\n") -> tuple[De
 def test_a_table_is_declared_append_only(tmp_path: Path) -> None:
     """In a source's file and in a --declare file; updates and deletes may be ignored beside it."""
     assert [told.append_only for told in declared(tmp_path, "")] == [True]
-    assert [told.append_only for told in declared(tmp_path, ", outbox: log, columns: {a: int}", "")] == [True]
+    for more in (", outbox: log, columns: {a: int}", ", transform: {mask: [a]}"):
+        assert [told.append_only for told in declared(tmp_path, more, "")] == [True]
 
 
 @pytest.mark.parametrize(
