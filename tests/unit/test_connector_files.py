@@ -179,6 +179,7 @@ def test_connectors_do_not_take_from_each_other(tmp_path: Path, one: str, other:
         (f"database: {{kind: mariadb, host: h, user: u}}\nconnector: {{{LEAST}}}", "the same kind"),
         (f"connector: {{{LEAST}, signals: s.signals}}", "looks like the topic of a table: name it s-signals"),
         (f"connector: {{{LEAST}, notifications: s.told}}", "looks like the topic of a table: name it s-notifications"),
+        (f"connector: {{{LEAST}, config: {{decimal.handling.mode: exact}}}}", "decimal.handling.mode is 'exact'"),
         (f"connector: {{{LEAST}, hots: x}}", "did you mean 'host'"),
         (f"connector: {{{LEAST}, databases: [e]}}", "'connector.databases' is another spelling of a key that is given"),
     ],
@@ -188,6 +189,12 @@ def test_what_cannot_be_is_refused_with_a_sentence(tmp_path: Path, text: str, sa
     with pytest.raises(ConfigError, match=said) as raised:
         told(tmp_path, text)
     assert "topsecret" not in str(raised.value)
+
+
+def test_one_database_of_sql_server_has_one_order_of_its_transactions(tmp_path: Path) -> None:
+    """So it may be shown in whole ones."""
+    one = SQLSERVER.replace("[crm, erp]", "[crm]")
+    assert told(tmp_path, f"topics: s.*\nconsistency: transaction\nconnector: {{{one}}}").whole_transactions
 
 
 def test_a_reference_is_left_to_connect_and_a_variable_is_filled_in(tmp_path: Path) -> None:

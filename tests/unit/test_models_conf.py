@@ -118,6 +118,14 @@ def test_a_model_comes_after_those_that_its_relationships_lead_to(models: Callab
     assert [m.name for m in found] == ["parent", "child"]
 
 
+def test_a_column_may_be_null_unless_it_is_of_the_key_or_says_otherwise(
+    models: Callable[..., tuple[Model, ...]],
+) -> None:
+    """PostgreSQL's tables are made so."""
+    (found,) = models(m=(GOOD_SQL, GOOD_YAML[:-2] + ", n: {type: integer, nullable: false}, o: integer}\n"))
+    assert [column.nullable for column in found.columns] == [False, False, True]
+
+
 def test_a_model_may_read_nothing_at_all(models: Callable[..., tuple[Model, ...]]) -> None:
     """A calendar is made of its SQL alone."""
     (found,) = models(m=("SELECT 1 AS id", GOOD_YAML.replace("{orders: s/db.orders}", "{}")))
@@ -162,6 +170,8 @@ def test_braces_of_the_sql_itself_are_doubled() -> None:
         ({"m": ("SELECT 1", GOOD_YAML)}, "the input 'orders' is never used"),
         ({"m": ("SELECT '{' FROM {orders}", GOOD_YAML)}, "placeholders cannot be parsed"),
         ({"m": ("SELECT 1 FROM {orders.x}", GOOD_YAML)}, "is not a placeholder"),
+        ({"m": ("SELECT 1 FROM {orders:x}", GOOD_YAML)}, "is not a placeholder"),
+        ({"m": ("SELECT 1 FROM {orders!r}", GOOD_YAML)}, "is not a placeholder"),
         ({"m": (GOOD_SQL, GOOD_YAML.replace("s/db", "t/db"))}, "m.yaml:2: inputs.orders: source 't' does not exist"),
         ({"m": (GOOD_SQL, GOOD_YAML.replace("db.orders", "db.order"))}, "does not include 'db.order'"),
         ({"m": (GOOD_SQL, GOOD_YAML.replace("s/db.orders", "s/orders"))}, "<source>/<database or schema>.<table>"),
@@ -230,6 +240,10 @@ def test_braces_of_the_sql_itself_are_doubled() -> None:
         ),
         ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {idd: 1}\n")}, "unknown_member: 'idd' is not a column"),
         ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {}\n")}, "unknown_member: id cannot be NULL"),
+        (
+            {"m": (GOOD_SQL, GOOD_YAML[:-2] + ", n: {type: integer, nullable: false}}\nunknown_member: {id: 1}\n")},
+            "unknown_member: n cannot be NULL",
+        ),
         ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {id: none}\n")}, "the value of id is not a valid integer"),
         ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {id: true}\n")}, "the value of id is not a valid integer"),
         ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {id: 2147483648}\n")}, "the value of id is not a valid integer"),

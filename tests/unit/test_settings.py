@@ -101,6 +101,7 @@ def test_an_unknown_key_of_a_target_is_refused_too(conf: Callable[..., settings.
         ("kafka: {bootstrap_servers: }\n", "kafka.bootstrap_servers: must be a string, but there is no value"),
         ("kafka: {bootstrap_servers: 9092}\n", "another type: put it in quotes"),
         ("kafka: {bootstrap_servers: {a: 9092}}\n", "must be a string, not a mapping of keys to values"),
+        ("spark: {a: }\n", "spark.a: must be a string, but there is no value"),
     ],
 )
 def test_what_is_no_text_is_told_by_what_it_is(conf: Callable[..., settings.Settings], dev: str, said: str) -> None:

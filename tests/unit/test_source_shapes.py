@@ -129,6 +129,8 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
         ("tables: {a.b: {outbox: router}}\nmask_before_bronze: {a.b: {drop: [x]}}", "no columns to hide"),
         ("outbox: router\nmask_before_bronze: {a.b: {drop: [x]}}", "no columns to hide"),
         ("outbox: {mode: router, topic: x}", "only a mode"),
+        ("outbox: {mode: router, empty_payload: delete}", "only a mode"),
+        ("database: {kind: mariadb, host: h, user: u, port: on}", "database.port: must be a whole number"),
         ("tables: {a.b: {outbox: {mode: router, topic: carts}}}", "'carts' is not read"),
         ("compacted_topic: true\nsequence_by: source.ts_ms", "compacted_topic needs positions"),
         ("tables: {a.b: {compacted_topic: true, sequence_by: source.ts_ms}}", "compacted_topic of a.b needs positions"),
