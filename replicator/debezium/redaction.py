@@ -85,8 +85,13 @@ def _may_be_document(value: Any) -> bool:
 
 def _table(value: Any) -> str:
     """``<database or schema>.<table>`` as an envelope or a cloud event names it; ``.`` if it names none."""
-    found = _source_metadata(value)
+    found = {name: _without_union(held) for name, held in _source_metadata(value).items()}
     return f"{found.get('schema') or found.get('db') or ''}.{found.get('table') or found.get('collection') or ''}"
+
+
+def _without_union(held: Any) -> Any:
+    """A text that may stand under the name of its type, in JSON made from Avro (A5)."""
+    return held.get("string") if isinstance(held, dict) else held
 
 
 def _source_metadata(value: Any) -> dict[str, Any]:
