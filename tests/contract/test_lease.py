@@ -255,6 +255,18 @@ def test_a_store_that_does_not_answer_is_trusted_for_a_while(place: Place, caplo
     assert [message.split()[0] for message in caplog.messages] == told * 2
 
 
+def test_a_lease_is_given_back_after_an_answer_was_lost(place: Place) -> None:
+    """The store has a renewal that the holder does not know of: nobody has to wait until the lease expires."""
+    passed, register = Time(), _Moody(place.at())
+    held = acquire(register, "silver", away(), 30.0, clock=passed.clock())
+    register.loses_answers = True
+    passed.seconds += 5
+    held.check()
+    register.loses_answers = False
+    held.release()
+    assert said(place).free
+
+
 def test_a_lease_renews_itself_beside_the_work(place: Place) -> None:
     """Also where nobody asks for it: a second driver sees within an eighth of the length that the first one lives."""
     held = acquire(place.at(), "silver", away(), 1.2)

@@ -36,6 +36,7 @@ CONNECT, DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium."
         ("smallint unsigned", "INT"),
         ("mediumint unsigned", "INT"),
         ("int unsigned", "BIGINT"),
+        ("integer unsigned", "BIGINT"),
         ("int(10) unsigned zerofill", "BIGINT"),
         ("bigint unsigned", "DECIMAL(20,0)"),
         ("real", "FLOAT"),
@@ -216,6 +217,23 @@ def connect(kind: str, name: str | None = None, **parameters: str) -> dict[str, 
 def test_every_connect_schema_has_a_meaning(schema: dict[str, Any], expected: str) -> None:
     """Section 2: the semantic name decides, then the Connect type."""
     assert logical_of(schema) == parse_type(expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        (["a", "b_1", "1st"], "struct"),
+        ([], "json"),
+        (["a b"], "json"),
+        (["a", "A"], "json"),
+        (["7"], "json"),
+        (["1e5"], "json"),
+    ],
+)
+def test_a_struct_whose_names_no_table_format_can_keep_is_kept_as_its_text(fields: list[str], kind: str) -> None:
+    """Within a column names are not encoded."""
+    block = {"type": "struct", "fields": [{"type": "string", "field": name} for name in fields]}
+    assert logical_of(block).name == kind
 
 
 @pytest.mark.parametrize("default", [["a"], {"x": 1}])
