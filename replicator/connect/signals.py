@@ -161,9 +161,10 @@ def excluding_key(table: str, config: Mapping[str, str]) -> str:
     lists = (("table", name), ("schema", parts[-2]), ("database", parts[0]))
     for what, part in lists:
         included, excluded = config.get(f"{what}.include.list"), config.get(f"{what}.exclude.list")
-        is_left_out = bool(included) and not _matches(included, part, in_doubt=True)
-        if is_left_out or (excluded and _matches(excluded, part, in_doubt=False)):
-            return f"{what}.include.list" if included else f"{what}.exclude.list"
+        if included and not _matches(included, part, in_doubt=True):
+            return f"{what}.include.list"
+        if excluded and _matches(excluded, part, in_doubt=False):
+            return f"{what}.exclude.list"
     return ""
 
 
