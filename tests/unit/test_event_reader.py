@@ -44,6 +44,8 @@ def test_an_update_tells_what_changed() -> None:
     assert event.after is not None
     assert event.after["placed"] == "2026-01-01"
     assert event.key == {"id": Number("1")}
+    first = spoken(envelope("c", {"id": 1, "note": None}), {"id": 1})
+    assert first.changed() == {"id": (None, Number("1")), "note": (None, None)}
 
 
 def decimal(scale: int) -> dict[str, Any]:
@@ -237,6 +239,14 @@ def test_what_is_no_change_says_what_it_is(value: Any, topic: str, note: str) ->
     """Nothing stops a look at a topic."""
     event = spoken(value, {"id": 1}, topic)
     assert (event.op, event.note) == ("", note)
+
+
+def test_a_record_about_no_row_is_shown_with_what_it_says() -> None:
+    """Of a change of a schema its statement; a row of a table with such columns is a row."""
+    assert spoken({"ts_ms": 1}, topic="__debezium-heartbeat.s").after == {"ts_ms": Number("1")}
+    assert spoken({"ddl": "DROP TABLE x", "source": {}, "x": 1}, topic="s").after == {"ddl": "DROP TABLE x"}
+    row = spoken({"status": "END", "data_collections": "x"}, {"id": 1})
+    assert (row.op, row.note, row.table) == ("u", "", "shop.orders")
 
 
 def test_bytes_that_are_no_text_do_not_stop_it() -> None:
