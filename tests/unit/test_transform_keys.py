@@ -56,6 +56,7 @@ def test_every_step_is_declared_per_table(tmp_path: Path) -> None:
         ("{hash: [a], mask: [a]}", "", "'a' is hashed and masked"),
         ("{hash: [a], except_column_list: [a]}", "", "it cannot be changed"),
         ("{rename: {a: c, b: C}}", "", "'c' and 'C'"),
+        ("{rename: {a: c, b: c}}", "", "rename contains a column twice"),
         ("{function: nonsense}", "", "module:function"),
         ("{hash: [emial]}", "columns: {email: string}", "'emial' is not a declared column; did you mean 'email'?"),
         ("{where: a > 1}", "columns: {a: int, b: {type: int, generated: true}}", "'b' is generated"),
@@ -92,6 +93,13 @@ def test_sql_may_read_what_the_steps_before_it_give(tmp_path: Path, transform: s
     """Derived columns, those of a function, the shard's, ours; a filter is cast, so that a number may be one."""
     shards = "columns: {a: int}\n    shards: 's[.]p'\n    shard_column: shard\n    truncate: fail"
     assert declared(tmp_path, transform, more=shards).tables[0].transform is not None
+
+
+@pytest.mark.parametrize("transform", ["{where: a > 1, except_column_list: [b]}", "{where: a > 1, column_list: [a]}"])
+def test_rows_may_be_filtered_where_what_is_never_sent_is_left_out(tmp_path: Path, transform: str) -> None:
+    """E8: what remains of a row is complete."""
+    generated = "columns: {a: int, b: {type: int, generated: true}}"
+    assert declared(tmp_path, transform, more=generated).tables[0].transform is not None
 
 
 @pytest.mark.parametrize(
