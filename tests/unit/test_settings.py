@@ -407,6 +407,8 @@ def test_a_password_that_yaml_cannot_read_is_not_shown(conf: Callable[..., setti
         ("targets: {t: {port: on}}\n", "targets.t.port: must be a whole number"),
         ("dead_letter: {max_share: off}\n", "dead_letter.max_share: must be a number"),
         ("aws: {jobs: {silver: {driver_cores: on}}}\n", "aws.jobs.silver.driver_cores: must be a whole number"),
+        ("aws: {application: a, cluster: j-1}\n", "aws: give either application or cluster"),
+        ("athena: {output: 's3a://b/x'}\n", "results must go to s3://bucket/prefix/"),
         ("a: !!python/object/apply:os.system [ls]\n", "invalid YAML"),
         ("a: &a [*a]\n", "invalid YAML"),
         ("a: b\x00c\n", "cannot be read"),
