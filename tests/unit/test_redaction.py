@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from replicator.config import sourcefile
+from replicator.config.yamlfile import Problems
 from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.record_masking import REDACTED
 from replicator.debezium.redaction import Redaction
@@ -353,8 +354,11 @@ def test_what_is_hidden_in_one_shard_is_hidden_in_the_table_of_all(table: str, i
 
 
 def test_a_policy_is_declared_per_table(tmp_path: Path) -> None:
-    """Beside the tables, with the key from the environment."""
+    """Beside the tables, with the key from the environment; in a source's file, too."""
     path = tmp_path / "declare.yaml"
     path.write_text("hash_key: ${SECRET}\nmask_before_bronze:\n  shop.people: {hash: [email], drop: [ssn]}\n")
     found: Any = sourcefile.load_declare_file(path, {"SECRET": KEY})
+    assert found.masks == (Mask("shop.people", ("email",), ("ssn",)),)
+    path.write_text(f"name: s\n{path.read_text()}")
+    [(found, _)] = sourcefile.load_sources(tmp_path, "", {}, {"SECRET": KEY}, Problems())
     assert found.masks == (Mask("shop.people", ("email",), ("ssn",)),)
