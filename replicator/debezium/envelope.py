@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import classification, headers, position, unavailable
 from replicator.debezium.placeholder import Placeholder
-from replicator.debezium.source_block import SOURCE_FIELDS
+from replicator.debezium.source_block import SCHEMA_FIELDS, SOURCE_FIELDS
 from replicator.jvm import plan_cache
 from replicator.spec import Reading
 
@@ -192,7 +193,8 @@ def _names() -> tuple[Column, ...]:
     source = F.col("_source")
     from_topic = F.when(F.col("flat") & (F.size(parts) >= 3), parts)
     table = F.coalesce(source["table"], source["table_name"], F.element_at(from_topic, -1))
-    schema = F.coalesce(source["schema"], source["db"], F.element_at(from_topic, -2))
+    of_topic = F.element_at(from_topic, -2)
+    schema = F.coalesce(source["schema"], F.when(_is_in_schema(), of_topic), source["db"], of_topic)
     key_wrapped = headers.is_wrapped(F.col("key"), F.col("_key.schema"), F.col("_key.payload"))
     key_text = F.when(key_wrapped, F.col("_key.payload")).otherwise(F.col("key"))
     key_names = F.when(classification.is_object(key_text), F.json_object_keys(key_text))
@@ -207,6 +209,12 @@ def _names() -> tuple[Column, ...]:
         _row_text().alias("_row_text"),
         position.parse_numbers(source).alias("_numbers"),
     )
+
+
+def _is_in_schema() -> Column:
+    """Whether a flattened row has a field, NULL in some snapshot rows, of a connector that names tables by schema."""
+    fields = [f'"__{prefix}{name}"' for name in SCHEMA_FIELDS for prefix in ("", "source_")]
+    return F.col("flat") & reduce(or_, [F.col("value").contains(field) for field in fields])
 
 
 @cache

@@ -18,7 +18,7 @@ from replicator.debezium.logical_types import LogicalType
 from replicator.debezium.placeholder import Placeholder
 from replicator.debezium.record_payload import PARSE_ERRORS, normalize, split_schema
 from replicator.debezium.schema import declared_types, refine_types
-from replicator.debezium.source_block import format_position
+from replicator.debezium.source_block import format_position, schema_of
 from replicator.errors import ConfigError
 from replicator.spec import SourceSpec
 
@@ -148,7 +148,7 @@ class EventReader:
         if note or (not metadata and table_name is None):
             shown = {"ddl": body["ddl"]} if note == "schema change" else None if self.source.has_masks else own
             return ChangeEvent(record, key=self._key(record, {}), after=shown, note=note or "not a Debezium event")
-        table = _table(metadata.get("schema") or metadata.get("db") or schema_name, metadata.get("table") or table_name)
+        table = _table(schema_of(metadata, schema_name), metadata.get("table") or table_name)
         types = self._types(table, schema)
         is_deleted = str(metadata.get("deleted", "")).lower() == "true"
         row, op = self._row(own, types, table), _text(metadata.get("op") or "u")

@@ -15,6 +15,9 @@ SOURCE_FIELDS = (
 )
 """The fields of ``source`` that ``position.py`` and the rules of sections B to D need; the rest is never parsed."""
 
+SCHEMA_FIELDS = ("lsn", "commit_lsn", "commit_scn")
+"""Fields of the connectors that name tables and topics by schema: PostgreSQL, SQL Server, Oracle."""
+
 _FILE_NUMBER = re.compile(r"\d+$")
 
 
@@ -36,6 +39,14 @@ def format_position(source: Mapping[str, Any]) -> str:
         number_ = int(lsn)
         return _listed({"lsn": f"{number_ >> 32:X}/{number_ & 0xFFFFFFFF:X}"})
     return ""
+
+
+def schema_of(fields: Mapping[str, Any], of_topic: str | None) -> Any:
+    """The schema of a flattened row's table, or its database if its connector names tables by that, from the row's
+    metadata fields and its topic. The database of another connector counts only if nothing names the schema.
+    """
+    is_in_schema = any(name in fields or f"source_{name}" in fields for name in SCHEMA_FIELDS)
+    return fields.get("schema") or (of_topic if is_in_schema else None) or fields.get("db") or of_topic
 
 
 def _listed(parts: Mapping[str, object]) -> str:

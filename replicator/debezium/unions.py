@@ -15,6 +15,7 @@ from typing import Any
 from replicator.debezium.connect_schema import JSON_OBJECT, row_fields
 from replicator.debezium.jsontext import Number
 from replicator.debezium.logical_types import LogicalType
+from replicator.debezium.source_block import schema_of
 from replicator.errors import ConfigError
 
 Types = Mapping[str, LogicalType]
@@ -136,7 +137,7 @@ def table_of(head: Mapping[str, Any], topic: str) -> str | None:
     found = source if isinstance(source, dict) else {name[2:]: held for name, held in head.items() if name[:2] == "__"}
     found = {name.removeprefix("source_"): held for name, held in found.items()}
     parts = topic.split(".") if len(topic.split(".")) >= 3 else [None, None]
-    schema = found.get("schema") or found.get("db") or parts[-2]
+    schema = schema_of(found, parts[-2])
     table = found.get("table") or parts[-1]
     return f"{schema}.{table}" if schema and table else None
 

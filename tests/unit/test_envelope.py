@@ -70,6 +70,15 @@ CASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
     "flattened postgres": (
         TOPIC, {"id": 1}, {"id": 1, "__deleted": "false", "__lsn": 255}, {
             "op": "u", "position": f"{255:020x}{255:016x}", "table": "shop.orders"}),
+    "flattened postgres names its schema in the topic if not in the row, which may name its database": (
+        TOPIC, {"id": 1}, {"id": 1, "__op": "u", "__lsn": 255, "__db": "prod", "__table": "orders"}, {
+            "table": "shop.orders"}),
+    "so does its snapshot row, whose lsn may be null": (
+        TOPIC, {"id": 1}, {"id": 1, "__op": "r", "__source_lsn": None, "__db": "prod", "__table": "orders"}, {
+            "table": "shop.orders"}),
+    "a topic without a schema leaves the database": (
+        "routed", {"id": 1}, {"id": 1, "__op": "u", "__lsn": 255, "__db": "prod", "__table": "orders"}, {
+            "table": "prod.orders"}),
     "a metadata field that is no number is no position": (
         TOPIC, {"id": 1}, {"id": 1, "__deleted": "false", "__lsn": "junk", "__source_ts_ms": "2024-01-01"}, {
             "op": "u", "position": None, "source_ts_ms": None, "table": "shop.orders"}),

@@ -171,6 +171,10 @@ def test_flattened_rows_tell_what_they_can() -> None:
     assert (event.before, event.after) == (None, {"id": Number("1")})
     gone = spoken(row | {"__deleted": "true"}, {"id": 1}, "demo.public.orders")
     assert (gone.op, gone.before, gone.after) == ("d", {"id": Number("1")}, None)
+    assert spoken(row | {"__db": "prod"}, {"id": 1}, "demo.public.orders").table == "public.orders"
+    snapshot = {"id": 1, "__op": "r", "__source_lsn": None, "__db": "prod"}
+    assert spoken(snapshot, {"id": 1}, "demo.public.orders").table == "public.orders"
+    assert spoken(row | {"__db": "prod", "__table": "orders"}, {"id": 1}, "routed").table == "prod.orders"
 
 
 def test_columns_that_are_called_as_debeziums_fields_hide_none_of_them() -> None:
