@@ -103,4 +103,6 @@ def unknown_type(text: str) -> ConfigError:
     known = [*SIMPLE_TYPES, *_WITH_ARGUMENTS, *ENCODED_TYPES, *ALIASES, "array"]
     near = difflib.get_close_matches(re.split(r"[(<\[]", text.strip().lower())[0], known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else "docs/types.md lists the short forms."
+    if text.count("(") > text.count(")"):
+        hint = 'Put a type with a comma in quotation marks: "decimal(10,2)".'
     return ConfigError(f"unknown type {text!r}", fix=hint)

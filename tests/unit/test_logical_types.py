@@ -127,6 +127,7 @@ def test_the_short_form_is_read_back(text: str) -> None:
         ("array<strng>", "'string'"),
         ("", "docs/types.md lists the short forms"),
         ("int)", "unknown type 'int)'"),
+        ("decimal(10", 'type with a comma in quotation marks: "decimal(10,2)"'),
     ],
 )
 def test_a_wrong_type_names_itself_and_the_nearest_spelling(text: str, hint: str) -> None:
