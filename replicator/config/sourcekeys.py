@@ -14,7 +14,7 @@ from replicator.config.columnkeys import ColumnName, refuse_duplicates
 from replicator.config.connectorkeys import PORTS, ConnectorKeys, Kind
 from replicator.config.shapekeys import ShapeKeys
 from replicator.config.strict import Strict, refuse_password
-from replicator.config.tablekeys import Pattern, SequenceBy, TableKeys, TableName
+from replicator.config.tablekeys import OneTable, Pattern, SequenceBy, TableKeys, TableName
 from replicator.debezium.handling_modes import HandlingModes
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, Login, Mask
@@ -59,10 +59,15 @@ class DeclareKeys(Strict):
     hash_key: SecretStr | None = None
     mask_before_bronze: dict[TableName, MaskKeys] = Field(default_factory=dict)
 
+    @field_validator("hash_key")
+    @classmethod
+    def _long(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and len(key.get_secret_value()) < _SHORTEST_KEY:
+            raise ValueError(f"the key has fewer than {_SHORTEST_KEY} characters: it could be guessed")
+        return key
+
     @model_validator(mode="after")
     def _keyed(self) -> DeclareKeys:
-        if self.hash_key is not None and len(self.hash_key.get_secret_value()) < _SHORTEST_KEY:
-            raise ValueError(f"hash_key has fewer than {_SHORTEST_KEY} characters: it could be guessed")
         hashed = [name for name, table in self.tables.items() if table.transform is not None and table.transform.hash]
         hashed += [name for name, mask in self.mask_before_bronze.items() if mask.hash]
         if self.hash_key is None and hashed:
@@ -164,8 +169,8 @@ class SourceKeys(DeclareKeys, ShapeKeys):
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
     topics: Pattern | None = None
-    include: tuple[TableName, ...] = ()
-    exclude: tuple[TableName, ...] = ()
+    include: tuple[OneTable, ...] = ()
+    exclude: tuple[OneTable, ...] = ()
     bootstrap_servers: str | None = None
     placeholder: str = Field(default=PLACEHOLDER, min_length=1)
     sequence_by: SequenceBy = "position"

@@ -39,10 +39,19 @@ def _check_table_name(name: str) -> str:
     database, _, table = name.partition(".")
     if not (database and table):
         raise ValueError("a table must be named <database or schema>.<table>")
+    if table == "*":
+        raise ValueError(f"{name!r} is no table: they are named one by one")
+    return name
+
+
+def _refuse_pattern(name: str) -> str:
+    if "*" in name:
+        raise ValueError(f"{name!r} is no table: they are named one by one; topics takes a regular expression")
     return name
 
 
 TableName = Annotated[str, AfterValidator(_check_table_name)]
+OneTable = Annotated[TableName, AfterValidator(_refuse_pattern)]
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
 Format = Literal["delta", "hudi"]
 Formats = Annotated[tuple[Format, ...], BeforeValidator(to_tuple, json_schema_input_type=Format | tuple[Format, ...])]

@@ -561,6 +561,10 @@ def test_topics_default_to_the_prefix_and_include_narrows_them() -> None:
         ({"sources/a.yaml": "name: s\ncompacted_topic: maybe\n"}, "compacted_topic: must be true or false"),
         ({"sources/a.yaml": "name: s\ntopics: x\ninclude: [d.t]\n"}, "not both"),
         ({"sources/a.yaml": "name: s\ntables: {orders: {}}\n"}, "<database or schema>.<table>"),
+        ({"sources/a.yaml": "name: s\ninclude: [d.*]\n"}, "a.yaml:2: include.0: 'd.*' is no table"),
+        ({"sources/a.yaml": "name: s\nexclude: [d.t, d.audit_*]\n"}, "exclude.1: 'd.audit_*' is no table"),
+        ({"sources/a.yaml": "name: s\nmask_before_bronze: {d.*: {drop: [c]}}\n"}, "'d.*' is no table"),
+        ({"sources/a.yaml": "name: s\ntables: {d.*: {truncate: fail}}\n"}, "'d.*' is no table"),
         ({"sources/a.yaml": "name: s\ntables:\n  d.t: {}\n  d.T: {}\n"}, "'d.t' and 'd.T'"),
         (
             {"sources/a.yaml": "name: s\ntables:\n  d.t:\n    columns:\n      id: intt\n"},
@@ -580,6 +584,13 @@ def test_topics_default_to_the_prefix_and_include_narrows_them() -> None:
 def test_a_wrong_source_is_refused(conf: Callable[..., settings.Settings], files: dict[str, str], part: str) -> None:
     """What would be read wrongly is refused before anything is read."""
     assert part in refusal(conf, **files)
+
+
+def test_nothing_is_said_of_the_length_of_a_hash_key_that_is_not_set(conf: Callable[..., settings.Settings]) -> None:
+    """One mistake is one problem: the variable that is missing."""
+    told = refusal(conf, **{"sources/a.yaml": "name: s\nhash_key: ${NOT_SET_ANYWHERE}\n"})
+    assert "a.yaml:2: hash_key needs the environment variable NOT_SET_ANYWHERE" in told
+    assert "guessed" not in told
 
 
 @pytest.mark.parametrize(
