@@ -142,8 +142,9 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     targets = None if keys is None else list(keys.targets)
     sources = tuple(source for source, _ in found)
     models = modelfile.load_models(place / "models", sources, targets, variables, problems)
-    shared = kafka.bootstrap_servers, kafka.options
-    feeds = feedfile.load_feeds(place / "canonical", sources, models, shared, variables, problems)
+    shared = None if keys is None else (kafka.bootstrap_servers, kafka.options)
+    named = [path.stem for path in yaml_files(place / "models", Problems())]
+    feeds = feedfile.load_feeds(place / "canonical", sources, named, shared, variables, problems)
     _refuse_formats(keys, found, problems)
     _refuse_spark_line(keys, problems)
     problems.raise_if_any()
@@ -207,8 +208,9 @@ def _settings(keys: Keys, env: str, cache: Path, **nouns: Any) -> Settings:
 def _read_layers(folder: Path, env: str, problems: Problems) -> Document:
     base, above = folder / "base.yaml", folder / f"{env}.yaml"
     if not _exists(folder, Path.is_dir):
+        what = "is a file" if _exists(folder, Path.is_file) else "does not exist"
         raise ConfigError(
-            f"configuration folder {folder} does not exist",
+            f"configuration folder {folder} {what}",
             fix="Give --conf DIR or set REPLICATOR_CONF, or run where conf/ is; `replicator init` creates one.",
         )
     own = yaml_files(folder, problems)

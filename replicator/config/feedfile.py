@@ -20,11 +20,11 @@ from replicator.config.columnkeys import refuse_duplicates
 from replicator.config.strict import Strict, Text, check
 from replicator.config.topicnames import includes_table
 from replicator.config.yamlfile import Problems, read_required, yaml_files
-from replicator.spec import Feed, Model, SourceSpec
+from replicator.spec import Feed, SourceSpec
 from replicator.spelling import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 NonEmptyText = Annotated[str, Field(min_length=1)]
@@ -74,12 +74,13 @@ class FeedKeys(Strict):
 def load_feeds(
     folder: Path,
     sources: Sequence[SourceSpec],
-    models: Sequence[Model],
-    kafka: tuple[str, Mapping[str, str]],
+    models: Collection[str],
+    kafka: tuple[str, Mapping[str, str]] | None,
     environment: Mapping[str, str],
     problems: Problems,
 ) -> tuple[Feed, ...]:
-    """Return every feed of a folder, by name; ``kafka`` has the default servers and options.
+    """Return every feed of a folder, by name; ``models`` are the names of all models, also of invalid ones; ``kafka``
+    has the default servers and options (None: not known).
 
     Errors become problems: a table that does not exist, two feeds with one topic, a topic that a source reads.
     """
@@ -89,7 +90,12 @@ def load_feeds(
         keys = check(FeedKeys, document, problems) if document.values else None
         if keys is None:
             continue
-        feed = _build_feed(path.stem, keys, kafka)
+        feed = _build_feed(path.stem, keys, kafka or ("", {}))
+        if kafka is not None and not feed.bootstrap_servers:
+            problems.add(
+                "no Kafka is configured to write to: give bootstrap_servers here or under kafka",
+                document.origin(("topic",)),
+            )
         for key, wrong in _find_errors(feed, sources, models, found):
             problems.add(wrong, document.origin((key,)))
         found.append(feed)
@@ -114,13 +120,11 @@ def _build_feed(name: str, keys: FeedKeys, kafka: tuple[str, Mapping[str, str]])
 
 
 def _find_errors(
-    feed: Feed, sources: Sequence[SourceSpec], models: Sequence[Model], others: Sequence[Feed]
+    feed: Feed, sources: Sequence[SourceSpec], models: Collection[str], others: Sequence[Feed]
 ) -> list[tuple[str, str]]:
     """Return the errors of a feed: the key, and the message."""
-    wrong = _table_error(feed, sources, [model.name for model in models])
+    wrong = _table_error(feed, sources, models)
     found = [("table", wrong)] if wrong else []
-    if not feed.bootstrap_servers:
-        found.append(("topic", "no Kafka is configured to write to: give bootstrap_servers here or under kafka"))
     duplicate = next((other for other in others if other.topic == feed.topic), None)
     if duplicate is not None:
         found.append(("topic", f"the feed {duplicate.name!r} already writes this topic"))
@@ -132,7 +136,7 @@ def _find_errors(
     return found
 
 
-def _table_error(feed: Feed, sources: Sequence[SourceSpec], models: Sequence[str]) -> str | None:
+def _table_error(feed: Feed, sources: Sequence[SourceSpec], models: Collection[str]) -> str | None:
     name, slash, table = feed.table.partition("/")
     if not slash:
         return None if name in models else f"model {name!r} does not exist{suggest(name, models)}"

@@ -50,7 +50,12 @@ def _parse_lease(value: Any) -> Any:
     if value in (None, "off") or value is False:
         return None
     found = re.fullmatch(_SECONDS, str(value).strip())
-    seconds = int(found.group(1)) if found else parse_seconds(value)
+    try:
+        seconds = int(found.group(1)) if found else parse_seconds(value)
+    except ValueError as error:
+        raise ValueError(
+            "a lease must be `off` or a number of seconds, minutes or hours, such as `30 seconds`"
+        ) from error
     if seconds < _SHORTEST_LEASE:
         raise ValueError(f"a lease must last {_SHORTEST_LEASE} seconds or longer; `off` disables leases")
     return seconds

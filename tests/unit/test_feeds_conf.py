@@ -87,6 +87,20 @@ def test_two_feeds_have_two_topics_and_a_kafka(feeds: Load) -> None:
         feeds(kafka="", a=GOOD)
 
 
+def test_a_feed_is_not_blamed_for_the_mistakes_of_other_files(feeds: Load, tmp_path: Path) -> None:
+    """A model whose file is wrong is there, and servers of settings that are wrong are not known to be missing."""
+    feeds(a="topic: cdm.a\ntable: dim\n")
+    for name, wrong in (("models/dim.yaml", "key: [idd]\n"), ("dev.yaml", "laek: {}\n")):
+        path = tmp_path / name
+        before = path.read_text()
+        path.write_text(before + wrong if name == "dev.yaml" else before.replace("key: [id]\n", wrong))
+        with pytest.raises(ConfigError) as caught:
+            settings.load(tmp_path, "dev", {})
+        path.write_text(before)
+        assert name in str(caught.value)
+        assert "a.yaml" not in str(caught.value)
+
+
 def test_a_stage_without_feeds_and_a_feed_that_is_none_are_refused(feeds: Load, tmp_path: Path) -> None:
     """Before anything starts; the nearest name helps."""
     feeds(orders=GOOD)

@@ -161,7 +161,8 @@ def test_a_lease_lasts_some_seconds_or_is_off(conf: Callable[..., settings.Setti
     for told, seconds in {"": 30, "lease: 45 seconds": 45, "lease: 2 minutes": 120, "lease: off": None}.items():
         assert conf(f"lake: {{{told}}}\n").lake.lease == seconds
     assert "6 seconds or longer" in refusal(conf, "lake: {lease: 5 seconds}\n")
-    assert "such as `30 days`" in refusal(conf, "lake: {lease: soon}\n")
+    for wrong in ("soon", "30", "30s"):
+        assert "such as `30 seconds`" in refusal(conf, f"lake: {{lease: {wrong}}}\n")
 
 
 def test_how_long_versions_are_kept_is_a_duration(conf: Callable[..., settings.Settings]) -> None:
@@ -461,6 +462,8 @@ def test_a_missing_environment_names_the_nearest(conf: Callable[..., settings.Se
         settings.load(tmp_path / "conf", "devv", {})
     with pytest.raises(ConfigError, match=r"configuration folder .* does not exist"):
         settings.load(tmp_path / "nowhere", "dev", {})
+    with pytest.raises(ConfigError, match=r"configuration folder .* is a file\. Give --conf DIR"):
+        settings.load(tmp_path / "conf/dev.yaml", "dev", {})
 
 
 def test_a_file_that_nobody_would_read_is_told_and_one_that_an_editor_left_is_none(
