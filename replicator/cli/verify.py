@@ -192,7 +192,7 @@ def _show(marks: Sequence[Mark], *, as_json: bool) -> None:
 def _to_row(verdict: Verdict) -> dict[str, Any]:
     word = "equal" if verdict.is_equal else "unknown" if verdict.error is not None else "different"
     if verdict.share < 1 and verdict.error is None:
-        word += f" ({verdict.share:.1%} of the keys)"
+        word += f" (of about {verdict.share:.1%} of the keys)"
     error = None if verdict.error is None else str(verdict.error)
     return {**vars(verdict), "error": error, "verdict": word}
 

@@ -128,7 +128,12 @@ class RecordedSource:
         first = min((each for each in files if each["broken"]), key=itemgetter("file"), default=None)
         if first is not None:
             where, fix = _locate_first_broken(first["file"])
-            raise BadRecording(f"{first['broken']} lines are not Kafka records", where=where, fix=fix)
+            wrong = (
+                "1 line is not a Kafka record"
+                if first["broken"] == 1
+                else f"{first['broken']} lines are not Kafka records"
+            )
+            raise BadRecording(wrong, where=where, fix=fix)
         return any(each["is_json"] for each in files)
 
 

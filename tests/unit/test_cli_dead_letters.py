@@ -101,7 +101,10 @@ def test_retry_and_drop_ask_what_is_meant_and_leave_a_trace(folder: Path, tmp_pa
             run(folder, "dead-letters", verb, "--all", "--table", "orders")
     with pytest.raises(ConfigError, match=r"source 'shoop' does not exist"):
         run(folder, "dead-letters", "list", "--source", "shoop")
-    [line] = data(folder, "dead-letters", "retry", "--all", "--declare", str(folder / "declare.yaml"))
+    told = "--declare", str(folder / "declare.yaml"), "--lake", str(folder / "lake")
+    retried = ended("dead-letters", "retry", "--all", *told, "--json")
+    assert "none of these records has a key" in retried.stderr, "others of the table have one"
+    [line] = json.loads(retried.stdout)
     assert (line["letters"], line["applied"], line["still_dead"]) == (1, 0, 1)
     assert [count["letters"] for count in data(folder, "dead-letters", "drop", "--table", "orders")] == [1]
     assert len(data(folder, "dead-letters", "list")) == 1

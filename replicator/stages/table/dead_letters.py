@@ -12,8 +12,11 @@ from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms.dead_letters import COLUMNS, COORDINATES
 
-KEYLESS = "no record has a key: declare the columns that identify a row as `keys`, or `append_only: true` if none do"
-"""The warning for a batch in which a missing key is the only problem."""
+KEYLESS = (
+    "none of these records has a key: declare the columns that identify a row as `keys`, or `append_only: true` if "
+    "none do"
+)
+"""The warning for a batch in which a missing key is the only problem. Other records of the table may have one."""
 
 _COUNTED_FROM = 100
 _MOST = 1000
