@@ -40,8 +40,8 @@ SELECT a.attname,
 """
 _PRINTED = "CASE WHEN {} IS NOT NULL THEN format('%s', {}) END"
 _TEXTS = frozenset(
-    {"text", "character varying", "character", "name", "uuid", "inet", "cidr", "macaddr", "macaddr8", "xml", "ltree",
-     "tsvector", "citext", "enum", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"}
+    {"text", "character varying", "character", "bpchar", "name", "uuid", "inet", "cidr", "macaddr", "macaddr8", "xml",
+     "ltree", "tsvector", "citext", "enum", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"}
 )  # fmt: skip
 _NUMBERS = {"smallint": 2, "integer": 4, "bigint": 8, "numeric": 0, "money": 0}
 """Bytes of the types of whole numbers; 0 for other numbers."""

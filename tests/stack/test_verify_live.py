@@ -38,18 +38,18 @@ CREATE DOMAIN {s}.price AS numeric(10,2);
 CREATE TABLE {s}."Odd things" (
   id int PRIMARY KEY, small smallint, big bigint, price {s}.price, exact numeric, ratio double precision, part real,
   ok boolean, flag bit(1), raw bytea, day date, at timestamp, seen timestamptz, clock time, doc jsonb, code uuid,
-  name varchar(40), numbers int[], mood {s}.mood, pad char(5), bits bit(5),
+  name varchar(40), numbers int[], mood {s}.mood, pad char(5), loose bpchar, bits bit(5),
   vary bit varying(63), gone interval, fresh text);
 INSERT INTO {s}."Odd things" VALUES
   (1, -3, 9007199254740993, 1234.50, 1.500, 0.30000000000000004, 0.1, true, B'1', '\\x00ff', '2020-02-29',
    '2020-02-29 01:02:03.000004', '2020-02-29 01:02:03.5+02', '24:00:00', '{{"b": 1.50, "a": [1, null]}}',
-   '6F9619FF-8B86-D011-B42D-00C04FC964FF', 'é 😀 ''"\\', '{{1,NULL,3}}', 'wild', 'ab', B'00101',
+   '6F9619FF-8B86-D011-B42D-00C04FC964FF', 'é 😀 ''"\\', '{{1,NULL,3}}', 'wild', 'ab', 'ab ', B'00101',
    B'0', '1 mon', NULL),
   (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-   NULL, NULL, NULL, NULL),
+   NULL, NULL, NULL, NULL, NULL),
   (3, 32767, -1, -0.05, -12345678901234567890123456789012345678901234.5, 'NaN', '-Infinity', false, B'0', '',
    'infinity', 'infinity', '-infinity', '00:00:00.000001', '[]', '00000000-0000-0000-0000-000000000000', '', '{{}}',
-   'calm', '', B'11111', repeat('1', 63)::bit varying, '0', '')
+   'calm', '', '', B'11111', repeat('1', 63)::bit varying, '0', '')
 """
 MARIA = """
 CREATE TABLE things (
@@ -70,8 +70,8 @@ OF_PG = {
     "id": "int", "small": "smallint", "big": "bigint", "price": "decimal(10,2)", "exact": "variable_decimal",
     "ratio": "double", "part": "float", "ok": "boolean", "flag": "boolean", "raw": "bytes", "day": "date",
     "at": "micro_timestamp", "seen": "zoned_timestamp", "clock": "micro_time", "doc": "json", "code": "uuid",
-    "name": "string", "numbers": "array<int>", "mood": "enum", "pad": "string", "bits": "bits(5)",
-    "vary": "bits(63)", "gone": "interval",
+    "name": "string", "numbers": "array<int>", "mood": "enum", "pad": "string", "loose": "string",
+    "bits": "bits(5)", "vary": "bits(63)", "gone": "interval",
 }  # fmt: skip
 OF_MARIA = {
     "id": "int", "tiny": "smallint", "huge": {"type": "bigint", "unsigned": True}, "wrapped": "bigint",
@@ -91,7 +91,7 @@ EVENTS_OF_PG: list[dict[str, Any]] = [
      "exact": {"scale": 3, "value": text((1500).to_bytes(2, "big"))}, "ratio": 0.1 + 0.2, "part": 0.1, "ok": True,
      "flag": True, "raw": text(b"\x00\xff"), "day": 18321, "at": 1582938123000004, "seen": "2020-02-28T23:02:03.5Z",
      "clock": 86_400_000_000, "doc": '{"a": [1, null], "b": 1.5}', "code": "6f9619ff-8b86-d011-b42d-00c04fc964ff",
-     "name": "é 😀 '\"\\", "numbers": [1, None, 3], "mood": "wild", "pad": "ab   ",
+     "name": "é 😀 '\"\\", "numbers": [1, None, 3], "mood": "wild", "pad": "ab   ", "loose": "ab ",
      "bits": text(b"\x05"), "vary": text(b"\0"), "gone": "P1M"},
     {"id": 2, **dict.fromkeys([name for name in OF_PG if name != "id"])},
     {"id": 3, "small": 32767, "big": -1, "price": text((-5).to_bytes(1, "big", signed=True)),
@@ -99,7 +99,7 @@ EVENTS_OF_PG: list[dict[str, Any]] = [
      "ratio": "NaN", "part": "-Infinity", "ok": False, "flag": False, "raw": "", "day": 2146033979,
      "at": 9223372036854775807, "seen": "-infinity", "clock": 1, "doc": "[]",
      "code": "00000000-0000-0000-0000-000000000000", "name": "", "numbers": [], "mood": "calm", "pad": "     ",
-     "bits": text(b"\x1f"), "vary": text(b"\xff" * 7 + b"\x7f"), "gone": "P0D"},
+     "loose": "", "bits": text(b"\x1f"), "vary": text(b"\xff" * 7 + b"\x7f"), "gone": "P0D"},
 ]  # fmt: skip
 EVENTS_OF_MARIA: list[dict[str, Any]] = [
     {"id": 1, "tiny": 1, "huge": -1, "wrapped": -1, "price": text((123450).to_bytes(3, "big")), "ratio": 0.1,
