@@ -139,6 +139,21 @@ def test_bronze_is_asked_only_where_a_change_was_lifted(ranges: Taken) -> None:
     assert set(ranges.below) == {LIFTED}
 
 
+@pytest.mark.parametrize(("table", "told"), [(PLAIN, [0, 1, 0, 1]), (LIFTED, [0, 0, 0, 0]), (BINLOG, [0, 0, 0, 0, 0])])
+def test_a_snapshot_that_may_hide_changes_of_an_open_transaction_is_told(
+    exact: SparkSession, tmp_path: Path, table: str, told: list[int]
+) -> None:
+    """Q5: a row of it ranks above LSNs without a ``sequence`` that a transaction has which commits only then."""
+    memory, tables = MemoryFormat(), (Declaration(table, (Column("id", "int"), Column("v", "int"))),)
+    at = Refinement(SourceSpec("s", ".*", tables=tables), memory, memory, MemoryControl(), Lake(str(tmp_path)))
+    found = []
+    for batch in RANGES[table]:
+        memory.append(bronze(exact, batch), at.lake.bronze("s"), None)
+        [account] = silver.refine(exact, at)
+        found.append(sum(warning.startswith("snapshot_hides_changes") for warning in account.warnings))
+    assert found == told
+
+
 LOST: dict[str, tuple[str, dict[str, Any]]] = {
     "postgresql": (
         "file_pos",

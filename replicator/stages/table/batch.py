@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import names
-from replicator.stages.table import repeated_snapshots, truncates
+from replicator.stages.table import hidden_changes, repeated_snapshots, truncates
 from replicator.stages.table.decoding import Decoded
 from replicator.stages.table.schema_change import PlannedChange
 from replicator.stages.table.truncates import TruncateState
@@ -86,6 +86,7 @@ def warnings(share: TableShare, read: Decoded, made: DataFrame, truncated: Trunc
         *found,
         *truncates.overtaken_warnings(share, read.ordered, truncated),
         *repeated_snapshots.find_warnings(share),
+        *hidden_changes.find_warnings(share),
     ]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 
-from replicator.debezium.position import FIRST_EPOCH
+from replicator.debezium.position import FIRST_EPOCH, LOWEST
 from replicator.protocols import Control
 from replicator.transforms import watermarks
 from replicator.transforms.columns.encodings import Encodings
@@ -198,6 +198,13 @@ class SourceState:
                 place = (topic, partition, mark.epoch)
                 found[place] = max(found.get(place, ("", -1)), (mark.position, mark.offset))
         return [PassedPosition(*place, *greatest) for place, greatest in found.items() if greatest[0]]
+
+    def has_unordered_commits(self, topics: Collection[str]) -> bool:
+        """Return whether changes came in these topics that have positions, but need not have them in the order of their
+        commits (``position.stream``).
+        """
+        known = (self.watermarks[topic].marks for topic in topics if topic in self.watermarks)
+        return any(not stream and mark.position > LOWEST for marks in known for (_, stream), mark in marks.items())
 
     def missing(self, after: Mapping[str, int], beginning: int) -> dict[str, int]:
         """Return the topics whose watermarks at the version in ``after`` are not known, each with the version from
