@@ -26,7 +26,10 @@ HERE = Path(__file__).resolve().parents[2]
 
 def main() -> None:
     """Parse and do."""
-    told = _parser().parse_args()
+    parser = _parser()
+    told = parser.parse_args()
+    if told.do == "page" and told.report is None:
+        parser.error("page needs --report, the report.json to draw")
     told.data = told.data.resolve()
     told.data.mkdir(parents=True, exist_ok=True)
     if told.do == "data":

@@ -13,6 +13,10 @@ from replicator.transforms.events import CREATE, DELETE, READ, UPDATE
 _FLOAT: dict[str, Any] = {"type": ["number", "string"], "pattern": "^(NaN|-?Infinity)$"}
 """A JSON number cannot be NaN or infinite: Spark writes these as texts."""
 
+_PLAIN_TEXT = {"type": "string"}
+_OF_RECORD = {"topic": _PLAIN_TEXT, "partition": {"type": "integer"}, "offset": {"type": "integer"}}
+_OF_COMMIT = {"commit": {"type": "integer"}}
+
 _PLAIN: Mapping[type[T.DataType], dict[str, Any]] = {
     T.BooleanType: {"type": "boolean"},
     T.ByteType: {"type": "integer"},
@@ -33,6 +37,7 @@ def build_json_schema(feed: Feed, key: T.StructType, image: T.StructType) -> dic
     Columns are nullable, since an expression or an unknown value can make them NULL; those of the key are not.
     """
     row = _row(image, nullable=True)
+    source = {"table": _PLAIN_TEXT, "sequence": _PLAIN_TEXT, **(_OF_RECORD if feed.every_change else _OF_COMMIT)}
     members = {
         "id": {"type": "string", "description": "Id of the change: the same whenever it is sent again."},
         "type": {"const": feed.name},
@@ -46,8 +51,8 @@ def build_json_schema(feed: Feed, key: T.StructType, image: T.StructType) -> dic
         "source": {
             "type": "object",
             "description": "Origin of the change; for one key a greater sequence is a later state.",
-            "properties": {"table": {"type": "string"}, "sequence": {"type": "string"}},
-            "required": ["table", "sequence"],
+            "properties": source,
+            "required": list(source),
         },
     }
     return {

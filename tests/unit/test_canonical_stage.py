@@ -240,6 +240,8 @@ def test_every_change_is_an_event_whatever_silver_makes_of_a_batch(spark: SparkS
         ("read", 1, None, ("PEN",)),
     ]
     assert [event["source"]["offset"] for event in world.told] == [1, 2, 5, 6, 8]
+    schema = world.control.get(world.lake.event_schema("people", 1)) or {}
+    assert set(schema["properties"]["source"]["required"]) == set(world.told[0]["source"])
     once = world.told
     world.control.remove(world.lake.canonical("people"))
     world.deliver()
@@ -594,6 +596,7 @@ def test_the_schema_holds_for_what_is_sent(spark: SparkSession) -> None:
         "credit": {"type": ["string", "null"]},
     }
     assert set(schema["required"]) == set(world.told[0])
+    assert set(members["source"]["required"]) == set(world.told[0]["source"])
     assert members["type"]["const"] == world.told[0]["type"]
 
 
