@@ -39,7 +39,8 @@ def _check_type(text: str) -> str:
     word = match.group(1).partition(" with")[0]
     given, bounds = [int(each) for each in (match.group(2) or "").split(",") if each], _NUMBERS.get(word, ())
     if len(given) > len(bounds):
-        raise ValueError(f"{text!r} is not a Postgres type: {word} takes {len(bounds) or 'no'} number in parentheses")
+        takes = f"takes {len(bounds)} number in parentheses" if bounds else "must be written without numbers"
+        raise ValueError(f"{text!r} is not a Postgres type that is supported: {word} {takes}")
     for number, (least, most) in zip(given, bounds, strict=False):
         if not least <= number <= most:
             raise ValueError(f"{text!r} is not a Postgres type: {number} is not between {least} and {most:,}")
