@@ -218,6 +218,8 @@ def test_seeded_faults_of_mariadb_are_found_and_fixed_by_their_own_sql(
     assert found(tmp_path, 0) == []
     for statement in (
         f"CREATE TABLE {NAME}.keyless (id int)",
+        f"CREATE TABLE {NAME}.indexed (id int NOT NULL UNIQUE)",
+        f"CREATE TABLE {NAME}.nullable (id int UNIQUE, n int NOT NULL UNIQUE)",
         f"CREATE TABLE {NAME}.hosts (id int PRIMARY KEY, at inet6)",
         f"CREATE TABLE {NAME}.hits (id bigint unsigned PRIMARY KEY)",
         f"CREATE TABLE {NAME}.old (id int PRIMARY KEY) ENGINE = MyISAM",
@@ -235,6 +237,8 @@ def test_seeded_faults_of_mariadb_are_found_and_fixed_by_their_own_sql(
         ("", "fix", "grants"),
         ("", "advice", "grants"),
         ("keyless", "fix", "key"),
+        ("indexed", "advice", "key"),
+        ("nullable", "fix", "key"),
         ("hosts", "fix", "type"),
         ("hits", "advice", "type"),
         ("old", "advice", "engine"),
@@ -245,6 +249,8 @@ def test_seeded_faults_of_mariadb_are_found_and_fixed_by_their_own_sql(
             maria.execute(each["fix"].partition(" --")[0])
     assert {(each["table"], each["what"]) for each in found(tmp_path, 1)} == {
         (f"{NAME}.keyless", "key"),
+        (f"{NAME}.indexed", "key"),
+        (f"{NAME}.nullable", "key"),
         (f"{NAME}.hits", "type"),
         (f"{NAME}.children", "cascade"),
     }

@@ -39,7 +39,7 @@ def of_mariadb(variables: dict[str, str] | None = None, **changed: Any) -> dict[
         "variables": [{"variable_name": name, "value": value} for name, value in told.items()],
         "tables": [
             {"name": "shop.orders", "engine": "InnoDB", "key_count": 1},
-            {"name": "other.log", "engine": "Aria", "key_count": 0},
+            {"name": "other.log", "engine": "Aria", "key_count": 0, "is_unique": 0},
         ],
         "unknown_types": [{"name": "other.hosts", "col": "at", "type": "inet6"}],
         "unknown_tables": [{"name": "other.ids", "type": "SEQUENCE"}],
@@ -71,7 +71,13 @@ def test_a_binlog_at_which_all_is_well_has_nothing_to_fix() -> None:
         ({"server_id": "7"}, {}, "fix", "server_id", "another `server_id`"),
         ({"gtid_mode": "OFF"}, {}, "advice", "gtid_mode", "enforce_gtid_consistency"),
         ({"binlog_expire_logs_seconds": "3600"}, {}, "advice", "retention", "= 604800"),
-        ({}, {"tables": [{"name": "shop.x", "engine": "InnoDB", "key_count": 0}]}, "fix", "key", "`shop`.`x` ADD PRI"),
+        (
+            {},
+            {"tables": [{"name": "shop.x", "engine": "InnoDB", "key_count": 0, "is_unique": 0}]},
+            "fix",
+            "key",
+            "`shop`.`x` ADD PRI",
+        ),
         ({}, {"tables": [{"name": "shop.x", "engine": "MyISAM", "key_count": 1}]}, "advice", "engine", "InnoDB"),
         (
             {},
@@ -147,8 +153,23 @@ def test_how_long_a_binlog_is_kept_is_fixed_in_the_words_of_its_server() -> None
 def test_databases_are_named_by_patterns_as_the_connector_takes_them() -> None:
     """`database.include.list` has regular expressions: without them no table was looked at, and all seemed well."""
     by_pattern = replace(MARIADB, databases=("sho.*",), tables=())
-    found = binlog.evaluate(of_mariadb(tables=[{"name": "Shop.x", "engine": "MyISAM", "key_count": 0}]), by_pattern)
+    found = binlog.evaluate(
+        of_mariadb(tables=[{"name": "Shop.x", "engine": "MyISAM", "key_count": 0, "is_unique": 0}]), by_pattern
+    )
     assert [what for _, what, _ in bad(found)] == ["key", "engine"]
+
+
+def test_a_unique_index_of_not_null_columns_is_the_key_of_a_binlog_table_without_one() -> None:
+    """The connector takes it for the key, so the rows can be identified: a primary key is advice."""
+    [found] = [
+        each
+        for each in binlog.evaluate(
+            of_mariadb(tables=[{"name": "shop.x", "engine": "InnoDB", "key_count": 0, "is_unique": 1}]), MARIADB
+        )
+        if each.level != "ok" and each.table == "shop.x"
+    ]
+    assert (found.level, found.what) == ("advice", "key")
+    assert "its records have a unique index's key" in found.message
 
 
 def test_rights_of_a_binlog_reader_are_told_both_ways() -> None:

@@ -37,7 +37,9 @@ QUERIES: Mapping[str, str] = {
     "tables": f"""
 SELECT concat(t.table_schema, '.', t.table_name) AS name, t.engine AS engine,
        (SELECT count(*) FROM information_schema.table_constraints k WHERE k.table_schema = t.table_schema
-        AND k.table_name = t.table_name AND k.constraint_type = 'PRIMARY KEY') AS key_count
+        AND k.table_name = t.table_name AND k.constraint_type = 'PRIMARY KEY') AS key_count,
+       (SELECT coalesce(min(i.nullable <> 'YES'), 0) FROM information_schema.statistics i
+        WHERE i.table_schema = t.table_schema AND i.table_name = t.table_name AND i.non_unique = 0) AS is_unique
   FROM information_schema.tables t WHERE t.table_type = 'BASE TABLE' AND t.{_USERS_TABLES}
 """,  # noqa: S608 - made of constants
     "unknown_types": f"""
@@ -204,8 +206,11 @@ def _tables(tables: list[Mapping[str, Any]]) -> Iterator[Finding]:
         name = table["name"]
         if int(table["key_count"]):
             yield Finding("table", OK, "it has a key", table=name)
+        elif int(table["is_unique"]):
+            said = "no primary key: its records have a unique index's key, and rows collapse if that index is dropped"
+            yield no_primary_key(name, _quoted_table(name), said, ADVICE)
         else:
-            said = "no primary key: its records have no key, and rows cannot be identified"
+            said = "neither a primary key nor a unique index of NOT NULL columns: rows cannot be identified"
             yield no_primary_key(name, _quoted_table(name), said)
         if table["engine"] not in (None, "InnoDB"):
             fix = f"ALTER TABLE {_quoted_table(name)} ENGINE = InnoDB;"
