@@ -16,8 +16,11 @@ _PASS_THROUGH_KEYS = re.compile(
     r"column\.(mask|truncate|propagate)|datatype\.propagate|topic\.creation|errors|internal|openlineage|"
     r"custom\.metric|snapshot\.select\.statement\.overrides|post\.processors|log\.mining|rac|mongodb|ssl|custom|name)"
     r"([.]|$)"
+    r"|topic\.(cache\.size|delimiter|heartbeat\.prefix|transaction)$"
+    r"|(binary\.handling\.mode|field\.name\.adjustment\.mode|money\.fraction\.digits|read\.only"
+    r"|skip\.messages\.without\.change)$"
 )
-"""Keys that belong to components behind the connector, which its own list does not contain."""
+"""Keys that a connector's own list does not contain: those of components behind it, and some that it reads itself."""
 
 _RENAMED = (
     (r"database\.server\.name", "topic.prefix"),
@@ -38,7 +41,7 @@ _RENAMED = (
 @dataclass(frozen=True)
 class Finding:
     """One problem with one key. ``refused``: Connect accepts no configuration with it; otherwise the key
-    has no effect.
+    may have no effect.
     """
 
     key: str
@@ -63,7 +66,7 @@ def parse_findings(answer: Mapping[str, Any], config: Iterable[str]) -> Iterator
         now = _new_name(key)
         if now is not None or not _PASS_THROUGH_KEYS.match(key):
             fix = _suggest(key, known) if now is None else f"Newer versions of Debezium use {now} instead."
-            yield Finding(key, "unknown key for this plugin: it has no effect", fix, refused=False)
+            yield Finding(key, "the plugin does not list this key, so it may have no effect", fix, refused=False)
 
 
 def _new_name(key: str) -> str | None:

@@ -77,6 +77,22 @@ def test_a_key_that_no_plugin_reads_is_a_warning_with_the_nearest_one() -> None:
 
 
 @pytest.mark.parametrize(
+    "key",
+    [
+        "binary.handling.mode",
+        "field.name.adjustment.mode",
+        "read.only",
+        "topic.delimiter",
+        "topic.heartbeat.prefix",
+        "topic.transaction",
+    ],
+)
+def test_a_key_that_a_connector_reads_without_listing_it_is_no_finding(key: str) -> None:
+    """Each was seen to have its effect with MariaDB's connector, of which the warning said that it has none."""
+    assert list(parse_findings({"configs": [entry("decimal.handling.mode")]}, [key])) == []
+
+
+@pytest.mark.parametrize(
     ("old", "now"),
     [
         ("database.server.name", "topic.prefix"),
