@@ -16,8 +16,9 @@ _STARTED, _IN_PROGRESS, _SCANNED = "STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLET
 _COMPLETED, _ABORTED = "COMPLETED", "ABORTED"
 _DONE = ("SUCCEEDED", "EMPTY")
 _FIXES = {
-    "UNKNOWN_SCHEMA": "The connector does not know a table that was renamed or moved to another schema until a row of "
-    "it changes: change one, then repeat the command, or repeat it with --blocking.",
+    "UNKNOWN_SCHEMA": "Write the name as in silver, in the same case. A table that was renamed or moved to another "
+    "schema is unknown to the connector until a row of it changes: change one, then repeat the command, or repeat it "
+    "with --blocking.",
     "NO_PRIMARY_KEY": "An incremental snapshot needs a primary key, or a unique index of NOT NULL columns: repeat the "
     "command with --blocking.",
     "NOT_FOUND": "An incremental snapshot does not find a table with a blank in its name, a blocking one does: repeat "
