@@ -24,6 +24,8 @@ EXECUTE, STOP = "execute-snapshot", "stop-snapshot"
 INCREMENTAL, BLOCKING = "INCREMENTAL", "BLOCKING"
 _THREE_PARTS = {"sqlserver": ("database.names",), "oracle": ("database.pdb.name", "database.dbname")}
 """Kinds whose tables Debezium calls ``<database>.<schema>.<table>``, and the keys that contain the database."""
+_TWO_PARTS = ("mysql", "mariadb")
+"""Kinds that have no schemas: a table's own name may contain dots."""
 _SIGNALS = (
     "Set `signal_data_collection` in its file, or `connector: {signals: TOPIC}`, then `replicator connect apply`."
 )
@@ -72,7 +74,7 @@ def build_signal(request: SnapshotRequest, config: Mapping[str, str]) -> Signal:
     a condition on several tables, and what cannot be stopped.
     """
     _refuse_conflicts(request, config)
-    kind = next((kind for kind, name in CLASSES.items() if name == config["connector.class"]), "")
+    kind = _kind(config)
     for table in request.tables:
         _refuse_malformed(table, kind)
         _refuse_uncaptured(table, config)
@@ -119,10 +121,15 @@ def notifications(name: str, config: Mapping[str, str], *, whole: bool = False) 
 
 def quote(kind: str, name: str) -> str:
     """Quote a table's name for SQL of that kind; Oracle's statements have no database."""
-    parts = name.split(".")
-    if kind in ("mysql", "mariadb"):
+    parts = _split(name, kind)
+    if kind in _TWO_PARTS:
         return ".".join(map(quote_spark, parts))  # backquotes, as in Spark
     return quote_postgres(*(parts[-2:] if kind == "oracle" else parts))
+
+
+def last_two(table: str, config: Mapping[str, str]) -> str:
+    """Schema, or database, and table of a name that may begin with a database."""
+    return ".".join(_split(table, _kind(config))[-2:])
 
 
 def _refuse_conflicts(request: SnapshotRequest, config: Mapping[str, str]) -> None:
@@ -143,7 +150,7 @@ def _refuse_conflicts(request: SnapshotRequest, config: Mapping[str, str]) -> No
 
 
 def _refuse_malformed(table: str, kind: str) -> None:
-    parts = table.split(".")
+    parts = _split(table, kind)
     if len(parts) not in ((2, 3) if kind in _THREE_PARTS else (2,)) or not all(parts):
         raise ConfigError(f"{table!r} is not a table name", fix="Write <database or schema>.<table>.")
 
@@ -156,9 +163,8 @@ def list_captured(config: Mapping[str, str]) -> list[str]:
 
 def excluding_key(table: str, config: Mapping[str, str]) -> str:
     """Return the key of the list that excludes a table from being captured; '' if it is captured."""
-    parts = table.split(".")
-    name = ".".join(parts[-2:])
-    lists = (("table", name), ("schema", parts[-2]), ("database", parts[0]))
+    parts = _split(table, _kind(config))
+    lists = (("table", ".".join(parts[-2:])), ("schema", parts[-2]), ("database", parts[0]))
     for what, part in lists:
         included, excluded = config.get(f"{what}.include.list"), config.get(f"{what}.exclude.list")
         if included and not _matches(included, part, in_doubt=True):
@@ -171,7 +177,7 @@ def excluding_key(table: str, config: Mapping[str, str]) -> str:
 def _refuse_uncaptured(table: str, config: Mapping[str, str]) -> None:
     key = excluding_key(table, config)
     if key:
-        hint = did_you_mean(".".join(table.split(".")[-2:]), list_captured(config))
+        hint = did_you_mean(last_two(table, config), list_captured(config))
         fix = "Its file sets which tables are captured; `replicator connect apply` applies it."
         raise ConfigError(f"{table} is not captured: {key} is {config[key]}{hint}", fix=fix)
 
@@ -201,6 +207,14 @@ def _full_name(table: str, kind: str, config: Mapping[str, str]) -> str:
         fix = "Write <database>.<schema>.<table>."
         raise ConfigError(f"the database of {table} is ambiguous: the connector captures {database}", fix=fix)
     return f"{database}.{table}"
+
+
+def _kind(config: Mapping[str, str]) -> str:
+    return next((kind for kind, name in CLASSES.items() if name == config["connector.class"]), "")
+
+
+def _split(name: str, kind: str) -> list[str]:
+    return name.split(".", 1 if kind in _TWO_PARTS else -1)
 
 
 def _literal(name: str) -> str:

@@ -217,6 +217,21 @@ def test_captured_is_what_debezium_reads() -> None:
     assert signals.build_signal(SnapshotRequest(("sales.orders",)), config(**without, read__only="true"))
 
 
+def test_a_table_of_mariadb_may_have_dots_in_its_name() -> None:
+    """Its first dot ends the database's name; Debezium reads the table by incremental and by blocking snapshots."""
+    maria = config("mariadb", table__include__list=r"sales\.dot\.ted", signal__data__collection="sales.my.signals")
+    asked = SnapshotRequest(("sales.dot.ted",))
+    assert signals.build_signal(asked, maria).data["data-collections"] == [r"sales\.dot\.ted"]
+    [condition] = signals.build_signal(replace(asked, where="n > 1", blocking=True), maria).data[
+        "additional-conditions"
+    ]
+    assert condition == {"data-collection": "sales.dot.ted", "filter": "SELECT * FROM `sales`.`dot.ted` WHERE n > 1"}
+    assert signals.quote("mariadb", signals.table(maria)) == "`sales`.`my.signals`"
+    assert table_existence.find_unverified(["sales.dot.ted"], maria, ["sales.dot.ted"], "u") == []
+    with pytest.raises(ConfigError, match=r"u sees no table sales.dot.ted .*sales.dot.tet"):
+        table_existence.find_unverified(["sales.dot.ted"], config("mariadb", **EVERYTHING), ["sales.dot.tet"], "u")
+
+
 def test_channels_are_those_that_run() -> None:
     """The table unless said otherwise, a topic by name or Debezium's own; none at all is refused, so is silence."""
     assert (signals.table(config()), signals.topic(config())) == ("sales.signals", "")
