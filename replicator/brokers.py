@@ -120,7 +120,7 @@ def topic_id(described: Any) -> str | None:
 
 def missing_topic(topic: str, known: Any, bootstrap_servers: str) -> Unreachable:
     """The error for a topic that is not among the ``known`` ones of a cluster."""
-    fix = "Create it or start its producer, then run again."
+    fix = "Create it or start its producer, then run again. Kafka also hides a topic that the login may not DESCRIBE."
     return Unreachable(
         f"topic {topic!r} does not exist{suggest(topic, map(str, known))}", where=bootstrap_servers, fix=fix
     )

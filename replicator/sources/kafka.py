@@ -157,15 +157,16 @@ class KafkaSource:
                 raise TopicRecreated.of(topic, self.bootstrap_servers)
 
     def _refuse_deleted(self, left: Iterable[str]) -> None:
-        """Raise TopicDeleted for a topic that matches, was read, and no longer exists; one without records is not
+        """Raise TopicDeleted for a topic that matches, was read, and is no longer listed; one without records is not
         missed.
         """
         pattern = re.compile(self.topics)
         for topic in sorted(filter(pattern.fullmatch, left)):
             raise TopicDeleted(
-                f"topic {topic} was deleted: whether all of it was read is unknown",
+                f"topic {topic} was deleted, or is hidden from this login: whether all of it was read is unknown",
                 where=self.bootstrap_servers,
-                fix="To continue without it, `exclude` its table or narrow `topics`; its rows in silver are kept.",
+                fix="If it exists, let the login DESCRIBE it. To continue without it, `exclude` its table or narrow "
+                "`topics`; its rows in silver are kept.",
             )
 
     def _offsets(
