@@ -10,7 +10,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from replicator.endpoint import check_any_reachable, parse_addresses
-from replicator.errors import LoginRefused, Unreachable
+from replicator.errors import ConfigError, LoginRefused, Unreachable
 from replicator.jvm import causes
 from replicator.spelling import suggest
 
@@ -23,6 +23,8 @@ _OPTIONS = (
 _REFUSED = re.compile(
     r"org[.]apache[.]kafka[.]common[.]errors[.]\w*(?:Authentication|Authorization|SaslMechanism|SaslState)Exception"
 )
+
+_ERRORS, _RETRIABLE = "org.apache.kafka.common.errors.", "org.apache.kafka.common.errors.RetriableException"
 
 _UNRESOLVABLE = "No resolvable bootstrap urls"
 """The message of Kafka's client for bootstrap servers whose names do not resolve."""
@@ -79,20 +81,33 @@ def startup_error(error: Exception, bootstrap_servers: str) -> LoginRefused:
     return LoginRefused(what, where=bootstrap_servers, fix=_OPTIONS)
 
 
-def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | LoginRefused:
-    """The error for a failure of Kafka's client: LoginRefused if a broker refuses the login or the operation; otherwise
-    Unreachable, because no broker has answered or it is busy.
+def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | ConfigError:
+    """The error for a failure of Kafka's client: LoginRefused if a broker refuses the login or the operation,
+    ConfigError if a request cannot succeed for another reason; otherwise Unreachable, because no broker has answered or
+    it is busy.
     """
-    java = causes.find_java_exception(error)
+    java = first = causes.find_java_exception(error)
     while java is not None and not _REFUSED.fullmatch(str(java.getClass().getName())):
         java = java.getCause()
     if java is None:
-        return unreachable_error(bootstrap_servers)
+        root = None if first is None else causes.root_cause(first)
+        if root is None or not _is_final(root):
+            return unreachable_error(bootstrap_servers)
+        what = f"Kafka refused the request: {root.getMessage()}"
+        return ConfigError(what, where=bootstrap_servers, fix="Correct what it names, then run again.")
     words = ": ".join(dict.fromkeys(str(each.getMessage()) for each in (java, causes.root_cause(java))))
     if is_busy(words):
         fix = "Run again; a larger broker accepts more logins per second."
         return Unreachable(f"Kafka is busy: {words}", where=bootstrap_servers, fix=fix)
     return LoginRefused(f"Kafka refused the client: {words}", where=bootstrap_servers, fix=_OPTIONS)
+
+
+def _is_final(java: Any) -> bool:
+    """Whether a Java exception is one of Kafka's that a repeated request would meet again."""
+    names = [str((kind := java.getClass()).getName())]
+    while (kind := kind.getSuperclass()) is not None:
+        names.append(str(kind.getName()))
+    return names[0].startswith(_ERRORS) and _RETRIABLE not in names
 
 
 def is_refusal(text: str) -> bool:

@@ -1,11 +1,15 @@
-"""What is said of topics that Kafka does not show: it hides those that a login may not describe."""
+"""What is said of topics that Kafka does not show, as it hides those that a login may not describe, and of requests
+that it refuses.
+"""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from replicator.brokers import missing_topic
-from replicator.errors import TopicDeleted
+from replicator.brokers import client_error, missing_topic
+from replicator.errors import ConfigError, ReplicatorError, TopicDeleted, Unreachable
 from replicator.sources.kafka import KafkaSource
 
 
@@ -18,3 +22,33 @@ def test_a_topic_that_was_read_may_have_been_hidden_since() -> None:
     """Whoever took a right away has deleted nothing: excluding the table is not the first advice."""
     with pytest.raises(TopicDeleted, match=r"t was deleted, or is hidden from this login.* DESCRIBE .* `exclude`"):
         KafkaSource("host:9092", "t")._refuse_deleted(["t"])
+
+
+KAFKAS = "org.apache.kafka.common.errors."
+
+
+@pytest.mark.parametrize(
+    ("kinds", "error", "said"),
+    [
+        ([f"{KAFKAS}RecordTooLargeException", f"{KAFKAS}ApiException"], ConfigError, "refused the request: too large"),
+        ([f"{KAFKAS}TimeoutException", f"{KAFKAS}RetriableException"], Unreachable, "does not answer"),
+        (["java.io.IOException"], Unreachable, "does not answer"),
+    ],
+)
+def test_a_request_that_kafka_refuses_for_good_is_told_by_its_message(
+    kinds: list[str], error: type[ReplicatorError], said: str
+) -> None:
+    """Kafka has answered: neither the broker nor its address is to be looked at."""
+
+    def java_class(names: list[str]) -> SimpleNamespace | None:
+        above = (lambda: java_class(names[1:])) if names else None
+        return SimpleNamespace(getName=lambda: names[0], getSuperclass=above) if names else None
+
+    cause = SimpleNamespace(getClass=lambda: java_class(kinds), getCause=lambda: None, getMessage=lambda: "too large")
+    wrapper = ["java.util.concurrent.ExecutionException"]
+
+    class Java(Exception):
+        java_exception = SimpleNamespace(getClass=lambda: java_class(wrapper), getCause=lambda: cause)
+
+    with pytest.raises(error, match=said):
+        raise client_error(Java(), "host:9092")
