@@ -21,6 +21,7 @@ _PINNED = {
     "auto.offset.reset": "none",
     "default.api.timeout.ms": str(brokers.TIMEOUT_MS),
     "request.timeout.ms": str(brokers.TIMEOUT_MS),
+    "fetch.min.bytes": "1",  # a broker that waits for more, for longer than a request may take, never answers
 }
 _DELETED = "org.apache.kafka.clients.consumer.OffsetOutOfRangeException"
 

@@ -201,6 +201,15 @@ def test_what_retention_takes_while_it_is_read_is_said(spark: SparkSession, brok
     assert told.value.exit_code == 1
 
 
+def test_a_broker_that_may_wait_for_more_bytes_is_not_let(spark: SparkSession, broker: str, conf: Path) -> None:
+    """Options that suit batches: a wait longer than a request may take gave no record, and no end."""
+    topic = f"{(conf / 'prefix').read_text()}.waiting"
+    produce(broker, topic, [("k", "{}")])
+    patient = {"fetch.min.bytes": "1000000", "fetch.max.wait.ms": "20000"}
+    records = Topic(topic, broker, patient).records(gateway.of(spark), StartingOffset(), follow=False)
+    assert [each.offset for each in records] == [0]
+
+
 def test_a_kafka_that_falls_silent_while_it_is_read_ends_the_reading(
     spark: SparkSession, stack: Stack, broker: str, conf: Path
 ) -> None:
