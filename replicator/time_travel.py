@@ -37,10 +37,10 @@ def parse(text: str, now: datetime) -> int | datetime:
         if ago is not None and (ago["minus"] is None) != (ago["ago"] is None):
             return now - timedelta(**{_UNITS[ago["unit"][0]]: int(ago["number"])})
         time = datetime.fromisoformat(_FRACTION.sub(_microseconds, re.sub(r"[zZ]$", "+00:00", words)))
+        return time.replace(tzinfo=timezone.utc) if time.tzinfo is None else time.astimezone(timezone.utc)
     except (ValueError, OverflowError) as error:
         fix = "Write 7, 2026-11-21T10:00 (UTC), -2h or '2 hours ago'."
         raise ConfigError(f"{text!r} is neither a version nor a time.", fix=fix) from error
-    return time.replace(tzinfo=timezone.utc) if time.tzinfo is None else time
 
 
 def _microseconds(fraction: re.Match[str]) -> str:

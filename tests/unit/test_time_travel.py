@@ -36,7 +36,22 @@ def test_a_version_or_a_time_is_understood(text: str, meant: int | datetime) -> 
     assert time_travel.parse(text, NOW) == meant
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2h", "-2h ago", "-7", "1.5", "2026-13-01", "999999999w ago", "v7"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0001-01-01T00:00+05:00",
+        "9999-12-31T23:00-05:00",
+        "",
+        "yesterday",
+        "2h",
+        "-2h ago",
+        "-7",
+        "1.5",
+        "2026-13-01",
+        "999999999w ago",
+        "v7",
+    ],
+)
 def test_anything_else_is_refused(text: str) -> None:
     """With what can be written."""
     with pytest.raises(ConfigError, match="neither a version nor a time"):
