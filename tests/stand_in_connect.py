@@ -29,7 +29,9 @@ def running(
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             found = {name: {"info": {"name": name, "config": dict(config)}, "status": status()}}
-            self._tell(200, json.dumps(status() if self.path.endswith("/status") else found).encode())
+            asks_status = self.path.endswith("/status")
+            known = not asks_status or self.path == f"/connectors/{name}/status"
+            self._tell(200 if known else 404, json.dumps(status() if asks_status else found).encode())
 
         def do_PUT(self) -> None:
             started[0] = time.monotonic()

@@ -14,6 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from replicator.cli import app
+from replicator.cli.connect.snapshot import status_check
 from replicator.connect.configuration import CLASSES
 from replicator.connect.responses import ConnectorInfo
 from replicator.connect.rest import Connect
@@ -244,6 +245,19 @@ def test_what_is_missing_is_known_at_the_end_of_a_snapshot_only(
     flags = conf(f"http://127.0.0.1:{closed}", shop={"connector": CONNECTOR})
     with pytest.raises(ConfigError, match="--remove-missing has to wait for the end"):
         said("connect", "snapshot", "shop", "a.b", "--remove-missing", "--no-wait", *flags, code=2)
+
+
+def test_a_snapshot_is_watched_while_a_worker_restarts_but_not_for_ever(closed: int) -> None:
+    """The connector goes on after a restart; one that is gone, or a cluster that stays away, sends no notification."""
+    away = Connect(f"http://127.0.0.1:{closed}")
+    status_check(away, "shop")()
+    with pytest.raises(Unreachable, match="Kafka Connect does not answer"):
+        status_check(away, "shop", patience=-1)()
+    with running("shop", {}) as url:
+        status_check(Connect(url), "shop", patience=-1)()
+        status_check(Connect(url), "gone")()
+        with pytest.raises(ConnectorFailed, match="connector gone was deleted"):
+            status_check(Connect(url), "gone", patience=-1)()
 
 
 def test_where_nobody_can_tell_whether_a_table_is_there_that_is_told(

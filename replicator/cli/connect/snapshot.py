@@ -229,16 +229,34 @@ def _watch(order: _Order, connect: Connect, answers: str, jvm: Any, tables: tupl
         read = partial(notifications.parse_notification, of=order.signal, prefix=order.config["topic.prefix"])
         values = ([each.value for each in batch] for batch in batches)
         notices, tell = [], _progress_printer(order.name)
-        for each in notifications.follow(
-            values, read, lambda: _check_status(connect, order.name), patience=_CHECK_SECONDS
-        ):
+        for each in notifications.follow(values, read, status_check(connect, order.name), patience=_CHECK_SECONDS):
             tell(each)
             notices.append(each)
     return notifications.outcomes(notices, tables)
 
 
-def _check_status(connect: Connect, name: str) -> None:
-    _require_running(name, connect.status(name))
+def status_check(connect: Connect, name: str, patience: float = _CHECK_SECONDS) -> Callable[[], None]:
+    """Return a function that raises if the connector has failed or was suspended, or if for longer than ``patience``
+    seconds Kafka Connect has not answered or has not known it: a restarted worker continues an incremental snapshot.
+    """
+    seen = time.monotonic()
+
+    def check() -> None:
+        nonlocal seen
+        is_patient = time.monotonic() - seen <= patience
+        try:
+            status = connect.status(name)
+        except Unreachable:
+            if is_patient:
+                return
+            raise
+        if status is not None:
+            seen = time.monotonic()
+        elif not is_patient:
+            raise ConnectorFailed(f"connector {name} was deleted", fix="Apply it again, then repeat the command.")
+        _require_running(name, status)
+
+    return check
 
 
 def _progress_printer(name: str) -> Callable[[Notification], None]:
