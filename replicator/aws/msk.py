@@ -18,7 +18,11 @@ IAM: Mapping[str, str] = {
 PORT = 9098
 """The brokers' port for IAM clients."""
 
-_HISTORY = "schema.history.internal.kafka.bootstrap.servers"
+_OWN_CLIENTS = {
+    "schema.history.internal": ("producer", "consumer"),
+    "signal": ("consumer",),
+}
+"""The Kafka clients that a connector has beside the worker's, by their prefix."""
 
 
 def properties(values: Mapping[str, str]) -> str:
@@ -58,8 +62,8 @@ def worker_config(region: str) -> dict[str, str]:
 
 
 def connector_config(config: Mapping[str, str]) -> dict[str, str]:
-    """Return a connector's configuration for MSK Connect: clients of the schema history log in by IAM, and the renewed
-    lookup of a secret causes no restart. Raises ConfigError for a secret that is not a reference.
+    """Return a connector's configuration for MSK Connect: clients of the schema history and of signals log in by IAM,
+    and the renewed lookup of a secret causes no restart. Raises ConfigError for a secret that is not a reference.
     """
     bare = sorted(references.plain_secrets(config))
     if bare:
@@ -67,12 +71,12 @@ def connector_config(config: Mapping[str, str]) -> dict[str, str]:
             f"these values in the connector's configuration must be references: {', '.join(bare)}",
             fix="Write ${secretsmanager:NAME:KEY}: anyone who may describe the connector can read its configuration.",
         )
-    history = {}
-    if _HISTORY in config:
-        require_iam(config[_HISTORY])
-        clients = ("producer", "consumer")
-        history = {f"schema.history.internal.{who}.{key}": value for who in clients for key, value in IAM.items()}
-    return {**config, **history, "config.action.reload": "none"}
+    logins = {}
+    for prefix, clients in _OWN_CLIENTS.items():
+        if servers := config.get(f"{prefix}.kafka.bootstrap.servers"):
+            require_iam(servers)
+            logins |= {f"{prefix}.{who}.{key}": value for who in clients for key, value in IAM.items()}
+    return {**config, **logins, "config.action.reload": "none"}
 
 
 def require_iam(bootstrap_servers: str) -> None:

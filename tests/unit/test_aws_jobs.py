@@ -233,6 +233,14 @@ def test_a_secret_in_a_connector_is_refused() -> None:
     assert msk.connector_config(reference)["database.password"] == reference["database.password"]
 
 
+def test_the_reader_of_signals_logs_in_by_iam_too() -> None:
+    """A connector whose signals are in a topic has a consumer of its own for it, which Debezium sets by this prefix."""
+    made = msk.connector_config({"signal.kafka.bootstrap.servers": "b-1:9098"})
+    assert made["signal.consumer.sasl.mechanism"] == "AWS_MSK_IAM"
+    with pytest.raises(ConfigError, match="9098"):
+        msk.connector_config({"signal.kafka.bootstrap.servers": "b-1:9092"})
+
+
 def test_the_schema_history_logs_in_by_iam_too() -> None:
     """Its clients are not the worker's; its brokers have to be those of IAM's port."""
     history = "schema.history.internal.kafka.bootstrap.servers"
