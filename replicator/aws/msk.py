@@ -71,7 +71,7 @@ def connector_config(config: Mapping[str, str]) -> dict[str, str]:
             f"these values in the connector's configuration must be references: {', '.join(bare)}",
             fix="Write ${secretsmanager:NAME:KEY}: anyone who may describe the connector can read its configuration.",
         )
-    logins = {}
+    logins: dict[str, str] = {}
     for prefix, clients in _OWN_CLIENTS.items():
         if servers := config.get(f"{prefix}.kafka.bootstrap.servers"):
             require_iam(servers)
