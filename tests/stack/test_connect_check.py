@@ -222,6 +222,7 @@ def test_seeded_faults_of_mariadb_are_found_and_fixed_by_their_own_sql(
         f"CREATE TABLE {NAME}.nullable (id int UNIQUE, n int NOT NULL UNIQUE)",
         f"CREATE TABLE {NAME}.hosts (id int PRIMARY KEY, at inet6)",
         f"CREATE TABLE {NAME}.hits (id bigint unsigned PRIMARY KEY)",
+        f"CREATE VIEW {NAME}.seen AS SELECT id, CAST('::1' AS inet6) AS host FROM {NAME}.hits",
         f"CREATE TABLE {NAME}.old (id int PRIMARY KEY) ENGINE = MyISAM",
         f"CREATE TABLE {NAME}.children (id int PRIMARY KEY, fine int REFERENCES {NAME}.fine (id) ON DELETE CASCADE)",
         "SET GLOBAL binlog_format = 'MIXED'",

@@ -30,6 +30,9 @@ _VARIABLES = (
     "binlog_expire_logs_seconds", "expire_logs_days", "log_bin_compress",
 )  # fmt: skip
 _USERS_TABLES = "table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')"
+_OF_TABLES = f"""{_USERS_TABLES} AND (table_schema, table_name) NOT IN
+       (SELECT table_schema, table_name FROM information_schema.tables WHERE table_type LIKE '%VIEW')"""  # noqa: S608
+"""Columns of the users' tables: those of views are in no log."""
 _OF_USER = "left(grantee, char_length(%(user)s) + 3) = concat('''', %(user)s, '''@')"
 """The accounts of the user on any host. LIKE would take an underscore in its name for any character."""
 QUERIES: Mapping[str, str] = {
@@ -44,7 +47,7 @@ SELECT concat(t.table_schema, '.', t.table_name) AS name, t.engine AS engine,
 """,  # noqa: S608 - made of constants
     "unknown_types": f"""
 SELECT concat(table_schema, '.', table_name) AS name, column_name AS col, data_type AS type
-  FROM information_schema.columns WHERE data_type IN ('inet4', 'inet6') AND {_USERS_TABLES}
+  FROM information_schema.columns WHERE data_type IN ('inet4', 'inet6') AND {_OF_TABLES}
 """,  # noqa: S608 - made of constants
     "unknown_tables": f"""
 SELECT concat(table_schema, '.', table_name) AS name, table_type AS type
@@ -53,14 +56,14 @@ SELECT concat(table_schema, '.', table_name) AS name, table_type AS type
     "unsigned": f"""
 SELECT concat(table_schema, '.', table_name) AS name, column_name AS col
   FROM information_schema.columns
- WHERE data_type = 'bigint' AND lower(column_type) LIKE '%unsigned%' AND {_USERS_TABLES}
+ WHERE data_type = 'bigint' AND lower(column_type) LIKE '%unsigned%' AND {_OF_TABLES}
 """,  # noqa: S608 - made of constants
     "altered": f"""
 SELECT concat(table_schema, '.', table_name) AS name, column_name AS col, data_type AS type, extra AS extra,
        numeric_precision AS digits
   FROM information_schema.columns
  WHERE (column_key = 'PRI' AND data_type IN ('bit', 'enum', 'set', 'time') OR extra LIKE '%INVISIBLE%')
-   AND {_USERS_TABLES}
+   AND {_OF_TABLES}
 """,  # noqa: S608 - made of constants
     "cascades": """
 SELECT concat(constraint_schema, '.', table_name) AS name, referenced_table_name AS parent

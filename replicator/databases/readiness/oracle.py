@@ -47,7 +47,7 @@ SELECT owner || '.' || table_name AS name FROM all_log_groups WHERE log_group_ty
     "columns": f"""
 SELECT owner || '.' || table_name AS name, column_name AS col, data_type AS type FROM all_tab_columns
  WHERE (LENGTH(column_name) > 30 OR LENGTH(table_name) > 30 OR data_type IN ('CLOB', 'NCLOB', 'BLOB', 'XMLTYPE'))
-       AND {_USER_OWNED}
+       AND {_USER_OWNED} AND (owner, table_name) IN (SELECT owner, table_name FROM all_tables)
 """,  # noqa: S608 - made of constants
     "privileges": """
 SELECT privilege, 0 AS is_role FROM dba_sys_privs WHERE grantee = UPPER(:username)
