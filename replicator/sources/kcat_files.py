@@ -79,11 +79,24 @@ def _parse_record(line: str, path: Path, number: int) -> KafkaRecord:
         line.encode()  # refuses bytes that are not UTF-8
         record = json.loads(line)
         key, value = (_text(record[part], line, part) for part in ("key", "payload"))
-        return KafkaRecord(
-            str(record["topic"]), int(record["partition"]), int(record["offset"]), record.get("ts"), key, value
-        )
+        partition, offset = _integer(record["partition"], 32), _integer(record["offset"], 64)
+        ts = None if record.get("ts") is None else _integer(record["ts"], 64)
+        return KafkaRecord(_name(record["topic"]), partition, offset, ts, key, value)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadRecording("a line is not a Kafka record", where=f"{path}:{number}", fix=_format_hint(path)) from error
+
+
+def _name(topic: Any) -> str:
+    if topic is None:
+        raise TypeError("no topic")
+    return str(topic)
+
+
+def _integer(value: Any, bits: int) -> int:
+    """A number that Spark reads as an integer of so many bits, too. Raises TypeError."""
+    if type(value) is not int or value.bit_length() >= bits:
+        raise TypeError(f"not an integer of {bits} bits")
+    return value
 
 
 def _text(value: Any, line: str, part: str) -> bytes | None:

@@ -391,6 +391,18 @@ def test_half_an_archive_is_told_as_such(tmp_path: Path) -> None:
             list(kcat_files.read_records(path))
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"topic": None}, {"partition": "0"}, {"partition": 1 << 31}, {"offset": True}, {"offset": 1.0}, {"ts": "now"}],
+)
+def test_a_record_is_in_a_place_that_kafka_has(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """As for ``run --recorded``: times that are texts ended ``schema avro`` with a TypeError."""
+    path = tmp_path / "events.jsonl"
+    path.write_text(json.dumps(json.loads(line(0, None)) | wrong) + "\n")
+    with pytest.raises(BadRecording, match=r"events\.jsonl:1"):
+        list(kcat_files.read_records(path))
+
+
 def test_a_file_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     """With the line; and nothing is followed that cannot grow."""
     path = tmp_path / "events.jsonl"
