@@ -74,13 +74,12 @@ def restart(
     since its last event get no event.
     """
     from replicator import assemble
-    from replicator.lake import Lake
     from replicator.operate.lock import exclusive
     from replicator.session import session
     from replicator.stages.run_report import CANONICAL
 
     settings = options.settings(env, conf)
-    feed, lake = settings.feed(name), Lake(settings.lake.root)
+    feed, lake = settings.feed(name), options.existing_lake(settings)
     with exclusive(lake, (CANONICAL,), assemble.lease_options(settings, wait)) as fence:
         spark = session(settings, debug=options.is_debug(context), brief=True)
         feeds = assemble.feed_context(spark, settings, fence)

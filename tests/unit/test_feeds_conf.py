@@ -114,3 +114,12 @@ def test_a_stage_without_feeds_and_a_feed_that_is_none_are_refused(feeds: Load, 
         said("run", "canonical", *ours)
     with pytest.raises(ConfigError, match="publish, canonical"):
         said("run", "canonicle", *ours)
+
+
+def test_a_feed_is_restarted_in_a_lake_that_exists(feeds: Load, tmp_path: Path) -> None:
+    """A mistyped root made a folder, and the feed was said to start over."""
+    feeds(orders=GOOD)
+    (tmp_path / "base.yaml").write_text(f"lake: {{root: {tmp_path / 'typo'}}}\n")
+    with pytest.raises(ConfigError, match="there is no lake yet"):
+        said("canonical", "restart", "orders", "--conf", str(tmp_path), "--env", "dev")
+    assert not (tmp_path / "typo").exists()
