@@ -99,6 +99,8 @@ def _lines(
         if follow:
             raise ConfigError("a file cannot be followed.", fix="Omit --follow.")
         return _record_lines(EventReader(SourceSpec("", "")), _file_records(file, start))
+    if lake is not None and brokers is not None:
+        raise ConfigError("--lake is for a table and --brokers for a topic", fix="Omit one of them.")
     settings = topics.settings_of(env, conf, lake, brokers)
     source = None if lake is not None else topics.source_of(settings, what, brokers)
     if source is None:

@@ -414,3 +414,5 @@ def test_a_file_that_holds_something_else_is_refused(tmp_path: Path) -> None:
         said("tail", str(path), "--follow")
     with pytest.raises(ConfigError, match="yesterday"):
         said("tail", str(path), "--from", "yesterday")
+    with pytest.raises(ConfigError, match="--lake is for a table and --brokers for a topic"):
+        said("tail", "shop.orders", "--lake", str(tmp_path), "--brokers", "b:9092")
