@@ -141,6 +141,8 @@ class DatabaseKeys(Strict):
     def _named(self) -> DatabaseKeys:
         if self.kind in ("postgresql", "oracle") and not self.dbname:
             raise ValueError("give dbname: which database of the server has the tables")
+        if self.kind not in ("postgresql", "oracle") and self.dbname:
+            raise ValueError(f"dbname is for PostgreSQL and Oracle, not for {self.kind}")
         return self
 
     def login(self) -> Login:

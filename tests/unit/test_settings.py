@@ -150,6 +150,8 @@ def test_a_source_may_say_where_its_own_database_is(conf: Callable[..., settings
     assert "canary" not in str(shown) + str(login)
     nameless = {"sources/s.yaml": "name: s\ndatabase: {kind: postgresql, host: h, user: u}\n"}
     assert "give dbname: which database" in refusal(conf, "", **nameless)
+    named = {"sources/s.yaml": "name: s\ndatabase: {kind: mariadb, host: h, user: u, dbname: a}\n"}
+    assert "dbname is for PostgreSQL and Oracle, not for mariadb" in refusal(conf, "", **named)
     strange = {"sources/s.yaml": "name: s\ndatabase: {kind: db2, hots: h, user: u}\n"}
     said = refusal(conf, "", **strange)
     assert "database.kind" in said
