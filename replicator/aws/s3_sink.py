@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from replicator.errors import ConfigError
+from replicator.spec import sanitize_for_topic
 
 FLUSH_SECONDS, FLUSH_RECORDS = 60, 50
 """An object is closed after so many seconds, or with so many records (scenarios.md section 3)."""
@@ -22,7 +23,7 @@ def connector_config(
     if not tables:
         fix = "List them under `tables` in its file in conf/sources."
         raise ConfigError(f"source {source} lists no tables, and a sink reads topics by name", fix=fix)
-    topics = {f"{source}.{table}": columns for table, columns in tables.items()}
+    topics = {f"{source}.{sanitize_for_topic(table)}": columns for table, columns in tables.items()}
     return {
         "connector.class": "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",
         "tasks.max": "1",

@@ -239,6 +239,8 @@ def test_render_prints_the_sink_of_a_source() -> None:
     assert several["topics"] == "shop.a.b,shop.a.c"
     first, second = several["connect.s3.kcql"].split(";")
     assert ("PARTITIONBY" in first, "PARTITIONBY id" in second) == (False, True)
+    odd = s3_sink.connector_config("shop", {"a.order lines": ()}, "landing", "p", REGION)
+    assert (odd["topics"], "`shop.a.order_lines`" in odd["connect.s3.kcql"]) == ("shop.a.order_lines", True)
 
 
 def test_the_configuration_of_the_scenario_logs_in_as_render_says() -> None:
