@@ -24,7 +24,11 @@ _REFUSED = re.compile(
     r"org[.]apache[.]kafka[.]common[.]errors[.]\w*(?:Authentication|Authorization|SaslMechanism|SaslState)Exception"
 )
 
-_ERRORS, _RETRIABLE = "org.apache.kafka.common.errors.", "org.apache.kafka.common.errors.RetriableException"
+_FINAL = re.compile(
+    r"org[.]apache[.]kafka[.]common[.]errors[.]"
+    r"(?:InvalidReplicationFactor|InvalidTopic|PolicyViolation|RecordTooLarge)Exception"
+)
+"""Refusals of a new topic or of a record, which a repeated request would meet again."""
 
 _UNRESOLVABLE = "No resolvable bootstrap urls"
 """The message of Kafka's client for bootstrap servers whose names do not resolve."""
@@ -83,7 +87,7 @@ def startup_error(error: Exception, bootstrap_servers: str) -> LoginRefused:
 
 def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | ConfigError:
     """The error for a failure of Kafka's client: LoginRefused if a broker refuses the login or the operation,
-    ConfigError if a request cannot succeed for another reason; otherwise Unreachable, because no broker has answered or
+    ConfigError if it refuses a topic or a record; otherwise Unreachable, because no broker has answered or
     it is busy.
     """
     java = first = causes.find_java_exception(error)
@@ -91,7 +95,7 @@ def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | Conf
         java = java.getCause()
     if java is None:
         root = None if first is None else causes.root_cause(first)
-        if root is None or not _is_final(root):
+        if root is None or not _FINAL.fullmatch(str(root.getClass().getName())):
             return unreachable_error(bootstrap_servers)
         what = f"Kafka refused the request: {root.getMessage()}"
         return ConfigError(what, where=bootstrap_servers, fix="Correct what it names, then run again.")
@@ -100,14 +104,6 @@ def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | Conf
         fix = "Run again; a larger broker accepts more logins per second."
         return Unreachable(f"Kafka is busy: {words}", where=bootstrap_servers, fix=fix)
     return LoginRefused(f"Kafka refused the client: {words}", where=bootstrap_servers, fix=_OPTIONS)
-
-
-def _is_final(java: Any) -> bool:
-    """Whether a Java exception is one of Kafka's that a repeated request would meet again."""
-    names = [str((kind := java.getClass()).getName())]
-    while (kind := kind.getSuperclass()) is not None:
-        names.append(str(kind.getName()))
-    return names[0].startswith(_ERRORS) and _RETRIABLE not in names
 
 
 def is_refusal(text: str) -> bool:

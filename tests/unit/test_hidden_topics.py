@@ -28,27 +28,25 @@ KAFKAS = "org.apache.kafka.common.errors."
 
 
 @pytest.mark.parametrize(
-    ("kinds", "error", "said"),
+    ("kind", "error", "said"),
     [
-        ([f"{KAFKAS}RecordTooLargeException", f"{KAFKAS}ApiException"], ConfigError, "refused the request: too large"),
-        ([f"{KAFKAS}TimeoutException", f"{KAFKAS}RetriableException"], Unreachable, "does not answer"),
-        (["java.io.IOException"], Unreachable, "does not answer"),
+        (f"{KAFKAS}RecordTooLargeException", ConfigError, "refused the request: too large"),
+        (f"{KAFKAS}TimeoutException", Unreachable, "does not answer"),
+        (f"{KAFKAS}UnknownServerException", Unreachable, "does not answer"),
+        ("java.io.IOException", Unreachable, "does not answer"),
     ],
 )
 def test_a_request_that_kafka_refuses_for_good_is_told_by_its_message(
-    kinds: list[str], error: type[ReplicatorError], said: str
+    kind: str, error: type[ReplicatorError], said: str
 ) -> None:
     """Kafka has answered: neither the broker nor its address is to be looked at."""
 
-    def java_class(names: list[str]) -> SimpleNamespace | None:
-        above = (lambda: java_class(names[1:])) if names else None
-        return SimpleNamespace(getName=lambda: names[0], getSuperclass=above) if names else None
-
-    cause = SimpleNamespace(getClass=lambda: java_class(kinds), getCause=lambda: None, getMessage=lambda: "too large")
-    wrapper = ["java.util.concurrent.ExecutionException"]
+    def java(name: str, cause: SimpleNamespace | None) -> SimpleNamespace:
+        kinds = SimpleNamespace(getName=lambda: name)
+        return SimpleNamespace(getClass=lambda: kinds, getCause=lambda: cause, getMessage=lambda: "too large")
 
     class Java(Exception):
-        java_exception = SimpleNamespace(getClass=lambda: java_class(wrapper), getCause=lambda: cause)
+        java_exception = java("java.util.concurrent.ExecutionException", java(kind, None))
 
     with pytest.raises(error, match=said):
         raise client_error(Java(), "host:9092")
