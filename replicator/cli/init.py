@@ -16,7 +16,7 @@ _CAPTURE = """\
   replicator connect check    check that the database is ready to be captured
   replicator connect apply    register the connector with Kafka Connect
 """
-_PREFIX = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_PREFIX = re.compile(r"(?![.]+$)[A-Za-z0-9._-]{1,200}")
 
 
 class Kinds(str, Enum):
@@ -45,7 +45,7 @@ def init(
     if not _PREFIX.fullmatch(source):
         raise ConfigError(
             f"--source {source!r} is not a valid topic.prefix",
-            fix="Use only letters, digits, dots, hyphens and underscores.",
+            fix="Use letters, digits, dots, hyphens and underscores, not dots alone.",
         )
     files = {folder / path: text for path, text in scaffold.render_project(source, kind and kind.value).items()}
     existing = next((path for path in files if path.exists()), None)

@@ -88,6 +88,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["base.yaml"]
     with pytest.raises(ConfigError, match="cannot be written: Not a directory"):
         said("init", str(tmp_path / "conf/base.yaml/new"), "--source", "shop", code=2)
-    with pytest.raises(ConfigError, match="is not a valid topic"):
-        said("init", str(tmp_path / "new"), "--source", "shop/eu", code=2)
+    for name in ("shop/eu", "..", "."):
+        with pytest.raises(ConfigError, match="is not a valid topic"):
+            said("init", str(tmp_path / "new"), "--source", name, code=2)
     assert not (tmp_path / "new").exists()
