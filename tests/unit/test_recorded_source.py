@@ -92,7 +92,7 @@ def test_a_line_that_is_no_record_names_its_file(exact: SparkSession, tmp_path: 
     """
     (tmp_path / "good.jsonl").write_text(line(0))
     (tmp_path / "odd.jsonl").write_text(f"{line(1)}\n{bad}\n", "utf-8", "surrogateescape")
-    with pytest.raises(BadRecording, match="1 lines") as caught:
+    with pytest.raises(BadRecording, match="1 line is not a Kafka record") as caught:
         RecordedSource([str(tmp_path / "good.jsonl"), str(tmp_path / "odd.jsonl")]).read(exact)
     assert str(caught.value.where) == str(tmp_path / "odd.jsonl:2")
 
