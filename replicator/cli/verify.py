@@ -92,6 +92,7 @@ def verify(
     if not verdicts:
         options.existing_lake(settings)
     _print(verdicts, as_json=as_json)
+    _advise(verdicts, options.flags(env, conf, lake))
     _exit(verdicts)
 
 
@@ -135,6 +136,14 @@ def _print(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
         console.print_table(_COLUMNS, [[str(row[column.replace(" ", "_")]) for column in _COLUMNS] for row in rows])
     else:
         console.narrate("There is nothing to compare.", style="yellow")
+
+
+def _advise(verdicts: Sequence[Verdict], flags: str) -> None:
+    """Name the command that makes the differing tables of targets equal to gold."""
+    models = [each.table for each in verdicts if each.layer == "target" and each.error is None and not each.is_equal]
+    if models:
+        republish = options.command("republish", *dict.fromkeys(models), flags=flags)
+        console.narrate(f"If gold is right, {republish} makes the target equal to it.", style="yellow")
 
 
 def _exit(verdicts: Sequence[Verdict]) -> None:
