@@ -87,19 +87,16 @@ def startup_error(error: Exception, bootstrap_servers: str) -> LoginRefused:
 
 def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | ConfigError:
     """The error for a failure of Kafka's client: LoginRefused if a broker refuses the login or the operation,
-    ConfigError if it refuses a topic or a record; otherwise Unreachable, because no broker has answered or
-    it is busy.
+    ConfigError if it refuses a topic or a record; otherwise Unreachable, because no broker has answered or it is busy.
     """
-    java = first = causes.find_java_exception(error)
-    while java is not None and not _REFUSED.fullmatch(str(java.getClass().getName())):
-        java = java.getCause()
-    if java is None:
-        root = None if first is None else causes.root_cause(first)
-        if root is None or not _FINAL.fullmatch(str(root.getClass().getName())):
+    chain = list(causes.chain(causes.find_java_exception(error)))
+    refusal = next((each for each in chain if _REFUSED.fullmatch(str(each.getClass().getName()))), None)
+    if refusal is None:
+        if not chain or not _FINAL.fullmatch(str(chain[-1].getClass().getName())):
             return unreachable_error(bootstrap_servers)
-        what = f"Kafka refused the request: {root.getMessage()}"
+        what = f"Kafka refused the request: {chain[-1].getMessage()}"
         return ConfigError(what, where=bootstrap_servers, fix="Correct what it names, then run again.")
-    words = ": ".join(dict.fromkeys(str(each.getMessage()) for each in (java, causes.root_cause(java))))
+    words = ": ".join(dict.fromkeys(str(each.getMessage()) for each in (refusal, chain[-1])))
     if is_busy(words):
         fix = "Run again; a larger broker accepts more logins per second."
         return Unreachable(f"Kafka is busy: {words}", where=bootstrap_servers, fix=fix)

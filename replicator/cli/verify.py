@@ -140,7 +140,9 @@ def _print(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
 
 def _advise(verdicts: Sequence[Verdict], flags: str) -> None:
     """Name the command that makes the differing tables of targets equal to gold."""
-    models = [each.table for each in verdicts if each.layer == "target" and each.error is None and not each.is_equal]
+    models = [
+        each.table for each in verdicts if each.layer == Layer.target and each.error is None and not each.is_equal
+    ]
     if models:
         republish = options.command("republish", *dict.fromkeys(models), flags=flags)
         console.narrate(f"If gold is right, {republish} makes the target equal to it.", style="yellow")

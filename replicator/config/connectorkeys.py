@@ -24,8 +24,10 @@ Kind = Literal["mysql", "mariadb", "postgresql", "sqlserver", "oracle"]
 PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306, "sqlserver": 1433, "oracle": 1521}
 """The default port of each kind of database."""
 
+ONE_DATABASE = ("postgresql", "oracle")
+"""Kinds whose connector captures one database, which a login names."""
+
 _BINLOG = ("mysql", "mariadb")
-_ONE_DATABASE = ("postgresql", "oracle")
 _SLOT = 63
 _OURS = ("connector.class", "topic.prefix", "name")
 _NAMED = {
@@ -125,7 +127,7 @@ class ConnectorKeys(Strict):
 
     @model_validator(mode="after")
     def _fitting(self) -> ConnectorKeys:
-        if self.kind in _ONE_DATABASE and len(self.databases) != 1:
+        if self.kind in ONE_DATABASE and len(self.databases) != 1:
             raise ValueError(f"a {self.kind} connector captures one database: name it in `database`")
         if self.kind == "sqlserver" and not self.databases:
             raise ValueError("give databases: which databases of the server are captured")

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator, model_vali
 
 from replicator.config import conditions, kafka_options, tablekeys
 from replicator.config.columnkeys import ColumnName, refuse_duplicates
-from replicator.config.connectorkeys import PORTS, ConnectorKeys, Kind
+from replicator.config.connectorkeys import ONE_DATABASE, PORTS, ConnectorKeys, Kind
 from replicator.config.shapekeys import ShapeKeys
 from replicator.config.strict import Strict, refuse_password
 from replicator.config.tablekeys import OneTable, Pattern, SequenceBy, TableKeys, TableName
@@ -139,9 +139,10 @@ class DatabaseKeys(Strict):
 
     @model_validator(mode="after")
     def _named(self) -> DatabaseKeys:
-        if self.kind in ("postgresql", "oracle") and not self.dbname:
+        needs_database = self.kind in ONE_DATABASE
+        if needs_database and not self.dbname:
             raise ValueError("give dbname: which database of the server has the tables")
-        if self.kind not in ("postgresql", "oracle") and self.dbname:
+        if self.dbname and not needs_database:
             raise ValueError(f"dbname is for PostgreSQL and Oracle, not for {self.kind}")
         return self
 

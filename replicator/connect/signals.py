@@ -18,6 +18,7 @@ from uuid import uuid4
 from replicator.connect.configuration import CLASSES
 from replicator.errors import ConfigError
 from replicator.names import quote_postgres, quote_spark
+from replicator.spec.connectors import split_expressions
 from replicator.spelling import did_you_mean
 
 EXECUTE, STOP = "execute-snapshot", "stop-snapshot"
@@ -157,7 +158,7 @@ def _refuse_malformed(table: str, kind: str) -> None:
 
 def list_captured(config: Mapping[str, str]) -> list[str]:
     """Return the tables that the connector's list names individually, not by an expression, as named in silver."""
-    listed = _split_expressions(config.get("table.include.list", ""))
+    listed = split_expressions(config.get("table.include.list", ""))
     return [unquote_literal(one) for one in listed if re.fullmatch(r"(?:[\w.\s-]|\\\W)+", one)]
 
 
@@ -182,13 +183,9 @@ def _refuse_uncaptured(table: str, config: Mapping[str, str]) -> None:
         raise ConfigError(f"{table} is not captured: {key} is {config[key]}{hint}", fix=fix)
 
 
-def _split_expressions(expressions: str) -> list[str]:
-    return [one.replace(r"\,", ",").strip() for one in re.split(r"(?<!\\),", expressions)]
-
-
 def _matches(expressions: str, name: str, *, in_doubt: bool) -> bool:
     """Whether one of Debezium's regular expressions matches a name; ``in_doubt``: one that only Java supports does."""
-    return any(_is_match(one, name, in_doubt=in_doubt) for one in _split_expressions(expressions))
+    return any(_is_match(one, name, in_doubt=in_doubt) for one in split_expressions(expressions))
 
 
 def _is_match(expression: str, name: str, *, in_doubt: bool) -> bool:

@@ -42,8 +42,8 @@ def format_position(source: Mapping[str, Any]) -> str:
 
 
 def schema_of(fields: Mapping[str, Any], of_topic: str | None) -> Any:
-    """The schema of a flattened row's table, or its database if its connector names tables by that, from the row's
-    metadata fields and its topic. The database of another connector counts only if nothing names the schema.
+    """The schema of a flattened row's table, from the row's metadata fields and its topic; its database, if its
+    connector names tables by that or nothing names the schema.
     """
     is_in_schema = any(name in fields or f"source_{name}" in fields for name in SCHEMA_FIELDS)
     return fields.get("schema") or (of_topic if is_in_schema else None) or fields.get("db") or of_topic

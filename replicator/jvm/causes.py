@@ -8,7 +8,10 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LAST_SECONDS = 5
 NO_TEMP_FOLDER = 53
@@ -53,11 +56,17 @@ def find_java_exception(error: Exception) -> Any:
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
+def chain(java: Any) -> Iterator[Any]:
+    """Yield a Java exception and its causes, the innermost last; nothing for None."""
+    while java is not None:
+        yield java
+        java = java.getCause()
+
+
 def root_cause(java: Any) -> Any:
     """Return the innermost cause of a Java exception."""
-    while (cause := java.getCause()) is not None:
-        java = cause
-    return java
+    *_, innermost = chain(java)
+    return innermost
 
 
 def jvm_exit_code(error: Exception) -> int | None:

@@ -22,12 +22,10 @@ _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 
 def error_condition(error: Exception) -> tuple[str, str] | None:
     """Return Spark's error condition and its SQLSTATE, from the first of the Java causes that has them."""
-    java = causes.find_java_exception(error)
-    while java is not None:
+    for java in causes.chain(causes.find_java_exception(error)):
         state = _call_if_present(java, "getSqlState")
         if state is not None:
             return _call_if_present(java, "getErrorClass") or type(error).__name__, state
-        java = java.getCause()
     return None
 
 

@@ -45,16 +45,17 @@ def list_tables(spark: SparkSession, sources: Sequence[Refinement]) -> list[Tabl
 def list_source_tables(survey: Survey, source: SourceSpec) -> list[TableState]:
     """Return the tables of one source, by any ``Survey``."""
     since = pauses.load(survey.facts, survey.lake, source.name)
-    return [TableState(f"{source.name}/{table}", since.get(table)) for table in sorted(_known_tables(survey, source))]
+    declared = (each.table for each in source.tables)
+    known = {*source_tables.list_known(survey, source), *declared, *since}
+    return [TableState(f"{source.name}/{table}", since.get(table)) for table in sorted(known)]
 
 
 def find_tables(spark: SparkSession, sources: Sequence[Refinement], requested: Sequence[str]) -> list[SilverTable]:
     """Return the tables that ``[<source>/]<database or schema>.<table>``, or the last parts, name. Raises ConfigError
     for a name that is unknown or ambiguous.
     """
-    known = {at.source.name: (at, _known_tables(source_tables.spark_survey(spark, at), at.source)) for at in sources}
-    known_names = {f"{source}/{table}": (at, table) for source, (at, tables) in known.items() for table in tables}
-    return [known_names[_resolve(name, list(known_names))] for name in requested]
+    known = {each.table: (at, each.name) for at in sources for each in list_tables(spark, [at])}
+    return [known[_resolve(name, list(known))] for name in requested]
 
 
 def with_fence(places: Sequence[SilverTable], fence: Fence) -> list[SilverTable]:
@@ -81,11 +82,6 @@ def _set_paused(at: Refinement, table: str, since: str | None) -> TableState:
     if since != before:
         pauses.save(at.control, at.lake, at.source.name, others if since is None else {**others, table: since})
     return TableState(f"{at.source.name}/{table}", since)
-
-
-def _known_tables(survey: Survey, source: SourceSpec) -> set[str]:
-    paused = pauses.load(survey.facts, survey.lake, source.name)
-    return {*source_tables.list_known(survey, source), *(declared.table for declared in source.tables), *paused}
 
 
 def _resolve(name: str, known: Sequence[str]) -> str:

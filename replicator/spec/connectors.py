@@ -4,6 +4,7 @@ written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +13,11 @@ PLACEHOLDER = "__debezium_unavailable_value"
 
 DECIMALS, BINARY, TIMES = "decimal.handling.mode", "binary.handling.mode", "time.precision.mode"
 """The connector's settings for how values of some types are written (types.md section 2)."""
+
+
+def split_expressions(expressions: str) -> list[str]:
+    """The regular expressions in one of a connector's lists, such as ``table.include.list``; one empty for none."""
+    return [one.replace(r"\,", ",").strip() for one in re.split(r"(?<!\\),", expressions)]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from replicator.names import quote_postgres
 from replicator.spec import Connector, Declaration
+from replicator.spec.connectors import split_expressions
 
 Rows = Sequence[Mapping[str, Any]]
 QueryResults = Mapping[str, Rows | None]
@@ -92,10 +93,10 @@ def _is_schema_captured(connector: Connector, schema: str) -> bool:
     """Whether the lists in ``config``, of databases where a table is named by its database, allow this one."""
     what = "database" if connector.kind in ("mysql", "mariadb") else "schema"
     included, excluded = (
-        re.split(r"(?<!\\),\s*", connector.config.get(f"{what}.{way}.list", "")) for way in ("include", "exclude")
+        split_expressions(connector.config.get(f"{what}.{way}.list", "")) for way in ("include", "exclude")
     )
-    within = included == [""] or any(matches(pattern.strip(), schema) for pattern in included)
-    return within and not any(matches(pattern.strip(), schema) for pattern in excluded)
+    within = included == [""] or any(matches(pattern, schema) for pattern in included)
+    return within and not any(matches(pattern, schema) for pattern in excluded)
 
 
 def missing_tables(connector: Connector, present: Sequence[str]) -> list[Finding]:
