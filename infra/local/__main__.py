@@ -103,7 +103,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--delete", action="store_true", help="down: remove the data of all as well")
     parser.add_argument("--json", action="store_true", help="status, env: print JSON")
     parser.add_argument("--to", type=Path, metavar="DIR", help="plugins: the folder that infra/compose.yaml mounts")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()  # options may also precede the services
     if unknown := set(options.services) - set(SERVICES):
         parser.error(f"unknown service {', '.join(sorted(unknown))}; there are {', '.join(SERVICES)}")
     if options.delete and options.services:

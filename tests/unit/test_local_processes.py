@@ -232,11 +232,12 @@ def test_without_root_every_folder_is_where_it_was_asked_for(tmp_path: Path) -> 
     assert reachable(tmp_path / "new", None) == tmp_path / "new"
 
 
-def test_the_data_of_one_service_is_not_removed_with_that_of_all(tmp_path: Path) -> None:
-    """`down postgres --delete` removed Kafka's as well."""
+@pytest.mark.parametrize("order", [("postgres", "--delete", "--home", "{}"), ("--home", "{}", "--delete", "postgres")])
+def test_the_data_of_one_service_is_not_removed_with_that_of_all(tmp_path: Path, order: tuple[str, ...]) -> None:
+    """`down postgres --delete` removed Kafka's as well; services behind the options were not recognized."""
     (tmp_path / "home" / "kafka").mkdir(parents=True)
     home = str(tmp_path / "home")
-    command = [sys.executable, "-m", "infra.local", "down", "postgres", "--delete", "--home", home]
+    command = [sys.executable, "-m", "infra.local", "down", *(each.format(home) for each in order)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, (tmp_path / "home" / "kafka").is_dir()) == (2, True)
     assert done.stderr.endswith("error: --delete removes the data of all services: name none\n")
