@@ -28,6 +28,27 @@ def refuse_missing(files: Sequence[str]) -> None:
         raise BadRecording("a recorded file cannot be read", where=", ".join(absent), fix="Check the path.")
 
 
+def refuse_unreadable_names(files: Sequence[str]) -> None:
+    """Raise BadRecording for files that Spark would skip silently as a writer's unfinished ones, or cannot open,
+    because of their names.
+    """
+    for file in files:
+        if reason := _unreadable_reason(file):
+            where = file.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            raise BadRecording(f"a recorded file cannot be read: {reason}", where=where, fix="Rename it.")
+
+
+def _unreadable_reason(file: str) -> str | None:
+    name = file.rpartition("/")[2]
+    if name.startswith(("_", ".")) or name.endswith("._COPYING_"):
+        return "names that begin with _ or . or end with ._COPYING_ are those of hidden files"
+    if ":" in name:
+        return "its name contains a colon"
+    if any("\udc80" <= each <= "\udcff" for each in file):
+        return "its path is not valid UTF-8"
+    return None
+
+
 def read_records(path: Path) -> Iterator[KafkaRecord]:
     """Yield the records of a file as ``kcat -C -J`` prints them, plain or ``.gz``. Raises BadRecording."""
     try:

@@ -92,6 +92,7 @@ class RecordedSource:
         """Does nothing: files lose no records."""
 
     def _lines(self, spark: SparkSession) -> DataFrame:
+        kcat_files.refuse_unreadable_names(self.files)
         is_text = java_udfs.create(spark, "replicator.stages.Utf8", "boolean")
         try:
             written = spark.read.text([_literal(file) for file in self.files])

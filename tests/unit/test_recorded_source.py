@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,29 @@ def test_a_file_that_is_not_there_leaves_no_lake(tmp_path: Path) -> None:
         assert (caught.value.where, caught.value.exit_code) == (str(tmp_path / "absent.jsonl"), 2)
     assert not (tmp_path / "lake").exists()
     kcat_files.refuse_missing([str(tmp_path / "there.jsonl"), "/no/{a,b}.jsonl", "/no/*.jsonl", "s3a://no/a.jsonl"])
+
+
+@pytest.mark.parametrize(("name", "reason"), [
+    (b"_events.jsonl", "hidden"),
+    (b".events.jsonl.gz", "hidden"),
+    (b"events.jsonl._COPYING_", "hidden"),
+    (b"events-10:00:00.jsonl", "colon"),
+    (b"events-\xff.jsonl", "UTF-8"),
+])  # fmt: skip
+def test_a_file_that_spark_would_skip_or_not_open_is_told(
+    exact: SparkSession, tmp_path: Path, name: bytes, reason: str
+) -> None:
+    """Spark takes some names for those of unfinished files and reads nothing from them: their records would be missing
+    without a word, also beside other files.
+    """
+    file = os.path.join(os.fsencode(tmp_path), name)
+    with open(file, "w", encoding="utf-8") as written:
+        written.write(line(1))
+    (tmp_path / "good.jsonl").write_text(line(0))
+    with pytest.raises(BadRecording, match=reason) as caught:
+        RecordedSource([str(tmp_path / "good.jsonl"), os.fsdecode(file)]).read(exact)
+    assert (caught.value.fix, caught.value.exit_code) == ("Rename it.", 2)
+    assert str(caught.value).encode()
 
 
 def test_a_mark_before_the_text_of_a_file_is_no_part_of_it(exact: SparkSession, tmp_path: Path) -> None:
