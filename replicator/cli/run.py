@@ -71,6 +71,8 @@ def run(
             raise ConfigError("recorded files are finite: --continuous is for sources", fix="Leave it out.")
         files = recorded_files.absolute_paths([*recorded, *(stages or [])])
         recorded_files.run(options.settings(env, conf, lake), files, declare, summary, wait=wait, debug=debug)
+    elif declare is not None:
+        raise ConfigError("--declare needs --recorded FILE", fix="For topics, the declarations in conf/sources apply.")
     elif lake is not None:
         raise ConfigError(
             "neither a source nor a model is configured: with --lake no configuration is read",

@@ -75,8 +75,9 @@ def test_a_selection_of_topics_in_a_declaration_is_noticed(tmp_path: Path, text:
         (["--recorded", "e.jsonl", "--lake", "lake", "--continuous"], "recorded files are finite"),
         (["silver", "--recorded", "e.jsonl", "--lake", "lake"], "silver is a stage, not a file"),
         (["--recorded", "", "--lake", "lake"], "an empty file name"),
+        (["--declare", "declare.yaml", "--conf", "conf"], "--declare needs --recorded FILE"),
     ],
-    ids=["nothing to do", "no end", "a stage", "no name"],
+    ids=["nothing to do", "no end", "a stage", "no name", "declared for nothing"],
 )
 def test_a_run_that_could_do_nothing_says_so(
     arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
