@@ -81,8 +81,8 @@ def list_letters(
 def show(
     context: typer.Context,
     topic: Annotated[str, typer.Argument(help="The record's topic.")],
-    partition: Annotated[int, typer.Argument(help="Its partition.")],
-    offset: Annotated[int, typer.Argument(help="Its offset.")],
+    partition: Annotated[int, typer.Argument(help="Its partition.", max=options.MAX_PARTITION)],
+    offset: Annotated[int, typer.Argument(help="Its offset.", max=options.MAX_OFFSET)],
     source: options.SourceName = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,

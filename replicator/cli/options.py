@@ -72,6 +72,8 @@ Brokers = Annotated[
     typer.Option("--brokers", help="Kafka brokers to use without a configuration.", metavar="HOST:PORT,..."),
 ]
 DEFAULT_ENV = "local"
+MAX_PARTITION, MAX_OFFSET = (1 << 31) - 1, (1 << 63) - 1
+"""The greatest numbers that Kafka has."""
 
 
 class RowFormat(str, Enum):
@@ -119,7 +121,8 @@ def parse_offset(text: str) -> tuple[tuple[str, int], int]:
     """Parse ``--from TOPIC:PARTITION:OFFSET`` into ``((topic, partition), offset)``. Raises ConfigError."""
     topic, _, rest = text.partition(":")
     partition, _, offset = rest.partition(":")
-    if not (topic and partition.isdecimal() and offset.isdecimal()):
+    is_place = partition.isdecimal() and offset.isdecimal()
+    if not (topic and is_place and int(partition) <= MAX_PARTITION and int(offset) <= MAX_OFFSET):
         raise ConfigError(f"--from {text!r} is not TOPIC:PARTITION:OFFSET", fix="For example shop.sales.orders:0:1234.")
     return (topic, int(partition)), int(offset)
 

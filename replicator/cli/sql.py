@@ -80,6 +80,7 @@ def sql(
     """
     from replicator import settings as configuration
 
+    _refuse_ineffective(brokers is not None and topic is None, as_json and form not in (None, options.RowFormat.json))
     folder = configuration.conf_dir(conf) / "queries"
     if listing:
         _list(queryfile.load_queries(folder), as_json=as_json)
@@ -96,6 +97,14 @@ def sql(
     result_writer.write(answer, chosen, most, output)
     if note := answering.summary():
         narrate(note)
+
+
+def _refuse_ineffective(brokers_alone: bool, two_formats: bool) -> None:
+    """Raise ConfigError for options that would have no effect."""
+    if brokers_alone:
+        raise ConfigError("--brokers needs --topic TOPIC.", fix="Without it, the lake is queried.")
+    if two_formats:
+        raise ConfigError("--json and --format cannot be combined.", fix="Omit one of them.")
 
 
 def _refuse_with_topic(engine: Engines, as_of: str | None, lake: str | None) -> None:

@@ -25,6 +25,31 @@ def test_a_value_that_is_given_twice_is_refused(tmp_path: Path, arguments: tuple
         said(*arguments, "--lake", str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--brokers", "localhost:9092"), "--brokers needs --topic TOPIC"),
+        (("--json", "--format", "csv"), "--json and --format cannot be combined"),
+    ],
+    ids=["no topic", "two formats"],
+)
+def test_an_option_of_sql_that_would_have_no_effect_is_refused(
+    tmp_path: Path, arguments: tuple[str, ...], why: str
+) -> None:
+    """A matter of usage (exit code 2): the lake would be queried instead of a topic, or one of two formats printed."""
+    with pytest.raises(ConfigError, match=why):
+        said("sql", "SELECT 1", "--engine", "duckdb", *arguments, "--lake", str(tmp_path))
+    assert said("sql", "SELECT 1 AS a", "--engine", "duckdb", "--json", "--format", "json", "--lake", str(tmp_path))
+
+
+@pytest.mark.parametrize("place", [("0", str(1 << 63)), (str(1 << 31), "0")], ids=["offset", "partition"])
+def test_a_number_that_kafka_does_not_have_is_a_matter_of_usage(tmp_path: Path, place: tuple[str, str]) -> None:
+    """Exit code 2, before Spark is asked for a number that does not fit its columns."""
+    said("dead-letters", "show", "shop.sales.orders", *place, "--lake", str(tmp_path), code=2)
+    with pytest.raises(ConfigError, match="is not TOPIC:PARTITION:OFFSET"):
+        said("epoch", "bump", "s", "--reason", "r", "--from", ":".join(("t", *place)), "--lake", str(tmp_path))
+
+
 @pytest.mark.parametrize(("lake", "why"), [("s3://bucket/x", "s3a://bucket/prefix"), ("", "at least 1 character")])
 def test_a_lake_that_is_none_is_a_matter_of_usage(lake: str, why: str) -> None:
     """Named with its flag, and what a lake may be."""
