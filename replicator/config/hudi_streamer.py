@@ -32,6 +32,7 @@ _FITTED = ("shuffle.parallelism",)
 """Suffixes of properties whose values are chosen for each batch."""
 
 _SECRET = ("sasl.jaas.config", "ssl.truststore.password", "ssl.keystore.password", "ssl.key.password")
+_TABLE_TYPES = ("copy_on_write", "merge_on_read")
 _ORDERED = (f"{_WRITE}precombine.field", "hoodie.table.precombine.field", "hoodie.table.ordering.fields")
 _REASONS = {
     "hoodie.datasource.hive_sync.": "tables are not registered in a catalog",
@@ -80,15 +81,26 @@ def translate(properties: Mapping[str, str], topic: str | None = None, schema: s
             table_keys["keys"] = _split_list(text)
         elif name == f"{_WRITE}partitionpath.field":
             table_keys["partition_by"] = _partition_columns(name, text, untold)
-        elif name == f"{_WRITE}table.type":
+        elif name == f"{_WRITE}table.type" and text.lower() in _TABLE_TYPES:
             table_keys["table_type"] = text.lower()
         elif name == SCHEMA_FILE and schema is not None:
             table_keys["columns"] = columns(schema)
         elif name not in (_TOPIC, location_key):
             _translate_other(name, text, same, untold, options)
-    if options:
-        document["options"] = options
+    _add_options(document, same, untold, options)
     return Translation(document | {"tables": {table: {k: v for k, v in table_keys.items() if v != []}}}, same, untold)
+
+
+def _add_options(
+    document: dict[str, Any], same: dict[str, str], untold: dict[str, str], options: Mapping[str, str]
+) -> None:
+    """Add the options of Kafka's client, which a source with objects does not have."""
+    if "objects" not in document:
+        document |= {"options": options} if options else {}
+        return
+    for name in options:
+        same.pop(name, None)
+        untold[name] = "records are read from objects, without a client of Kafka"
 
 
 def _partition_columns(name: str, text: str, untold: dict[str, str]) -> list[str]:
@@ -129,4 +141,4 @@ def _is_allowed(name: str, text: str) -> bool:
 
 
 def _split_list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from replicator.cli import app
+from replicator.config.hudi_streamer import translate
 from replicator.config.sourcefile import load_sources
 from replicator.config.yamlfile import Problems
 from replicator.debezium.avro_columns import columns
@@ -199,3 +201,23 @@ def test_a_schema_that_cannot_be_meant_is_refused(schema: str) -> None:
     """With a sentence, before anything is printed."""
     with pytest.raises(ConfigError):
         columns(schema)
+
+
+def test_settings_that_no_source_has_are_named_and_not_printed(tmp_path: Path) -> None:
+    """The file that is printed loads: without options of Kafka beside objects, an unknown kind of table, or a column
+    that is listed twice.
+    """
+    settings = {
+        "hoodie.streamer.source.kafka.topic": "demo.datalake.cdc_events",
+        "hoodie.streamer.source.dfs.root": "s3://bucket/cdc-events",
+        "hoodie.datasource.write.recordkey.field": "order_id,order_id",
+        "hoodie.datasource.write.table.type": "FASTEST",
+        "security.protocol": "SASL_SSL",
+        "ssl.key.password": "hidden",
+    }
+    found = translate(settings)
+    spec = loaded(tmp_path, yaml.safe_dump(dict(found.document)))
+    assert (spec.objects, spec.options) == ("s3a://bucket/cdc-events", {})
+    assert spec.declaration("datalake.cdc_events").keys == ("order_id",)
+    assert found.untold.keys() == {"hoodie.datasource.write.table.type", "security.protocol", "ssl.key.password"}
+    assert not found.same
