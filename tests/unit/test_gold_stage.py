@@ -87,6 +87,10 @@ UNTRACED = (
 """The lineage of an input is not its key, or not always: also where a left join found no row, and a constant is not its
 column's value.
 """
+WITH_COMMA = SQL.replace("d.product AS", "length(concat(d.pieces, 'a', 'b')) AS").replace(
+    "= d.product", "= length(concat(d.pieces, 'a, b'))"
+)
+"""The lineage is another expression than the key is compared with, though Spark prints both alike."""
 FACT = Model(
     "fact",
     SQL,
@@ -265,7 +269,7 @@ def test_an_input_without_history_or_key_has_its_model_computed_in_full(shop: Sh
         *[(sql, "left join") for sql in LOSSES],
         *[(sql, "{lines} more than once") for sql in TWICE],
         (EMPTIED, "does not show that product is the key (code) of {products}"),
-        *[(sql, "does not show") for sql in UNTRACED],
+        *[(sql, "does not show") for sql in (*UNTRACED, WITH_COMMA)],
     ],
 )
 def test_sql_that_changed_keys_do_not_hold_for_is_computed_in_full(shop: Shop, sql: str, why: str) -> None:

@@ -22,6 +22,8 @@ _EQUATIONS = frozenset({"EqualTo", "EqualNullSafe"})
 _ALWAYS = frozenset({"Inner", "Cross"})
 _COLUMN = "AttributeReference"
 
+_Text = tuple[str, str]
+
 
 class Equalities:
     """The equalities of a plan; expressions are identified by their text; ``origins`` as in ``logical_plans``."""
@@ -32,7 +34,7 @@ class Equalities:
         for node in logical_plans.nodes(plan):
             if str(node.nodeName()) == "Generate":  # its columns are parts of what it is made of
                 self._made |= {logical_plans.attribute_id(each): [] for each in gateway.iterate(node.generatorOutput())}
-        self._leads: dict[str, set[str]] = {}
+        self._leads: dict[_Text, set[_Text]] = {}
         for one, other in self._steps():
             self._leads.setdefault(one, set()).add(other)
 
@@ -41,7 +43,7 @@ class Equalities:
         starts = [each for each in self._columns(read) if str(each.name()).casefold() == key.casefold()]
         if selected is None or len(starts) != 1:
             return False
-        reached, open_ends = set[str](), [self._text(starts[0])]
+        reached, open_ends = set[_Text](), [self._text(starts[0])]
         while open_ends:
             reached.add(at := open_ends.pop())
             open_ends += self._leads.get(at, set()) - reached
@@ -52,7 +54,7 @@ class Equalities:
             if str(node.nodeName()) == "LogicalRDD" and int(node.rdd().id()) == read:
                 yield from gateway.iterate(node.output())
 
-    def _readings(self, expression: Any) -> Iterator[str]:
+    def _readings(self, expression: Any) -> Iterator[_Text]:
         """An expression and, for a COALESCE, its first argument, recursively."""
         while True:
             expression = self._root(expression)
@@ -61,8 +63,10 @@ class Equalities:
                 return
             expression = next(iter(gateway.iterate(expression.children())))
 
-    def _text(self, expression: Any) -> str:
-        return str(self._root(expression).canonicalized().toString())
+    def _text(self, expression: Any) -> _Text:
+        """The expression as Spark prints it, with the ids of columns, and as SQL, which has its texts in quotes."""
+        same = self._root(expression).canonicalized()
+        return str(same.toString()), str(same.sql())
 
     def _root(self, expression: Any) -> Any:
         """The expression that it passes on, through aliases, widening casts and projections."""
@@ -79,7 +83,7 @@ class Equalities:
                 return expression
             expression = made[0]
 
-    def _steps(self) -> Iterator[tuple[str, str]]:
+    def _steps(self) -> Iterator[tuple[_Text, _Text]]:
         """The directed steps of all equations, from one expression to an equal one."""
         for node in logical_plans.nodes(self._plan):
             name = str(node.nodeName())
@@ -96,11 +100,11 @@ class Equalities:
                     elif _numbers(other) <= found and not _numbers(one) & found:
                         yield from self._step(other, one)
 
-    def _both(self, one: Any, other: Any) -> Iterator[tuple[str, str]]:
+    def _both(self, one: Any, other: Any) -> Iterator[tuple[_Text, _Text]]:
         yield from self._step(one, other)
         yield from self._step(other, one)
 
-    def _step(self, one: Any, other: Any) -> Iterator[tuple[str, str]]:
+    def _step(self, one: Any, other: Any) -> Iterator[tuple[_Text, _Text]]:
         """The step from a column to what it equals, unless that is a constant."""
         if logical_plans.kind(self._root(one)) == _COLUMN and _numbers(self._root(other)):
             yield self._text(one), self._text(other)
