@@ -168,6 +168,13 @@ def test_a_redelivery_stops_nothing(lake: Silver) -> None:
     assert lake.rows() == {1: (12, "0000"), 2: (20, "0000"), 3: (30, "0000")}
 
 
+def test_a_redelivery_into_another_partition_stops_nothing(lake: Silver) -> None:
+    """J1: with partitions that were added, what is sent again may have a lower offset than before."""
+    lake.take(change(7, 1, 10, 1000, 5))
+    assert lake.error(change(0, 2, 20, 2000, 1, partition=1), change(1, 1, 10, 1000, 5, partition=1)) is None
+    assert lake.rows() == {1: (10, "0000"), 2: (20, "0000")}
+
+
 def test_a_redelivery_is_known_from_what_came_lately(exact: SparkSession, tmp_path: Path) -> None:
     """J1: where a late commit has an older time than what it overtook, a connector that begins again looks like a
     source that went back. Bronze's older files tell nothing of it and are not read: here they are gone, and too many
