@@ -65,11 +65,11 @@ def write(answer: Answer, form: RowFormat, limit: int | None, output: Path | Non
     else:
         more, written = _write(answer, form, limit, sys.stdout)
     if output is not None:
-        narrate(f"{written} rows in {output}")
+        narrate(f"{written} {'row' if written == 1 else 'rows'} in {output}")
     if more:
-        narrate(
-            f"only the first {limit} rows are shown: --limit N, or --format csv or json, shows more", style="yellow"
-        )
+        is_shortened = form is RowFormat.table and limit == MOST_SHOWN
+        ways = "--limit N, or --format csv or json," if is_shortened else "a greater --limit"
+        narrate(f"only the first {limit} {'row is' if limit == 1 else 'rows are'} shown: {ways} shows more", "yellow")
 
 
 def _refuse_duplicates(columns: Sequence[str]) -> None:

@@ -80,13 +80,16 @@ def sql(
     """
     from replicator import settings as configuration
 
-    _refuse_ineffective(brokers is not None and topic is None, as_json and form not in (None, options.RowFormat.json))
+    if brokers is not None and topic is None:
+        raise ConfigError("--brokers needs --topic TOPIC.", fix="Without it, the lake is queried.")
     folder = configuration.conf_dir(conf) / "queries"
     if listing:
+        if query or saved:
+            raise ConfigError("--list runs no query.", fix="Omit one of them.")
         _list(queryfile.load_queries(folder), as_json=as_json)
         return
     question = _question(query, saved, folder, dialect or engine, dialect is not None, parameters or ())
-    chosen = result_writer.resolve_format(options.RowFormat.json if as_json else form, output)
+    chosen = result_writer.resolve_format(_one_format(form, as_json=as_json), output)
     most = result_writer.resolve_limit(chosen, limit)
     if topic is not None:
         _refuse_with_topic(engine, as_of, lake)
@@ -99,12 +102,11 @@ def sql(
         narrate(note)
 
 
-def _refuse_ineffective(brokers_alone: bool, two_formats: bool) -> None:
-    """Raise ConfigError for options that would have no effect."""
-    if brokers_alone:
-        raise ConfigError("--brokers needs --topic TOPIC.", fix="Without it, the lake is queried.")
-    if two_formats:
+def _one_format(form: options.RowFormat | None, *, as_json: bool) -> options.RowFormat | None:
+    """Return the format that --format or --json requests. Raises ConfigError if they differ."""
+    if as_json and form not in (None, options.RowFormat.json):
         raise ConfigError("--json and --format cannot be combined.", fix="Omit one of them.")
+    return options.RowFormat.json if as_json else form
 
 
 def _refuse_with_topic(engine: Engines, as_of: str | None, lake: str | None) -> None:

@@ -37,6 +37,7 @@ _ORDERED = (f"{_WRITE}precombine.field", "hoodie.table.precombine.field", "hoodi
 _REASONS = {
     "hoodie.datasource.hive_sync.": "tables are not registered in a catalog",
     "hoodie.streamer.source.dfs.": "records are read from Kafka, by bootstrap servers",
+    SCHEMA_FILE: "the schema was not found at this path, nor beside this file: columns are not declared",
     "hoodie.streamer.schemaprovider.": "records are decoded by their own schema or by declared columns",
     "hoodie.streamer.transformer.": "rows are transformed in gold models",
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from replicator.cli import options
+from replicator.cli import app, options
 from replicator.errors import ConfigError
 from tests.cli import said
 
@@ -30,8 +31,9 @@ def test_a_value_that_is_given_twice_is_refused(tmp_path: Path, arguments: tuple
     [
         (("--brokers", "localhost:9092"), "--brokers needs --topic TOPIC"),
         (("--json", "--format", "csv"), "--json and --format cannot be combined"),
+        (("--list",), "--list runs no query"),
     ],
-    ids=["no topic", "two formats"],
+    ids=["no topic", "two formats", "list"],
 )
 def test_an_option_of_sql_that_would_have_no_effect_is_refused(
     tmp_path: Path, arguments: tuple[str, ...], why: str
@@ -40,6 +42,18 @@ def test_an_option_of_sql_that_would_have_no_effect_is_refused(
     with pytest.raises(ConfigError, match=why):
         said("sql", "SELECT 1", "--engine", "duckdb", *arguments, "--lake", str(tmp_path))
     assert said("sql", "SELECT 1 AS a", "--engine", "duckdb", "--json", "--format", "json", "--lake", str(tmp_path))
+
+
+def test_rows_that_a_limit_hides_are_told_with_a_way_that_shows_them(tmp_path: Path) -> None:
+    """Only a table is shortened without a --limit, so that only there another format shows more."""
+    rows = "SELECT range AS a FROM range(2000)"
+    ways = {(): "1000 rows are shown: --limit N, or --format csv or json, shows more"}
+    ways |= {
+        ("--limit", "1", "--format", form): "1 row is shown: a greater --limit shows more" for form in ("csv", "json")
+    }
+    for arguments, told in ways.items():
+        command = ["sql", rows, "--engine", "duckdb", *arguments, "--lake", str(tmp_path)]
+        assert CliRunner().invoke(app, command).stderr == f"only the first {told}\n"
 
 
 @pytest.mark.parametrize("place", [("0", str(1 << 63)), (str(1 << 31), "0")], ids=["offset", "partition"])

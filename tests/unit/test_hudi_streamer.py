@@ -107,6 +107,7 @@ def test_what_has_no_equivalent_is_named_and_no_secret_is_printed(file: Path) ->
         "hoodie.streamer.schemaprovider.source.schema.file",
         "hoodie.clean.automatic",
     }
+    assert "the schema was not found at this path, nor beside this file" in done.stderr
     told = {line.split()[2].rstrip(":") for line in lines if line.startswith("left out")}
     every = {line.split("=")[0].strip() for line in PROPERTIES.splitlines() if "=" in line and line[0].isalpha()}
     assert "hidden" not in done.output
