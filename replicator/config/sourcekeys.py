@@ -13,7 +13,7 @@ from replicator.config import conditions, kafka_options, tablekeys
 from replicator.config.columnkeys import ColumnName, refuse_duplicates
 from replicator.config.connectorkeys import ONE_DATABASE, PORTS, ConnectorKeys, Kind
 from replicator.config.shapekeys import ShapeKeys
-from replicator.config.strict import Strict, refuse_password
+from replicator.config.strict import Strict, Text, refuse_password
 from replicator.config.tablekeys import OneTable, Pattern, SequenceBy, TableKeys, TableName
 from replicator.debezium.handling_modes import HandlingModes
 from replicator.errors import ConfigError
@@ -180,7 +180,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     signal_data_collection: TableName | None = None
     avro_bytes: Literal["base64", "latin1"] = "base64"
     binlog_position: BinlogPosition = "file_pos"
-    options: dict[str, str] = Field(default_factory=dict)
+    options: dict[str, Text] = Field(default_factory=dict)
     objects: str | None = Field(default=None, min_length=1)
     consistency: Literal["eventual", "transaction"] = "eventual"
     decimal_handling_mode: Literal["precise", "string", "double"] | None = None

@@ -41,6 +41,7 @@ SPELLINGS = {
         f"{SOURCE}{{outbox: {{mode: log}}, format: [delta, hudi], stored_as_scd_type: 2, unavailable: 'no'}}",
         "source: shop\nconnector: {kind: mysql, host: h, user: u, server_id: '5', database: shop, tables: s.t}",
         "name: shop\nconnector: {kind: sqlserver, host: h, user: u, databases: [a, b], config: {poll.interval.ms: 5}}",
+        "name: shop\nbootstrap_servers: k:9092\noptions: {max.poll.records: 500}",
     ],
     "model": [
         f"{MODEL}{{a: integer, b: {{type: text, checks: [not_null, {{unique: true, severity: warn}}]}}}}",
