@@ -69,7 +69,8 @@ def write(answer: Answer, form: RowFormat, limit: int | None, output: Path | Non
     if more:
         is_shortened = form is RowFormat.table and limit == MOST_SHOWN
         ways = "--limit N, or --format csv or json," if is_shortened else "a greater --limit"
-        narrate(f"only the first {limit} {'row is' if limit == 1 else 'rows are'} shown: {ways} shows more", "yellow")
+        shown = "row is" if limit == 1 else f"{limit} rows are"
+        narrate(f"only the first {shown} shown: {ways} shows more", "yellow")
 
 
 def _refuse_duplicates(columns: Sequence[str]) -> None:

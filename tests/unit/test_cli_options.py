@@ -49,7 +49,7 @@ def test_rows_that_a_limit_hides_are_told_with_a_way_that_shows_them(tmp_path: P
     rows = "SELECT range AS a FROM range(2000)"
     ways = {(): "1000 rows are shown: --limit N, or --format csv or json, shows more"}
     ways |= {
-        ("--limit", "1", "--format", form): "1 row is shown: a greater --limit shows more" for form in ("csv", "json")
+        ("--limit", "1", "--format", form): "row is shown: a greater --limit shows more" for form in ("csv", "json")
     }
     for arguments, told in ways.items():
         command = ["sql", rows, "--engine", "duckdb", *arguments, "--lake", str(tmp_path)]
