@@ -56,6 +56,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for part in PARTS:
         at = readme.ROOT / part
         (shutil.copytree if at.is_dir() else shutil.copy2)(at, copy / part)
+    for file in (copy / "pyproject.toml", *(copy / "requirements").iterdir()):
+        os.utime(file, (0, 0))  # else make might build the environment anew, which then had the copy's package
     (copy / ".venv").symlink_to(sys.prefix)
     return copy
 
