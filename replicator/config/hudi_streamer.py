@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from replicator.config import kafka_options
+from replicator.config.tablekeys import TableType
 from replicator.debezium.avro_columns import columns
 from replicator.errors import ConfigError
 
@@ -32,7 +33,6 @@ _FITTED = ("shuffle.parallelism",)
 """Suffixes of properties whose values are chosen for each batch."""
 
 _SECRET = ("sasl.jaas.config", "ssl.truststore.password", "ssl.keystore.password", "ssl.key.password")
-_TABLE_TYPES = ("copy_on_write", "merge_on_read")
 _ORDERED = (f"{_WRITE}precombine.field", "hoodie.table.precombine.field", "hoodie.table.ordering.fields")
 _REASONS = {
     "hoodie.datasource.hive_sync.": "tables are not registered in a catalog",
@@ -82,7 +82,7 @@ def translate(properties: Mapping[str, str], topic: str | None = None, schema: s
             table_keys["keys"] = _split_list(text)
         elif name == f"{_WRITE}partitionpath.field":
             table_keys["partition_by"] = _partition_columns(name, text, untold)
-        elif name == f"{_WRITE}table.type" and text.lower() in _TABLE_TYPES:
+        elif name == f"{_WRITE}table.type" and text.lower() in get_args(TableType):
             table_keys["table_type"] = text.lower()
         elif name == SCHEMA_FILE and schema is not None:
             table_keys["columns"] = columns(schema)

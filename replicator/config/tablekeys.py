@@ -56,6 +56,7 @@ Pattern = Annotated[str, AfterValidator(_check_pattern)]
 Format = Literal["delta", "hudi"]
 Formats = Annotated[tuple[Format, ...], BeforeValidator(to_tuple, json_schema_input_type=Format | tuple[Format, ...])]
 SequenceBy = Literal["position", "source.ts_ms"]
+TableType = Literal["copy_on_write", "merge_on_read"]
 
 
 class TableKeys(ShapeKeys):
@@ -87,7 +88,7 @@ class TableKeys(ShapeKeys):
     sequence_by: SequenceBy | None = None
     shape: Literal["envelope", "flattened"] | None = None
     format: Formats = ()
-    table_type: Literal["copy_on_write", "merge_on_read"] | None = None
+    table_type: TableType | None = None
     partition_by: tuple[ColumnName, ...] = ()
     transform: TransformKeys | None = None
     shards: Pattern | None = None
