@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from replicator.config import shapekeys, tablekeys, topicnames
 from replicator.config.connectorkeys import ConnectorKeys
-from replicator.config.sourcekeys import DeclareKeys, SourceKeys
+from replicator.config.declarekeys import DeclareKeys
+from replicator.config.sourcekeys import SourceKeys
 from replicator.config.strict import check
 from replicator.config.yamlfile import Document, Problems, read, read_required, yaml_files
 from replicator.debezium.handling_modes import HandlingModes

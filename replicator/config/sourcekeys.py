@@ -1,4 +1,4 @@
-"""The keys of a file of ``conf/sources`` and of a ``--declare`` file, and which of them can be combined."""
+"""The keys of a file of ``conf/sources``, and which of them can be combined."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from replicator.config import conditions, kafka_options, tablekeys
-from replicator.config.columnkeys import ColumnName, refuse_duplicates
-from replicator.config.connectorkeys import ONE_DATABASE, PORTS, ConnectorKeys, Kind
+from replicator.config import kafka_options, tablekeys
+from replicator.config.connectorkeys import ConnectorKeys
+from replicator.config.databasekeys import DatabaseKeys
+from replicator.config.declarekeys import DeclareKeys
 from replicator.config.shapekeys import ShapeKeys
-from replicator.config.strict import Strict, Text, refuse_password
+from replicator.config.strict import Text, refuse_password
 from replicator.config.tablekeys import OneTable, Pattern, SequenceBy, TableKeys, TableName
 from replicator.debezium.handling_modes import HandlingModes
 from replicator.errors import ConfigError
-from replicator.spec import Declaration, Login, Mask
 from replicator.spec.connectors import BINARY, DECIMALS, PLACEHOLDER, TIMES
 
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
-_SHORTEST_KEY = 16
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
 TimePrecision = Literal[
     "adaptive",
@@ -32,125 +31,6 @@ TimePrecision = Literal[
     "nanoseconds",
     "structured",
 ]
-
-
-class MaskKeys(Strict):
-    """Columns of a table that bronze keeps as hashes only, or not at all."""
-
-    hash: tuple[ColumnName, ...] = ()
-    drop: tuple[ColumnName, ...] = ()
-
-    @model_validator(mode="after")
-    def _one_of(self) -> MaskKeys:
-        refuse_duplicates([*self.hash, *self.drop], "mask_before_bronze")
-        if not (self.hash or self.drop):
-            raise ValueError("give columns to hash or to drop")
-        return self
-
-
-class DeclareKeys(Strict):
-    """A ``--declare`` file: tables, and optionally the source that they belong to; ``hash_key`` is the secret of hashed
-    columns: set it by an environment variable. ``mask_before_bronze`` lists the columns that even bronze does not keep
-    in clear.
-    """
-
-    name: str | None = Field(default=None, validation_alias=AliasChoices("name", "source"))
-    tables: dict[TableName, TableKeys] = Field(default_factory=dict)
-    hash_key: SecretStr | None = None
-    mask_before_bronze: dict[TableName, MaskKeys] = Field(default_factory=dict)
-
-    @field_validator("hash_key")
-    @classmethod
-    def _long(cls, key: SecretStr | None) -> SecretStr | None:
-        if key is not None and len(key.get_secret_value()) < _SHORTEST_KEY:
-            raise ValueError(f"the key has fewer than {_SHORTEST_KEY} characters: it could be guessed")
-        return key
-
-    @model_validator(mode="after")
-    def _keyed(self) -> DeclareKeys:
-        hashed = [name for name, table in self.tables.items() if table.transform is not None and table.transform.hash]
-        hashed += [name for name, mask in self.mask_before_bronze.items() if mask.hash]
-        if self.hash_key is None and hashed:
-            raise ValueError(
-                f"{hashed[0]} has hashed columns: give hash_key: ${{SOME_VARIABLE}}, a secret of the source"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _asking(self) -> DeclareKeys:
-        for name, table in self.tables.items():
-            tablekeys.refuse_undeclared_columns(name, table, self._shape(table))
-            if table.apply_as_deletes is not None:
-                conditions.refuse_masked_column(table.apply_as_deletes, name, self._hidden(name, table.shards))
-        return self
-
-    @model_validator(mode="after")
-    def _masking(self) -> DeclareKeys:
-        for name in self.mask_before_bronze:
-            if self._shape(self.tables.get(name, TableKeys())).is_router:
-                raise ValueError(
-                    f"mask_before_bronze of {name}: an event of the outbox router has a payload, and no columns to "
-                    "hide: leave the values out of the payload where it is written"
-                )
-        return self
-
-    def _shape(self, table: TableKeys) -> ShapeKeys:
-        return table
-
-    def _hidden(self, name: str, shards: str | None) -> list[str]:
-        """Return the columns that bronze does not keep in clear, of the table or of any of its shards."""
-        masks = self.mask_before_bronze.items()
-        selected = [mask for table, mask in masks if table == name or (shards and re.fullmatch(shards, table))]
-        return [column for mask in selected for column in (*mask.hash, *mask.drop)]
-
-    @field_validator("tables")
-    @classmethod
-    def _apart(cls, tables: dict[str, TableKeys]) -> dict[str, TableKeys]:
-        refuse_duplicates(list(tables), "the list of tables")
-        return tables
-
-    def secret(self) -> str:
-        """Return the key of hashed columns; '' where there is none."""
-        return "" if self.hash_key is None else self.hash_key.get_secret_value()
-
-    def masks(self) -> tuple[Mask, ...]:
-        """Return the columns that bronze does not keep in clear, as values of the domain model."""
-        return tuple(Mask(name, keys.hash, keys.drop) for name, keys in self.mask_before_bronze.items())
-
-    def declarations(self) -> tuple[Declaration, ...]:
-        """Return the tables as values of the domain model."""
-        return tuple(tablekeys.build_declaration(name, table) for name, table in self.tables.items())
-
-
-class DatabaseKeys(Strict):
-    """The source database, for ``verify`` and ``connect check``: a login that may read its tables, or its catalogs. Set
-    the password by an environment variable.
-
-    ``dbname`` is for PostgreSQL and Oracle (its service); ``port`` defaults to the usual one of the server.
-    """
-
-    kind: Kind
-    host: Annotated[str, Field(min_length=1)]
-    port: int | None = Field(default=None, ge=1, le=65535)
-    dbname: str = ""
-    user: Annotated[str, Field(min_length=1)]
-    password: SecretStr = SecretStr("")
-    sslmode: Literal["disable", "require", "verify-full"] = "verify-full"
-
-    @model_validator(mode="after")
-    def _named(self) -> DatabaseKeys:
-        needs_database = self.kind in ONE_DATABASE
-        if needs_database and not self.dbname:
-            raise ValueError("give dbname: which database of the server has the tables")
-        if self.dbname and not needs_database:
-            raise ValueError(f"dbname is for PostgreSQL and Oracle, not for {self.kind}")
-        return self
-
-    def login(self) -> Login:
-        """Return the login as a value of the domain model."""
-        port = self.port if self.port is not None else PORTS[self.kind]
-        password = self.password.get_secret_value()
-        return Login(self.kind, self.host, port, self.user, password, self.dbname, self.sslmode)
 
 
 class SourceKeys(DeclareKeys, ShapeKeys):
@@ -236,19 +116,26 @@ class SourceKeys(DeclareKeys, ShapeKeys):
         return self
 
     @model_validator(mode="after")
-    def _whole(self) -> SourceKeys:
-        if self.consistency == "transaction" and self.include:
+    def _transactional(self) -> SourceKeys:
+        if self.consistency != "transaction":
+            return self
+        every: list[ShapeKeys] = [self, *self.tables.values()]
+        if self.include:
             topic = f"{self.name}.transaction"
             raise ValueError(
                 f"consistency: transaction reads {topic}: give topics, a regular expression that matches it"
             )
-        if self.consistency == "transaction" and self.is_router:
+        if self.is_router:
             raise ValueError("consistency: transaction needs positions, which the outbox router does not send")
-        every: list[ShapeKeys] = [self, *self.tables.values()]
-        if self.consistency == "transaction" and any(keys.compacted_topic for keys in every):
+        if any(keys.compacted_topic for keys in every):
             raise ValueError("consistency: transaction counts events: those that compaction removed never arrive")
-        if self.consistency == "transaction" and any(table.shards is not None for table in self.tables.values()):
+        if any(table.shards is not None for table in self.tables.values()):
             raise ValueError("consistency: transaction counts events by table: shards have table names of their own")
+        if self.connector is not None and self.connector.kind == "sqlserver" and len(self.connector.databases) > 1:
+            raise ValueError(
+                "consistency: transaction needs one order of all transactions, which databases of SQL Server do not "
+                "have: capture each database by a source of its own"
+            )
         return self
 
     @model_validator(mode="after")
@@ -312,12 +199,6 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             raise ValueError("database and connector belong to the same source: give both the same kind")
         if (self.connector.form == "outbox") != self.is_router:
             raise ValueError("form: outbox of the connector and outbox: router of the source require each other")
-        has_several_orders = self.connector.kind == "sqlserver" and len(self.connector.databases) > 1
-        if has_several_orders and self.consistency == "transaction":
-            raise ValueError(
-                "consistency: transaction needs one order of all transactions, which databases of SQL Server do not "
-                "have: capture each database by a source of its own"
-            )
         return self
 
     @model_validator(mode="after")

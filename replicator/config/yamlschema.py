@@ -15,10 +15,11 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
+from replicator.config.declarekeys import DeclareKeys
 from replicator.config.feedfile import FeedKeys
 from replicator.config.modelfile import ModelKeys
 from replicator.config.settingkeys import Keys
-from replicator.config.sourcekeys import DeclareKeys, SourceKeys
+from replicator.config.sourcekeys import SourceKeys
 
 KINDS: Mapping[str, Any] = {
     "settings": Keys,

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from replicator.config.sourcekeys import DeclareKeys
+from replicator.config.declarekeys import DeclareKeys
 from replicator.spec import Declaration
 
 FOLDER = Path(__file__).parent

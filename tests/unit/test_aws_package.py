@@ -16,7 +16,7 @@ from moto import mock_aws
 from replicator import settings
 from replicator.aws import archive, package, s3_folder
 from replicator.aws.manifest import MANIFEST, Manifest
-from replicator.config import settingkeys, sourcekeys
+from replicator.config import databasekeys, declarekeys, settingkeys
 from replicator.errors import ConfigError, Unreachable
 
 ROOT = Path(__file__).parents[2]
@@ -177,7 +177,7 @@ def test_a_variable_that_fills_a_secret_is_one_whatever_it_is_called(tmp_path: P
 def test_no_key_of_ours_for_a_secret_is_filled_in(tmp_path: Path) -> None:
     """Whatever is kept as one in memory."""
     models: list[Any] = [settingkeys.TargetKeys, settingkeys.ConnectKeys, settingkeys.S3Keys, settingkeys.AthenaKeys]
-    models += [settingkeys.CatalogKeys, sourcekeys.DatabaseKeys, sourcekeys.DeclareKeys]
+    models += [settingkeys.CatalogKeys, databasekeys.DatabaseKeys, declarekeys.DeclareKeys]
     keys = {
         name for each in models for name, field in each.model_fields.items() if "SecretStr" in str(field.annotation)
     }

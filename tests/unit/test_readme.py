@@ -16,10 +16,11 @@ from infra.local.__main__ import _VERBS as STACK_VERBS
 from replicator import settings
 from replicator.cli import verbs
 from replicator.config import modelfile, sourcefile, yamlschema
+from replicator.config.declarekeys import DeclareKeys
 from replicator.config.feedfile import FeedKeys
 from replicator.config.modelfile import ModelKeys
 from replicator.config.settingkeys import Keys
-from replicator.config.sourcekeys import DeclareKeys, SourceKeys
+from replicator.config.sourcekeys import SourceKeys
 from replicator.debezium.type_parser import parse_type
 from tests import readme
 
