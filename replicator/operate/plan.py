@@ -15,6 +15,7 @@ from replicator.stages import engine_errors
 from replicator.stages.gold import keys_of, load_source_cuts
 from replicator.stages.models import refresh_plan
 from replicator.stages.models.refresh_plan import FIRST_BUILD, NOTHING
+from replicator.stages.models.refresh_work import Keys
 from replicator.stages.models.warehouse import Warehouse
 
 WAITS, STOPS = "waits", "stops"
@@ -78,9 +79,7 @@ def _with_upstream(models: Sequence[Model], wanted: Collection[str]) -> set[str]
     return found
 
 
-def _plan_model(
-    spark: SparkSession, model: Model, at: Warehouse, keys: refresh_plan.Keys, moving: Mapping[str, str]
-) -> ModelPlan:
+def _plan_model(spark: SparkSession, model: Model, at: Warehouse, keys: Keys, moving: Mapping[str, str]) -> ModelPlan:
     first = [input_name for input_name in model.inputs.values() if input_name in moving]
     try:
         load_source_cuts(model, at)

@@ -16,7 +16,7 @@ from replicator.operate.rebuilding.rebuild_result import EQUAL, PAUSED, RebuildR
 from replicator.operate.row.trace import find_table
 from replicator.spec import Model
 from replicator.stages import gold
-from replicator.stages.models.refresh_plan import Keys
+from replicator.stages.models.refresh_work import Keys
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from replicator.stages.tick import pauses

@@ -23,9 +23,10 @@ from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.jvm.failures import FAILURES
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
 from replicator.stages import engine_errors, parallel, tuning
-from replicator.stages.models import affected_rows, model_checks, refresh_plan
+from replicator.stages.models import affected_rows, model_checks, refresh_plan, refresh_work
 from replicator.stages.models.model_parents import Parents
-from replicator.stages.models.refresh_plan import NOTHING, Keys, Task, Work
+from replicator.stages.models.refresh_plan import NOTHING, Task
+from replicator.stages.models.refresh_work import Keys, Work
 from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.tick import transaction_cut
 from replicator.stages.tick.transaction_cut import CutState
@@ -203,7 +204,7 @@ def compute_full(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -
     Raises TableMissing, ConfigError, ChecksFailed; TableStopped and AtWork while silver holds partial transactions.
     """
     cuts = load_source_cuts(model, at)
-    work = refresh_plan.load_work(spark, model, at, keys)
+    work = refresh_work.load_work(spark, model, at, keys)
     _refuse_moved(model, at, cuts)
     with tuning.persist(transform.with_unknown_member(work.full_rows(), model.unknown_member)) as fresh:
         count, warnings = check_full(model, fresh, work.stored, work.parents)

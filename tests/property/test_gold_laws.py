@@ -25,8 +25,8 @@ from replicator.lake import HISTORY, Lake
 from replicator.sinks.memory import MemorySink
 from replicator.spec import Model
 from replicator.stages import gold, publish, tuning
-from replicator.stages.models import refresh_plan
-from replicator.stages.models.refresh_plan import Work
+from replicator.stages.models import refresh_work
+from replicator.stages.models.refresh_work import Work
 from replicator.stages.models.warehouse import Warehouse
 from replicator.transforms.incremental import affected
 from replicator.transforms.spans import Spans
@@ -120,7 +120,7 @@ def test_incremental_gold_equals_gold_computed_anew(
     explode, one input twice, histories, a model over a model; rows that come, change, refer elsewhere, go, and come
     again; tables that are altered, emptied, built anew or replaced; refreshes that die.
     """
-    monkeypatch.setattr(refresh_plan, "find_spans", partial(in_turn, turns=cycle([True, False, True])))
+    monkeypatch.setattr(refresh_work, "find_spans", partial(in_turn, turns=cycle([True, False, True])))
     seed, batches = request.config.getoption("--gold-seed"), request.config.getoption("--gold-batches")
     played = play(small, seed, batches)
     with capsys.disabled():
@@ -160,7 +160,7 @@ def test_where_a_span_of_keys_is_forgotten_a_difference_is_found(
 ) -> None:
     """The worlds tell: keys that are looked for elsewhere are not found."""
     monkeypatch.setattr(
-        refresh_plan, "find_spans", lambda _work, keys: list(map(without_the_first, key_spans.find(keys)))
+        refresh_work, "find_spans", lambda _work, keys: list(map(without_the_first, key_spans.find(keys)))
     )
     with pytest.raises(AssertionError):
         play(small, request.config.getoption("--gold-seed"), request.config.getoption("--gold-batches"), calm=True)

@@ -15,7 +15,7 @@ from replicator.operate.verify.verdict import GOLD, Comparison, Verdict, VerifyO
 from replicator.spec import Model
 from replicator.stages import tuning
 from replicator.stages.models import model_comparison
-from replicator.stages.models.refresh_plan import Keys
+from replicator.stages.models.refresh_work import Keys
 from replicator.stages.models.warehouse import Warehouse
 
 

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.spec import Model
 from replicator.stages import tuning
-from replicator.stages.models import refresh_plan
-from replicator.stages.models.refresh_plan import Task, Work
+from replicator.stages.models import refresh_work
+from replicator.stages.models.refresh_plan import Task
+from replicator.stages.models.refresh_work import Work
 from replicator.transforms import model as transform
 from replicator.transforms import spans
 from replicator.transforms.incremental import affected
@@ -44,7 +45,7 @@ def _stored_rows(model: Model, task: Task, work: Work, touched_and_keys: tuple[D
     touched, keys = touched_and_keys
     if work.stored is None:
         return work.full_rows().limit(0)
-    ranges = refresh_plan.find_spans(work, [(touched, model.key)])[0] if task.spans is None else task.spans
+    ranges = refresh_work.find_spans(work, [(touched, model.key)])[0] if task.spans is None else task.spans
     candidates = work.stored.where(spans.may_match(work.stored, model.key, ranges, model.key))
     return affected.semi_join(candidates, model.key, F.broadcast(keys) if task.is_near else keys, model.key)
 
@@ -83,5 +84,5 @@ def _linked_rows(work: Work, touched: DataFrame, present: DataFrame) -> Iterator
         tuning.persist(present) as stored,
         tuning.persist_union(touched, stored.select(*map(names.quote_spark, columns))) as lines,
     ):
-        [ranges] = refresh_plan.find_spans(work, [(lines, columns)])
+        [ranges] = refresh_work.find_spans(work, [(lines, columns)])
         yield stored, lines, ranges

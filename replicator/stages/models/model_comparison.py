@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator.errors import TableMissing, TableStopped
 from replicator.spec import Model, Table
-from replicator.stages.models import model_inputs, refresh_plan, sql_settings
+from replicator.stages.models import model_inputs, refresh_work, sql_settings
 from replicator.stages.models.model_rows import rows_of
-from replicator.stages.models.refresh_plan import Keys
+from replicator.stages.models.refresh_work import Keys
 from replicator.stages.models.warehouse import Warehouse
 from replicator.transforms.model import with_unknown_member
 
@@ -37,7 +37,7 @@ def compare(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Mod
     table = at.lake.gold(model.name, model.key)
     control, version = _load_newest(spark, model, table, at)
     inputs = model_inputs.find(spark, model, at, keys)
-    now = refresh_plan.control_row(spark, model, inputs)
+    now = refresh_work.control_row(spark, model, inputs)
     control = control and sql_settings.with_settings(control, spark)
     if control is None or any(control.get(part) != now[part] for part in ("sql", "settings", "key", "unknown_member")):
         message = (
