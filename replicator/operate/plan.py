@@ -12,8 +12,8 @@ from replicator.jvm.failures import FAILURES
 from replicator.spec import INCREMENTAL, Model
 from replicator.spelling import suggest
 from replicator.stages import engine_errors
-from replicator.stages.gold import keys_of, load_source_cuts
-from replicator.stages.models import refresh_plan
+from replicator.stages.gold import keys_of
+from replicator.stages.models import refresh_plan, source_cuts
 from replicator.stages.models.refresh_plan import FIRST_BUILD, NOTHING
 from replicator.stages.models.refresh_work import Keys
 from replicator.stages.models.warehouse import Warehouse
@@ -82,7 +82,7 @@ def _with_upstream(models: Sequence[Model], wanted: Collection[str]) -> set[str]
 def _plan_model(spark: SparkSession, model: Model, at: Warehouse, keys: Keys, moving: Mapping[str, str]) -> ModelPlan:
     first = [input_name for input_name in model.inputs.values() if input_name in moving]
     try:
-        load_source_cuts(model, at)
+        source_cuts.load(model, at)
         with refresh_plan.prepare(spark, model, at, keys) as task:
             rows = _count_rows(spark, model, at) if task.rows is None else task.rows
             changed = {model.inputs[name]: count for name, count in task.changed.items()}

@@ -10,7 +10,7 @@ no reader sees the new columns without values.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,17 +19,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints
-from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
+from replicator.errors import ChecksFailed, ReplicatorError
 from replicator.jvm.failures import FAILURES
-from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
+from replicator.spec import INCREMENTAL, Applied, Model, Progress, Table
 from replicator.stages import engine_errors, parallel, tuning
-from replicator.stages.models import affected_rows, model_checks, refresh_plan, refresh_work
+from replicator.stages.models import affected_rows, model_checks, model_growth, refresh_plan, refresh_work, source_cuts
 from replicator.stages.models.model_parents import Parents
 from replicator.stages.models.refresh_plan import NOTHING, Task
 from replicator.stages.models.refresh_work import Keys, Work
 from replicator.stages.models.warehouse import Warehouse
-from replicator.stages.tick import transaction_cut
-from replicator.stages.tick.transaction_cut import CutState
 from replicator.transforms import model as transform
 from replicator.transforms.columns.reshape import apply_evolution
 
@@ -103,11 +101,11 @@ def _timed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Refr
 
 
 def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> RefreshResult | None:
-    cuts = load_source_cuts(model, at)
+    cuts = source_cuts.load(model, at)
     with refresh_plan.prepare(spark, model, at, keys) as task:
         if task.action == NOTHING or task.work is None:
             return None
-        _refuse_moved(model, at, cuts)
+        source_cuts.refuse_moved(model, at, cuts)
         if task.action == INCREMENTAL:
             return _refresh_affected(model, at, task, task.work)
         return _with_action(_refresh_full(model, at, task.work), task)
@@ -117,26 +115,10 @@ def _with_action(built: RefreshResult, task: Task) -> RefreshResult:
     return replace(built, action=task.action, reason=task.reason.sentence)
 
 
-def load_source_cuts(model: Model, at: Warehouse) -> dict[str, CutState | None]:
-    """The transaction cut of each source of a model's inputs (``stages/tick/transaction_cut.py``). Raises TableStopped
-    and AtWork while silver holds a partial transaction of one of them.
-    """
-    sources = dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given)
-    return {source: transaction_cut.load_consistent(at.control, at.lake, source) for source in sources}
-
-
-def _refuse_moved(model: Model, at: Warehouse, expected: Mapping[str, CutState | None]) -> None:
-    """Raise AtWork if silver changed while the versions of the inputs were read: they would not be consistent."""
-    now = load_source_cuts(model, at)
-    moved = next((source for source, state in now.items() if state != expected[source]), None)
-    if moved is not None:
-        raise transaction_cut.at_work_error(moved, "silver changed while its tables were read")
-
-
 def _refresh_full(model: Model, at: Warehouse, work: Work) -> RefreshResult:
     fresh = transform.with_unknown_member(work.full_rows(), model.unknown_member)
-    growth = None if work.stored is None else _growth(model, work, work.stored, fresh)
-    before = work.stored if work.stored is not None and _has_key(model, work.stored) else None
+    growth = None if work.stored is None else model_growth.required(model, work, work.stored, fresh)
+    before = work.stored if work.stored is not None and model_growth.has_key(model, work.stored) else None
     stored = None if before is None or growth is None else apply_evolution(before, growth)
     with _count_difference(model, transform.compare(stored, fresh, model.key)) as difference:
         return _commit(model, at, work, stored, difference, fresh if growth else None)
@@ -203,9 +185,9 @@ def compute_full(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -
 
     Raises TableMissing, ConfigError, ChecksFailed; TableStopped and AtWork while silver holds partial transactions.
     """
-    cuts = load_source_cuts(model, at)
+    cuts = source_cuts.load(model, at)
     work = refresh_work.load_work(spark, model, at, keys)
-    _refuse_moved(model, at, cuts)
+    source_cuts.refuse_moved(model, at, cuts)
     with tuning.persist(transform.with_unknown_member(work.full_rows(), model.unknown_member)) as fresh:
         count, warnings = check_full(model, fresh, work.stored, work.parents)
         yield ComputedModel(model, at.table(model), fresh, count, work, warnings)
@@ -270,35 +252,4 @@ def _refuse_broken_keys(model: Model, broken: int) -> None:
             f"{broken} keys of {', '.join(model.key)} are NULL or occur more than once",
             where=model.name,
             fix="The gold table was not changed. Fix the model's SQL or its `key`.",
-        )
-
-
-def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Evolution:
-    """The evolution that gives the table the model's columns. Raises SchemaRefused if it cannot follow them."""
-    before, now = dict(stored.dtypes), dict(fresh.dtypes)
-    incompatible = transform.incompatible_columns(before, now)
-    if incompatible:
-        raise SchemaRefused(
-            f"the model's columns changed incompatibly: {', '.join(incompatible)}",
-            where=model.name,
-            fix=f"`replicator rebuild {model.name}` builds it again.",
-        )
-    if work.rekeyed and _has_key(model, stored):
-        _refuse_duplicate_keys(model, stored)
-    return transform.required_evolution(before, now)
-
-
-def _has_key(model: Model, stored: DataFrame) -> bool:
-    """Whether the table has the columns of the model's key."""
-    return set(model.key) <= set(stored.columns)
-
-
-def _refuse_duplicate_keys(model: Model, stored: DataFrame) -> None:
-    """Refuse a new key that does not identify the rows of the table: nothing could be merged into them."""
-    if not transform.count_keys(stored, model.key).where("broken").isEmpty():
-        raise SchemaRefused(
-            f"the model's key is now {', '.join(model.key)}, which is not unique or is NULL in existing rows "
-            "of its table",
-            where=model.name,
-            fix=f"`replicator rebuild {model.name}` builds it again.",
         )
