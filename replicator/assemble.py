@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from replicator import names, registry, targets
+from replicator import lake_stores, names, registry, targets
 from replicator.errors import ConfigError
-from replicator.formats.fencing import FencedControl, FencedFormat
-from replicator.formats.mixed import MixedFormat
 from replicator.lake import Lake
+from replicator.lake_stores import LakeStores
 from replicator.operate.epoch import LakeSource
 from replicator.operate.lock import LeaseOptions
 from replicator.operate.maintain import LakeTables
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from replicator.database_snapshots import Database
     from replicator.operate.verify import VerifyInputs
     from replicator.operate.verify.marks import Marks
-    from replicator.protocols import Control, Fence, Landing, Source, TableFormat
+    from replicator.protocols import Fence, Landing, Source
     from replicator.settings import Settings
     from replicator.stages.topic_tables import TopicTables
 
@@ -47,46 +46,32 @@ def lease_options(settings: Settings, wait: float = 0.0) -> LeaseOptions:
 
 def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Pipeline:
     """Everything that the configuration names; it writes only while ``fence`` allows it."""
-    lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
-    silver = table_format(settings, fence)
-    objects, bronze_keys = registry.load("source", "objects"), settings.bronze
-
-    def intake(source: SourceSpec) -> ObjectIngestion:
-        landing: Landing = objects(source.objects, source.topics)
-        return ObjectIngestion(
-            source.name,
-            landing,
-            delta,
-            lake,
-            bronze_keys.max_objects_per_batch,
-            bronze_keys.trigger_seconds,
-            spec=source,
-        )
-
+    stores = LakeStores.of(spark, settings, fence)
     return Pipeline(
-        ingestions=tuple(
-            Ingestion(
-                source.name,
-                kafka_source(source, bronze_keys.max_offsets_per_trigger),
-                delta,
-                lake,
-                bronze_keys.trigger_seconds,
-                source,
-                bronze_keys.max_offsets_per_trigger,
-            )
-            for source in settings.sources
-            if not source.objects
-        ),
-        intakes=tuple(intake(source) for source in settings.sources if source.objects),
-        refinements=tuple(
-            Refinement(source, delta, silver, control, lake, *_silver_batch_settings(settings))
-            for source in settings.sources
-        ),
-        warehouse=Warehouse(silver, delta, control, lake),
+        ingestions=tuple(_ingestion(stores, source) for source in settings.sources if not source.objects),
+        intakes=tuple(_intake(stores, source) for source in settings.sources if source.objects),
+        refinements=tuple(map(stores.refinement, settings.sources)),
+        warehouse=stores.warehouse(),
         models=settings.models,
         sinks={name: targets.sink(name, target, fence) for name, target in settings.targets.items()},
         offer=feed_context(spark, settings, fence),
     )
+
+
+def _ingestion(stores: LakeStores, source: SourceSpec) -> Ingestion:
+    """Bronze of a source whose records are read from Kafka."""
+    keys = stores.settings.bronze
+    limit = keys.max_offsets_per_trigger
+    reader = kafka_source(source, limit)
+    return Ingestion(source.name, reader, stores.bronze, stores.lake, keys.trigger_seconds, source, limit)
+
+
+def _intake(stores: LakeStores, source: SourceSpec) -> ObjectIngestion:
+    """Bronze of a source whose records a sink connector has written to objects."""
+    keys = stores.settings.bronze
+    landing: Landing = registry.load("source", "objects")(source.objects, source.topics)
+    limit = keys.max_objects_per_batch
+    return ObjectIngestion(source.name, landing, stores.bronze, stores.lake, limit, keys.trigger_seconds, spec=source)
 
 
 def kafka_source(source: SourceSpec, max_offsets: int | None = None) -> Source:
@@ -140,20 +125,21 @@ def recording_pipeline(
 
     ``declared`` holds the declarations for every source, whatever its name.
     """
-    lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
-    silver = table_format(settings, fence)
+    stores = LakeStores.of(spark, settings, fence)
     specs = [replace(declared, name=name, topics="") for name in events.topics]
     recorded = Pipeline(
         ingestions=(),
         intakes=(),
-        refinements=tuple(
-            Refinement(spec, delta, silver, control, lake, *_silver_batch_settings(settings)) for spec in specs
-        ),
-        warehouse=Warehouse(silver, delta, control, lake),
+        refinements=tuple(map(stores.refinement, specs)),
+        warehouse=stores.warehouse(),
         models=(),
         sinks={},
     )
-    return recorded, {Ingestion(s.name, events.reader, delta, lake, spec=s): events.topics[s.name] for s in specs}
+    shares = {
+        Ingestion(spec.name, events.reader, stores.bronze, stores.lake, spec=spec): events.topics[spec.name]
+        for spec in specs
+    }
+    return recorded, shares
 
 
 @contextmanager
@@ -174,19 +160,16 @@ def refinements(
     """Silver of every source, by name: the configured ones, and those found in the lake, to which
     ``declared`` applies.
     """
-    lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
+    stores = LakeStores.of(spark, settings, fence)
     configured = {source.name: source for source in settings.sources}
-    present = [names.decode(folder) for folder in delta.tables(spark, lake.bronze_root())]
+    present = [names.decode(folder) for folder in stores.bronze.tables(spark, stores.lake.bronze_root())]
     others = {name: replace(declared, name=name, topics="") for name in present if name not in configured}
-    silver, every = table_format(settings, fence), sorted((configured | others).items())
-    return tuple(
-        Refinement(source, delta, silver, control, lake, *_silver_batch_settings(settings)) for _, source in every
-    )
+    return tuple(stores.refinement(source) for _, source in sorted((configured | others).items()))
 
 
 def warehouse(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Warehouse:
     """Where models and their inputs are stored."""
-    return Warehouse(table_format(settings, fence), _delta(fence), _control(spark, fence), Lake(settings.lake.root))
+    return LakeStores.of(spark, settings, fence).warehouse()
 
 
 def verify_inputs(spark: SparkSession, settings: Settings, declared: SourceSpec) -> VerifyInputs:
@@ -216,7 +199,7 @@ def verification_marks(spark: SparkSession, settings: Settings) -> Marks:
 
     return Marks(
         Lake(settings.lake.root),
-        _control(spark, UNFENCED),
+        lake_stores.control(spark),
         lambda: datetime.now(timezone.utc).isoformat("T", "seconds"),
     )
 
@@ -247,23 +230,25 @@ def stopped_source(
 ) -> StoppedSource:
     """A source whose checkpoint is to be recreated."""
     kafka = _load_kafka_source(source)
-    ingestion = Ingestion(source.name, kafka, _delta(fence), Lake(settings.lake.root), spec=source)
-    return StoppedSource(ingestion, kafka, table_format(settings, fence), _control(spark, fence), fence)
+    ingestion = Ingestion(source.name, kafka, lake_stores.delta(fence), Lake(settings.lake.root), spec=source)
+    return StoppedSource(
+        ingestion, kafka, lake_stores.table_format(settings, fence), lake_stores.control(spark, fence), fence
+    )
 
 
 def lake_tables(settings: Settings, fence: Fence = UNFENCED) -> LakeTables:
     """The lake's tables, for maintenance."""
-    return LakeTables(Lake(settings.lake.root), table_format(settings, fence))
+    return LakeTables(Lake(settings.lake.root), lake_stores.table_format(settings, fence))
 
 
 def run_log(spark: SparkSession, settings: Settings, command: str) -> RunLog:
     """The log for a run that begins now."""
-    return RunLog(_control(spark, UNFENCED), Lake(settings.lake.root), command)
+    return RunLog(lake_stores.control(spark), Lake(settings.lake.root), command)
 
 
 def runs(spark: SparkSession, settings: Settings) -> Runs:
     """The recorded runs of the lake."""
-    return Runs(_control(spark, UNFENCED), Lake(settings.lake.root))
+    return Runs(lake_stores.control(spark), Lake(settings.lake.root))
 
 
 def status_inputs(spark: SparkSession, settings: Settings) -> StatusInputs:
@@ -276,28 +261,3 @@ def status_inputs(spark: SparkSession, settings: Settings) -> StatusInputs:
     sources = {each.source.name: each for each in configured.refinements}
     sinks = {name: targets.sink(name, target, brief=True) for name, target in settings.targets.items()}
     return StatusInputs(models.lake, models.silver, models.control, readers, intakes, configured.models, sinks, sources)
-
-
-def table_format(settings: Settings, fence: Fence = UNFENCED) -> TableFormat:
-    """Tables in the configured formats."""
-    formats: dict[str, TableFormat] = {name: _format(name, fence) for name in settings.formats}
-    return formats["delta"] if len(formats) == 1 else MixedFormat(formats)
-
-
-def _delta(fence: Fence) -> TableFormat:
-    return _format("delta", fence)
-
-
-def _format(name: str, fence: Fence) -> TableFormat:
-    made: TableFormat = registry.load("format", name)(fence=fence)
-    return FencedFormat(made, fence)
-
-
-def _control(spark: SparkSession, fence: Fence) -> Control:
-    made: Control = registry.load("control", "json")(spark)
-    return FencedControl(made, fence)
-
-
-def _silver_batch_settings(settings: Settings) -> tuple[float, int]:
-    """The settings of a silver batch: the greatest share of dead letters, and how many tables are processed at once."""
-    return settings.dead_letter.max_share, settings.silver.tables_at_once

@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from replicator import assemble, names, session, settings
+from replicator import assemble, lake_stores, names, session, settings
 from replicator.errors import BadRecording, ConfigError
 from replicator.lake import HISTORY, Lake
 from replicator.operate import dead_letters
@@ -120,7 +120,7 @@ class Project:
         pipeline.run_once(self._base, made, ("silver",), _raise_error)
 
     def _tables(self, at: Settings, source: str) -> Iterator[tuple[str, DataFrame]]:
-        lake, silver = Lake(at.lake.root), assemble.table_format(at)
+        lake, silver = Lake(at.lake.root), lake_stores.table_format(at)
         for root, suffix in ((lake.silver_root(source), ""), (lake.history_root(source), HISTORY)):
             for folder in silver.tables(self._base, root):
                 name = f"{names.decode_table(folder)}{suffix}"

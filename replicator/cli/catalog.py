@@ -113,14 +113,14 @@ def print_outcomes(done: list[Outcome], outcomes: Iterable[Outcome], *, as_json:
 def _inventory(
     context: typer.Context, settings: Settings, database: str, source: str | None, tables: Sequence[str]
 ) -> Inventory:
-    from replicator import assemble
+    from replicator import lake_stores
     from replicator.catalog import catalog_tables, inventory
     from replicator.cli import views
     from replicator.lake import Lake
     from replicator.session import session
 
     spark = session(settings, debug=options.is_debug(context), brief=True)
-    root, tables_of = Lake(settings.lake.root), assemble.table_format(settings)
+    root, tables_of = Lake(settings.lake.root), lake_stores.table_format(settings)
     silver, gold = views.silver_tables(spark, tables_of, root), views.gold_tables(spark, tables_of, root)
     every = catalog_tables.list_tables(silver, gold, views.list_views(silver, gold))
     selection = inventory.TableSelection(source, tuple(tables))

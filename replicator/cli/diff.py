@@ -60,12 +60,13 @@ def diff(
     lake: options.LakeRoot = None,
 ) -> None:
     """Show what differs between two versions of a table of silver or gold, or a history: one line per key."""
-    from replicator import assemble
+    from replicator import lake_stores
     from replicator.operate import diff as operate
     from replicator.session import session
 
     settings = options.settings(env, conf, lake)
-    spark, tables_of = session(settings, debug=options.is_debug(context), brief=True), assemble.table_format(settings)
+    spark = session(settings, debug=options.is_debug(context), brief=True)
+    tables_of = lake_stores.table_format(settings)
     target = resolve_table(spark, tables_of, settings, table, key)
     request = operate.DiffRequest(target, options.parse_moment(since), options.parse_optional_moment(until), where, raw)
     with operate.changes(spark, tables_of, request) as found:

@@ -181,8 +181,9 @@ def _engine(context: typer.Context, name: Engines, settings: Settings, when: int
         from replicator.catalog.local import DuckdbEngine
 
         return DuckdbEngine(options.store(settings), root, when)
-    from replicator import assemble
+    from replicator import lake_stores
     from replicator.cli.spark_sql import SparkEngine
     from replicator.session import session
 
-    return SparkEngine(session(settings, debug=options.is_debug(context)), assemble.table_format(settings), root, when)
+    spark = session(settings, debug=options.is_debug(context))
+    return SparkEngine(spark, lake_stores.table_format(settings), root, when)

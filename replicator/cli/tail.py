@@ -193,11 +193,12 @@ def _table_lines(
     """Yield the commits of a table of the lake in the order of versions. Commits that changed no row yield nothing.
     Versions whose files are partly removed are skipped with a message, unless the start is such a version.
     """
-    from replicator import assemble
+    from replicator import lake_stores
     from replicator.operate import tail as operation
     from replicator.session import session
 
-    spark, tables_of = session(settings, debug=options.is_debug(context), brief=True), assemble.table_format(settings)
+    spark = session(settings, debug=options.is_debug(context), brief=True)
+    tables_of = lake_stores.table_format(settings)
     table = diff.resolve_table(spark, tables_of, settings, name, None)
     version = start.within(0, 1 + (tables_of.version(spark, table) or 0))
     while True:
