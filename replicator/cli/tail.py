@@ -94,13 +94,14 @@ def _lines(
     lake: str | None,
 ) -> Iterator[_Line]:
     """Return the events of the named file, else topic, else table."""
-    file = topics.recorded_file(what)
+    if lake is not None and brokers is not None:
+        raise ConfigError("--lake is for a table and --brokers for a topic", fix="Omit one of them.")
+    elsewhere = {"--lake": lake, "--brokers": brokers}
+    file = topics.recorded_file(what, next((option for option, given in elsewhere.items() if given is not None), None))
     if file is not None:
         if follow:
             raise ConfigError("a file cannot be followed.", fix="Omit --follow.")
         return _record_lines(EventReader(SourceSpec("", "")), _file_records(file, start))
-    if lake is not None and brokers is not None:
-        raise ConfigError("--lake is for a table and --brokers for a topic", fix="Omit one of them.")
     settings = topics.settings_of(env, conf, lake, brokers)
     source = None if lake is not None else topics.source_of(settings, what, brokers)
     if source is None:

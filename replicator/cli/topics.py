@@ -23,11 +23,16 @@ _FILE_PATTERN = r"[.]{1,2}|[.]{0,2}/.*|.*[.](jsonl|ndjson|gz)"
 """Names that begin like a path or end like a file of events, which no topic or table does."""
 
 
-def recorded_file(what: str) -> Path | None:
-    """Return the named file of recorded events, or a pipe of them; None for a name that may be a topic or a table.
-    Raises BadRecording where the name can only be a file and none exists.
+def recorded_file(what: str, elsewhere: str | None = None) -> Path | None:
+    """Return the named file of recorded events, or a pipe of them; None for a name that may be a topic or a table, as
+    any other is with ``elsewhere``, the option that was given and says where such are. Raises ConfigError where the
+    name can only be a file, and that option was given or no such file exists (BadRecording).
     """
     path = Path(what)
+    if elsewhere is not None:
+        if re.fullmatch(_FILE_PATTERN, what):
+            raise ConfigError(f"{what} is a file, which needs no {elsewhere}", fix=f"Omit {elsewhere}.")
+        return None
     if path.exists() and not path.is_dir():
         return path
     if re.fullmatch(_FILE_PATTERN, what):
@@ -76,7 +81,7 @@ def sample_records(
     """Return the first ``limit`` records of a file, or the last ``limit`` of each partition of a topic."""
     from replicator.debezium.event_reader import StartingOffset
 
-    file = recorded_file(what)
+    file = recorded_file(what, None if brokers is None else "--brokers")
     if file is not None:
         from replicator.sources import kcat_files
 

@@ -42,3 +42,28 @@ def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
     """`tail <(zcat events.jsonl.gz)`: the shell gives its name."""
     os.mkfifo(tmp_path / "pipe")
     assert topics.recorded_file(str(tmp_path / "pipe")) == tmp_path / "pipe"
+
+
+@pytest.mark.parametrize(
+    ("verb", "option"),
+    [
+        (("tail",), "--brokers"),
+        (("tail",), "--lake"),
+        (("schema", "infer"), "--brokers"),
+        (("schema", "avro"), "--brokers"),
+    ],
+)
+def test_a_file_is_not_looked_for_in_a_cluster_or_a_lake(tmp_path: Path, verb: tuple[str, ...], option: str) -> None:
+    """An option without effect is refused: whoever gives it expects the topic or the table."""
+    (tmp_path / "events.jsonl").write_text("", encoding="utf-8")
+    done = ended(*verb, str(tmp_path / "events.jsonl"), option, "127.0.0.1:1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"events.jsonl is a file, which needs no {option}. Omit {option}." in done.stderr
+
+
+def test_a_file_with_the_name_of_a_topic_is_not_read_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `--brokers` a name is a topic, whatever lies in the folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.sales.orders").write_text("", encoding="utf-8")
+    assert topics.recorded_file("shop.sales.orders") == Path("shop.sales.orders")
+    assert topics.recorded_file("shop.sales.orders", "--brokers") is None
