@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from replicator.cli import advice
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -40,8 +42,11 @@ def out() -> Console:
 
 
 def narrate(text: str, style: str | None = None) -> None:
-    """Print one line on stderr, exactly as given."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(text, style=style or ""))
+    """Print one line on stderr. Commands in backquotes get the options of this process's command that say which lake
+    is meant; all else is printed exactly as given.
+    """
+    completed = advice.complete(text, advice.place_of(sys.argv[1:]))
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(completed, style=style or ""))
 
 
 def print_text(text: str) -> None:

@@ -96,11 +96,10 @@ def show(
     spark, sources = options.open_sources(context, options.settings(env, conf, lake), source, brief=True)
     found = find(spark, sources, topic, partition, offset)
     if found is None:
-        every = options.command("dead-letters", "list", "--rows", flags=options.flags(env, conf, lake))
         raise ConfigError(
             "bronze has no such record",
             where=f"{topic} {partition} {offset}",
-            fix=f"{every} lists the positions of all dead letters.",
+            fix="`replicator dead-letters list --rows` lists the positions of all dead letters.",
         )
     fields = letter_details.describe(found)
     if as_json:
@@ -251,7 +250,8 @@ def _selection(
     if choice.is_all != everything:
         raise ConfigError(
             "no dead letters are selected" if choice.is_all else "--all cannot be combined with --table or --reason",
-            fix="Give --table TABLE, --reason REASON or both, or --all alone; `dead-letters list` shows them.",
+            fix="Give --table TABLE, --reason REASON or both, or --all alone; `replicator dead-letters list` shows "
+            "them.",
         )
     return choice, table_source
 

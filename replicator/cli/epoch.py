@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator.cli import console, options, spark_fallback
+from replicator.cli import advice, console, options, spark_fallback
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def bump(
         console.print_table(_STARTS, [[str(cell) for cell in asdict(start).values()] for start in begun])
     console.narrate(f"{source} is in epoch {begun[0].epoch}; run again." if begun else "")
     if overtaken:
-        rebuild = options.command("rebuild", *overtaken, flags=options.flags(env, conf, lake))
+        rebuild = advice.command("rebuild", *overtaken)
         console.narrate(
             f"Silver has already read some of its records, in the old order: {rebuild} puts them into the new one.",
             style="yellow",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
@@ -92,19 +91,6 @@ def settings(env: str, conf: Path | None, lake: str | None = None) -> Settings:
     return configuration.load(conf, env) if lake is None else configuration.bare(lake)
 
 
-def flags(env: str, conf: Path | None, lake: str | None) -> str:
-    """Return the options that another command needs to address the same lake, quoted for a shell."""
-    if lake is not None:
-        return shlex.join(["--lake", lake])
-    arguments = [] if env == DEFAULT_ENV else ["--env", env]
-    return shlex.join(arguments if conf is None else [*arguments, "--conf", str(conf)])
-
-
-def command(*words: str, flags: str) -> str:
-    """Return a command in backquotes, as messages print it, with the :func:`flags` of the lake."""
-    return f"`{' '.join(filter(None, ('replicator', shlex.join(words), flags)))}`"
-
-
 def parse_moment(text: str) -> int | datetime:
     """Parse a version or a time (UTC). Raises ConfigError."""
     from replicator import time_travel
@@ -173,7 +159,7 @@ def existing_lake(settings: Settings) -> Lake:
     except ReplicatorError:
         return lake
     if LAYERS.isdisjoint(found):
-        fix = "Name the right one (--lake, or lake.root of the environment); `replicator run` creates one."
+        fix = "Name the right one (--lake, or lake.root of the environment); a run creates one."
         raise ConfigError("there is no lake yet, or it is empty", where=lake.root, fix=fix)
     return lake
 

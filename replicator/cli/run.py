@@ -80,7 +80,7 @@ def run(
         )
     else:
         _run(options.settings(env, conf), stages or [], summary, once=once, wait=wait, debug=debug)
-    summary.show(options.flags(env, conf, lake))
+    summary.show()
     if code := exit_code(summary.errors()):
         raise typer.Exit(code)
 

@@ -52,10 +52,8 @@ class RunSummary:
         """Return the errors that stopped a table; of a continuous run only those in the latest line of their table."""
         return [line.error for line in self._kept() if line.error is not None]
 
-    def show(self, flags: str = "") -> None:
-        """Print the summary on stdout at the end of the run; on stderr, the command that lists its dead letters, with
-        ``flags``.
-        """
+    def show(self) -> None:
+        """Print the summary on stdout at the end of the run; on stderr, the command that lists its dead letters."""
         if self._as_json and self._once:
             console.print_json([_object(line) for line in self._lines])
         elif not self._as_json:
@@ -63,7 +61,7 @@ class RunSummary:
         dead = sum(line.dead_lettered for line in self._kept())
         if dead:
             what = "1 record is a dead letter" if dead == 1 else f"{dead:,} records are dead letters"
-            console.narrate(f"{what}: replicator dead-letters list {flags}".rstrip(), style="yellow")
+            console.narrate(f"{what}: `replicator dead-letters list`", style="yellow")
 
     def _kept(self) -> list[ReportLine]:
         return self._lines if self._once else list(self._sums.values())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from replicator.cli import console, options, spark_fallback
+from replicator.cli import advice, console, options, spark_fallback
 
 if TYPE_CHECKING:
     from replicator.operate.progress.attempts import UnreadableTable
@@ -39,7 +39,7 @@ def status(
     elif not troubles:
         console.narrate(f"There are no tables in {settings.lake.root} yet.")
     for incomplete in (each for each in found if each.unknown):
-        console.narrate(_describe_unknown(incomplete, options.flags(env, conf, lake)), style="yellow")
+        console.narrate(_describe_unknown(incomplete), style="yellow")
     for model in _unconfigured_models(settings, found) if lake is None else ():
         console.narrate(_describe_leftover(settings, model), style="yellow")
     for trouble in troubles:
@@ -90,9 +90,9 @@ def _describe_leftover(settings: Settings, model: str) -> str:
     )
 
 
-def _describe_unknown(standing: TableStatus, flags: str) -> str:
+def _describe_unknown(standing: TableStatus) -> str:
     rows = "1 row lacks" if standing.unknown == 1 else f"{standing.unknown} rows lack"
     return (
         f"{standing.table}: {rows} a value that no record has supplied (NULL, listed in _column_seq) until one does; "
-        f"{options.command('rebuild', standing.table, flags=flags)} looks for it in all of bronze."
+        f"{advice.command('rebuild', standing.table)} looks for it in all of bronze."
     )

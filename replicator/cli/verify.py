@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from replicator.cli import console, options
+from replicator.cli import advice, console, options
 from replicator.cli.best_effort import write_best_effort
 
 if TYPE_CHECKING:
@@ -87,12 +87,12 @@ def verify(
         return
     comparisons = operate.select_comparisons(spark, checks, wanted or None, layers, against)
     if lake is None and operate.SOURCE in layers:
-        _warn_not_compared(checks, {each.name for each in settings.sources}, options.flags(env, conf, lake))
+        _warn_not_compared(checks, {each.name for each in settings.sources})
     verdicts = _compare(spark, comparisons, operate.VerifyOptions(sample, wait), marks)
     if not verdicts:
         options.existing_lake(settings)
     _print(verdicts, as_json=as_json)
-    _advise(verdicts, options.flags(env, conf, lake))
+    _advise(verdicts)
     _exit(verdicts)
 
 
@@ -138,13 +138,13 @@ def _print(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
         console.narrate("There is nothing to compare.", style="yellow")
 
 
-def _advise(verdicts: Sequence[Verdict], flags: str) -> None:
+def _advise(verdicts: Sequence[Verdict]) -> None:
     """Name the command that makes the differing tables of targets equal to gold."""
     models = [
         each.table for each in verdicts if each.layer == Layer.target and each.error is None and not each.is_equal
     ]
     if models:
-        republish = options.command("republish", *dict.fromkeys(models), flags=flags)
+        republish = advice.command("republish", *dict.fromkeys(models))
         console.narrate(f"If gold is right, {republish} makes the target equal to it.", style="yellow")
 
 
@@ -160,18 +160,18 @@ def _exit(verdicts: Sequence[Verdict]) -> None:
         raise typer.Exit(code)
 
 
-def _warn_not_compared(checks: VerifyInputs, described: Collection[str], flags: str) -> None:
+def _warn_not_compared(checks: VerifyInputs, described: Collection[str]) -> None:
     for each in checks.sources:
         if each.source.name not in checks.databases:
             why, fix = _why_not_compared(each.source, is_described=each.source.name in described)
-            other = f"{options.command('rebuild', '--all', '--dry-run', flags=flags)} compares it with bronze"
+            other = "`replicator rebuild --all --dry-run` compares it with bronze"
             message = f"{each.source.name}: {why}, so silver is not compared with it{fix}; {other}."
             console.narrate(message, style="yellow")
             continue
         for name in (declared.table for declared in each.source.tables if declared.append_only):
             why = "its rows cannot be matched with rows of the source"
             table = f"{each.source.name}/{name}"
-            other = f"{options.command('rebuild', table, '--dry-run', flags=flags)} compares it with bronze"
+            other = f"{advice.command('rebuild', table, '--dry-run')} compares it with bronze"
             console.narrate(f"{table} is append-only: {why}; {other}.", style="yellow")
 
 

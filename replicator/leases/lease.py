@@ -115,8 +115,7 @@ def _busy_error(found: LeaseRecord, register: Register) -> LakeBusy:
     return LakeBusy(
         f"{found.stage} of this lake is being written by {found.holder}, since {found.since}",
         where=register.where,
-        fix=f"Wait for it, or stop it: one driver writes a lake. `replicator lease break {found.stage}`, with "
-        "--lake, --env and --conf as here, fences it off.",
+        fix=f"Wait for it, or stop it: one driver writes a lake. `replicator lease break {found.stage}` fences it off.",
     )
 
 

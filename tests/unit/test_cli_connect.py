@@ -21,7 +21,7 @@ from replicator.connect.rest import Connect
 from replicator.connect.validation import Finding
 from replicator.databases import connections
 from replicator.errors import ConfigError, ConnectorFailed, ReplicatorError, Unreachable
-from tests.cli import said
+from tests.cli import ended, said
 from tests.stand_in_connect import running
 
 CONNECTOR = {"kind": "mariadb", "host": "127.0.0.1", "user": "u", "password": "${env:P}", "server_id": 1}
@@ -159,9 +159,9 @@ def test_of_a_connector_that_runs_it_is_told_how_to_look_again(conf: Callable[..
     """A task may fail an hour later, too; the command is for the same environment."""
     with running("shop", {}) as url:
         flags = conf(url, shop={"connector": CONNECTOR})
-        done = CliRunner().invoke(app, ["connect", "restart", "shop", *flags])
-    assert done.exit_code == 0
-    same = shlex.join(flags[2:] + flags[:2])
+        done = ended("connect", "restart", "shop", *flags)
+    assert done.returncode == 0
+    same = shlex.join(flags)
     assert done.stderr.startswith(f"shop: runs\n`replicator connect status shop {same}` shows whether it stays so")
 
 
@@ -172,9 +172,9 @@ def test_a_restart_starts_nothing_that_was_paused_and_says_what_does(
     """Connect keeps it as it is; waiting for it to run took a minute, and the log had no reason."""
     with running("shop", {}, connector=state) as url:
         flags = conf(url, shop={"connector": CONNECTOR})
-        done = CliRunner().invoke(app, ["connect", "restart", "shop", *flags])
-    assert done.exit_code == 2
-    same = shlex.join(flags[2:] + flags[:2])
+        done = ended("connect", "restart", "shop", *flags)
+    assert done.returncode == 2
+    same = shlex.join(flags)
     assert f"shop: it is {state}" in done.stderr
     assert f"`replicator connect resume shop {same}`" in done.stderr
 

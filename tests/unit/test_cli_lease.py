@@ -49,7 +49,7 @@ def test_a_second_run_says_soon_that_the_lake_is_busy(tmp_path: Path) -> None:
         assert time.monotonic() - began < 10
     assert (code, out) == (3, "")
     assert "silver of this lake is being written by process" in told
-    assert "`replicator lease break silver`, with --lake, --env and --conf as here, fences it off" in told
+    assert f"`replicator lease break silver --lake {tmp_path / 'lake'}` fences it off" in told
 
 
 @pytest.mark.spark

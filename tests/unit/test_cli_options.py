@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from replicator.cli import app, options
+from replicator.cli import app
 from replicator.errors import ConfigError
 from tests.cli import said
 
@@ -95,13 +95,3 @@ def test_a_verb_that_works_on_what_is_there_leaves_nothing_in_a_mistyped_lake(
             said(*verb, "--lake", str(lake), code=2)
         assert raised.value.where == str(lake)
     assert [path.name for path in tmp_path.rglob("*")] == ["left", "_replicator", "leases"]
-
-
-def test_a_command_that_is_advised_is_of_the_same_lake() -> None:
-    """As a shell takes it: --lake alone decides where it is given, and the usual environment needs no word."""
-    assert options.flags("aws", Path("conf"), "my lake") == "--lake 'my lake'"
-    assert options.flags("aws", Path("my conf"), None) == "--env aws --conf 'my conf'"
-    assert options.flags(options.DEFAULT_ENV, None, None) == ""
-    told = options.command("rebuild", "shop/sales.my orders", "--dry-run", flags=options.flags("aws", None, None))
-    assert told == "`replicator rebuild 'shop/sales.my orders' --dry-run --env aws`"
-    assert options.command("status", flags="") == "`replicator status`"

@@ -36,7 +36,7 @@ def test_a_model_without_a_target_is_refused(tmp_path: Path, name: str, told: st
 def test_verify_names_the_command_where_a_target_differs(capsys: pytest.CaptureFixture[str]) -> None:
     """Not where gold differs, which would only be sent once more."""
     told = [Verdict("gold", "dim", "silver", extra=1), Verdict("target", "dim", "warehouse")]
-    verify._advise(told, "--env local")
+    verify._advise(told)
     assert capsys.readouterr().err == ""
-    verify._advise([*told, Verdict("target", "fact_orders", "warehouse", missing=2)], "--env local")
-    assert "`replicator republish fact_orders --env local`" in capsys.readouterr().err
+    verify._advise([*told, Verdict("target", "fact_orders", "warehouse", missing=2)])
+    assert "`replicator republish fact_orders`" in capsys.readouterr().err

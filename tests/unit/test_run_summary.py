@@ -78,14 +78,14 @@ def test_what_became_dead_letters_is_told_with_how_to_see_it(capsys: pytest.Capt
     """On stderr, behind the table or the JSON, in one line that can be given as it is; without any, nothing is said."""
     for as_json in (True, False):
         made = told(once=once, as_json=as_json)
-        made.show("--lake 'my lake'")
+        made.show()
         assert "dead letters" not in capsys.readouterr().err
         made.add(ReportLine("silver", "b", 1200, 0, 0, 1200))
         made.add(ReportLine("silver", "c", 3, 0, 0, 3))
-        made.show("--lake 'my lake'")
+        made.show()
         said = capsys.readouterr().err
-        assert said == "1,203 records are dead letters: replicator dead-letters list --lake 'my lake'\n"
+        assert said == "1,203 records are dead letters: `replicator dead-letters list`\n"
     made = RunSummary(once=once, as_json=False)
     made.add(ReportLine("silver", "b", 1, 0, 0, 1))
-    made.show("")
-    assert capsys.readouterr().err == "1 record is a dead letter: replicator dead-letters list\n"
+    made.show()
+    assert capsys.readouterr().err == "1 record is a dead letter: `replicator dead-letters list`\n"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replicator.cli import console, options
+from replicator.cli import advice, console, options
 from replicator.cli.connect import lookup
 from replicator.errors import ConfigError, ConnectorFailed, ReplicatorError
 
@@ -45,7 +45,7 @@ def list_(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_
     elif rows:
         console.print_table(("name", "class", "state", "tasks"), [(*row[:3], ", ".join(row[3])) for row in rows])
     else:
-        apply = options.command("connect", "apply", flags=options.flags(env, conf, None))
+        apply = advice.command("connect", "apply")
         console.narrate(f"Kafka Connect has no connectors; {apply} registers those of the files.")
 
 
@@ -73,7 +73,7 @@ def status(
         console.print_table(("connector", "part", "state", "worker", "why"), rows)
     failed = [name for name, known in found.items() if known.status is not None and known.status.failed]
     for name in failed:
-        restart_it = options.command("connect", "restart", name, flags=options.flags(env, conf, None))
+        restart_it = advice.command("connect", "restart", name)
         console.narrate(f"{name} has failed: fix the cause, then {restart_it}.", style="red")
     if failed:
         raise typer.Exit(ConnectorFailed.exit_code)
@@ -107,7 +107,7 @@ def restart(
     def again(connect: Connect, name: str) -> None:
         status = connect.status(name)
         if status is not None and status.is_suspended:
-            fix = f"Resume it: {options.command('connect', 'resume', name, flags=options.flags(env, conf, None))}."
+            fix = f"Resume it: {advice.command('connect', 'resume', name)}."
             raise ConfigError(f"it is {status.connector}, which a restart does not change", fix=fix)
         connect.restart(name, only_failed=not whole)
         connect.wait_running(name)
@@ -156,23 +156,23 @@ def _each(
     acted = {name: _act(connect, name, act, done) for name in lookup.find_connectors(connect, names)}
     codes = {code for code in acted.values() if code}
     started = [name for name, code in acted.items() if starts and not code]
-    if started and _failed_later(connect, started, options.flags(env, conf, None)):
+    if started and _failed_later(connect, started):
         codes.add(ConnectorFailed.exit_code)
     lookup.exit_with(codes)
 
 
-def _failed_later(connect: Connect, names: Sequence[str], flags: str) -> bool:
+def _failed_later(connect: Connect, names: Sequence[str]) -> bool:
     """Return whether a connector that was running has failed after a delay; report it, and how to check the others
-    later, with the ``flags`` of the environment.
+    later.
     """
     time.sleep(_LATER_SECONDS)
     states = {name: known.status for name, known in connect.known().items() if name in names}
     failed = {name: status for name, status in states.items() if status is not None and status.failed}
     for name, status in failed.items():
-        fix = f"Fix the cause, then {options.command('connect', 'restart', name, flags=flags)}."
+        fix = f"Fix the cause, then {advice.command('connect', 'restart', name)}."
         console.narrate(f"{name}: failed a moment later: {status.trace}. {fix}", style="red")
     if left := [name for name in names if name not in failed]:
-        again = options.command("connect", "status", *left, flags=flags)
+        again = advice.command("connect", "status", *left)
         console.narrate(f"{again} shows whether it stays so: a task may fail later.")
     return bool(failed)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from replicator.cli import console, options
+from replicator.cli import advice, console, options
 from replicator.cli.connect import lookup
 
 app = typer.Typer(help="The position of a connector in its source.", no_args_is_help=True)
@@ -47,5 +47,5 @@ def reset(connector: _Name, env: options.Env = options.DEFAULT_ENV, conf: option
     connect = lookup.cluster(options.settings(env, conf))
     lookup.find_connectors(connect, [connector])
     connect.reset_offsets(connector)
-    resume = options.command("connect", "resume", connector, flags=options.flags(env, conf, None))
+    resume = advice.command("connect", "resume", connector)
     console.narrate(f"{connector} no longer has offsets: {resume} starts it from the beginning.")
