@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.stages import bronze, tuning
 from replicator.stages.refinement import Refinement
-from replicator.stages.table import decoding, ordering, schema_change
+from replicator.stages.table import batch_reading, ordering, schema_change
 from replicator.stages.tick import forms as forms_of
 from replicator.stages.tick import tick_split, ticks
 from replicator.stages.tick.arrivals import NewRecords
@@ -68,7 +68,7 @@ def _changes(share: TableShare, records: DataFrame) -> DataFrame:
     forms, _ = forms_of.from_groups(share.rows, rows, share.declaration, None)
     ordered = ordering.order_records(share, rows)
     layout = schema_change.plan_change(share, ordered, forms, None).plan.layout
-    options = decoding.decode_options(share, forms, layout)
+    options = batch_reading.decode_options(share, forms, layout)
     needs = DecodeOptions(options.placeholder, keyless_deletes=options.keyless_deletes, places=True)
     changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
     place = F.struct(*COORDINATES)
