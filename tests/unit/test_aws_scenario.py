@@ -54,6 +54,11 @@ def test_kafka_and_database_are_set_as_the_scenario_says() -> None:
     assert of("cluster", "Cluster")["StepConcurrencyLevel"] == 5
 
 
+def test_no_broker_leads_that_lacks_records() -> None:
+    """MSK's default, unlike Kafka's, lets one: what Debezium was told is stored would be gone, without a word."""
+    assert "unclean.leader.election.enable=false" in of("streaming", "Settings")["ServerProperties"].split()
+
+
 def test_brokers_that_iam_would_overrun_are_refused() -> None:
     """scenarios.md section 10: small brokers take one connection of IAM a second."""
     allowed = re.compile(TEMPLATES["streaming"]["Parameters"]["BrokerType"]["AllowedPattern"])
