@@ -176,3 +176,16 @@ def test_there_is_an_alarm_for_each_trouble() -> None:
     told = {name: each["EventPattern"]["detail"]["state"] for name, each in events.items()}
     assert "FAILED" in told["JobFailed"]
     assert "FAILED" in told["StepFailed"]
+
+
+def test_events_may_be_mailed() -> None:
+    """EventBridge does not tell SNS or KMS whose rule it is: an allowance with a condition would never hold for it."""
+    policies = of("alarms", "Key")["KeyPolicy"], of("alarms", "AlarmsPolicy")["PolicyDocument"]
+    for policy in policies:
+        services = {
+            service: "Condition" in each
+            for each in policy["Statement"]
+            if each["Effect"] == "Allow"
+            for service in read.listed(each["Principal"].get("Service", []))
+        }
+        assert services == {"cloudwatch.amazonaws.com": True, "events.amazonaws.com": False}
