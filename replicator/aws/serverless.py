@@ -43,7 +43,8 @@ class Serverless:
 
     def log(self, run: str, stream: str) -> Log:
         """Return the location of the driver's output."""
-        return Log(f"applications/{self.application}/jobs/{run}/SPARK_DRIVER/{stream}.gz")
+        folder, file = f"applications/{self.application}/jobs/{run}/", f"SPARK_DRIVER/{stream}.gz"
+        return Log(f"{folder}{file}", retried=(f"{folder}attempts/", f"/{file}"))
 
 
 def _run(job_run: Mapping[str, Any]) -> Run:

@@ -208,8 +208,18 @@ def test_the_log_of_a_job_run_is_its_drivers(written: S3Folder) -> None:
     assert logs.read_text(log, written) == "4 records\n"
 
 
+def test_the_log_of_a_run_that_was_tried_again_is_that_of_its_newest_attempt(written: S3Folder) -> None:
+    """A continuous stage, which EMR Serverless starts again when it fails: each attempt has a folder of its own."""
+    for attempt in ("1", "2", "10"):
+        put(f"emr/applications/00f5/jobs/r1/attempts/{attempt}/SPARK_DRIVER/stderr.gz", f"attempt {attempt}\n")
+        put(f"emr/applications/00f5/jobs/r1/attempts/{attempt}/SPARK_DRIVER/archived/stderr_1.gz", "older\n")
+    assert logs.read_text(Serverless("00f5", REGION).log("r1", "stderr"), written) == "attempt 10\n"
+
+
 def test_the_log_of_a_step_is_that_of_the_application_behind_it(written: S3Folder) -> None:
-    """The step's own output names the application; its first container is the driver. Without one, that output."""
+    """The step's own output names the application; an attempt's first container is the driver. Without one, that
+    output.
+    """
     log = Cluster("j-1", REGION).log("s-1", "stdout")
     put("emr/j-1/steps/s-1/stderr.gz", "cannot start\n")
     assert logs.read_text(log, written) == "cannot start\n"
@@ -217,6 +227,8 @@ def test_the_log_of_a_step_is_that_of_the_application_behind_it(written: S3Folde
     for container, text in (("01_000001", "driver\n"), ("01_000002", "executor\n")):
         put(f"emr/j-1/containers/application_17_0042/container_17_0042_{container}/stdout.gz", text)
     assert logs.read_text(log, written) == "driver\n"
+    put("emr/j-1/containers/application_17_0042/container_17_0042_02_000001/stdout.gz", "second attempt\n")
+    assert logs.read_text(log, written) == "second attempt\n", "YARN starts a driver that fails once more"
 
 
 @pytest.fixture
