@@ -18,6 +18,11 @@ IAM: Mapping[str, str] = {
 PORT = 9098
 """The brokers' port for IAM clients."""
 
+OFFSETS = "__amazon_msk_connect_offsets_replicator"
+"""The topic in which workers keep the offsets of source connectors, below a prefix that their roles may use. MSK
+Connect's default is a new one for each connector, so that one that replaces another would start from the beginning.
+"""
+
 _OWN_CLIENTS = {
     "schema.history.internal": ("producer", "consumer"),
     "signal": ("consumer",),
@@ -48,13 +53,14 @@ def kafka_ui_environment(bootstrap_servers: str, cluster: str = "msk") -> dict[s
 
 
 def worker_config(region: str) -> dict[str, str]:
-    """The worker configuration of MSK Connect, which configures brokers and IAM itself: converters, and the provider
-    that resolves references ``${secretsmanager:NAME:KEY}``.
+    """The worker configuration of MSK Connect, which configures brokers and IAM itself: converters, the topic of the
+    offsets, and the provider that resolves references ``${secretsmanager:NAME:KEY}``.
     """
     json = "org.apache.kafka.connect.json.JsonConverter"
     return {
         "key.converter": json,
         "value.converter": json,
+        "offset.storage.topic": OFFSETS,
         "config.providers": "secretsmanager",
         "config.providers.secretsmanager.class": "com.amazonaws.kafka.config.providers.SecretsManagerConfigProvider",
         "config.providers.secretsmanager.param.region": region,

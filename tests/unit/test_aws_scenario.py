@@ -141,6 +141,22 @@ def test_the_worker_of_the_template_is_the_one_that_render_prints() -> None:
     assert text == msk.properties(msk.worker_config("ap-southeast-2"))
 
 
+def test_a_connector_that_is_made_anew_goes_on_where_the_old_one_ended() -> None:
+    """MSK Connect gives each connector a topic of its own for its place, unless the worker names one, which the
+    connector's role has to let it use.
+    """
+    topic = msk.worker_config("ap-southeast-2")["offset.storage.topic"]
+    statements = of("connect", "SourceRole")["Policies"][0]["PolicyDocument"]["Statement"]
+    [kept] = [each for each in statements if each["Sid"] == "KeepConnectsOwnTopics"]
+    [resource] = kept["Resource"]
+    assert topic.startswith(resource["Fn::Sub"][0].removeprefix("${Arn}/").removesuffix("*"))
+
+
+def test_kafka_can_be_raised() -> None:
+    """CloudFormation makes a configuration for other versions anew, which it does not under a name that is taken."""
+    assert "KafkaVersionsList" not in of("streaming", "Settings")
+
+
 def test_kafka_ui_of_the_template_is_the_one_that_render_prints() -> None:
     """Its environment, and the image that the local stack has; its port is the machine's own."""
     script = read.text(of("ui", "Machine")["UserData"], KNOWN)
