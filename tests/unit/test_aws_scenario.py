@@ -135,6 +135,14 @@ def test_the_sink_of_the_template_is_the_one_that_render_prints() -> None:
     assert made["connect.s3.kcql"].endswith("PROPERTIES('flush.interval'=60, 'flush.count'=50)")
 
 
+def test_the_sink_may_write_where_it_writes() -> None:
+    """Its objects, its index, and the objects that it has not committed yet, which it copies from a folder beside."""
+    statements = of("connect", "SinkRole")["Policies"][0]["PolicyDocument"]["Statement"]
+    [write] = [each for each in statements if each["Sid"] == "WriteObjects"]
+    places = {each["Fn::Sub"][0].partition("${B}/")[2] for each in write["Resource"]}
+    assert places == {"cdc-events/*", ".indexes/*", ".temp-upload/*"}
+
+
 def test_the_worker_of_the_template_is_the_one_that_render_prints() -> None:
     """The same for converters and the provider of secrets."""
     text = read.text(of("connect", "Worker")["PropertiesFileContent"], KNOWN)
