@@ -143,6 +143,18 @@ def test_the_sink_may_write_where_it_writes() -> None:
     assert places == {"cdc-events/*", ".indexes/*", ".temp-upload/*"}
 
 
+def test_a_cluster_may_use_the_key_of_its_disks() -> None:
+    """EC2 takes it from EMR's own role, which has to be allowed what EBS asks for; it hands it on to EC2 alone."""
+    policies = of("roles", "ClusterServiceRole")["Policies"]
+    given = [each for policy in policies for each in policy["PolicyDocument"]["Statement"]]
+    disks = [each for each in given if any(str(one).startswith("kms:") for one in read.listed(each["Action"]))]
+    assert {one for each in disks for one in each["Action"]} == {
+        "kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*",
+    }  # fmt: skip
+    [grant] = [each for each in disks if "kms:CreateGrant" in each["Action"]]
+    assert grant["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+
+
 def test_the_worker_of_the_template_is_the_one_that_render_prints() -> None:
     """The same for converters and the provider of secrets."""
     text = read.text(of("connect", "Worker")["PropertiesFileContent"], KNOWN)
