@@ -206,7 +206,7 @@ def test_there_is_an_alarm_for_each_trouble() -> None:
     """A connector that failed or stands still, a sink that lags, a slot that grows, jobs that fail or do not come."""
     alarms = read.properties(TEMPLATES["alarms"], "AWS::CloudWatch::Alarm")
     metrics = {each.get("MetricName") for each in alarms.values()} - {None}
-    assert metrics == {"ErroredTaskCount", "RunningTaskCount", "SumOffsetLag", "OldestReplicationSlotLag"}
+    assert metrics == {"ErroredTaskCount", "RunningTaskCount", "SumOffsetLag", "TransactionLogsDiskUsage"}
     assert all(each["AlarmActions"] == [{"Ref": "Alarms"}] for each in alarms.values())
     events = read.properties(TEMPLATES["alarms"], "AWS::Events::Rule")
     told = {name: each["EventPattern"]["detail"]["state"] for name, each in events.items()}
