@@ -20,6 +20,9 @@ FIX = "Check that the broker runs and `bootstrap_servers` is right, then run aga
 _OPTIONS = (
     "Fix the `options` of Kafka (`security.protocol`, `sasl.*`, `ssl.*`) or the rights of its user, then run again."
 )
+_IAM = "software.amazon.msk.auth.iam"
+"""The package of MSK's login, which a client names if it lacks it."""
+_IAM_FIX = "Only stages on EMR have the login to MSK, from `replicator aws package`."
 _REFUSED = re.compile(
     r"org[.]apache[.]kafka[.]common[.]errors[.]\w*(?:Authentication|Authorization|SaslMechanism|SaslState)Exception"
 )
@@ -82,7 +85,7 @@ def startup_error(error: Exception, bootstrap_servers: str) -> LoginRefused:
     if _UNRESOLVABLE in why:
         check_reachable(bootstrap_servers)
     what = f"the Kafka client does not start with these options: {why}"
-    return LoginRefused(what, where=bootstrap_servers, fix=_OPTIONS)
+    return LoginRefused(what, where=bootstrap_servers, fix=_IAM_FIX if _IAM in why else _OPTIONS)
 
 
 def client_error(error: Exception, bootstrap_servers: str) -> Unreachable | ConfigError:

@@ -13,6 +13,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from replicator import brokers
 from replicator.aws import logs, secrets
 from replicator.aws.cluster import Cluster
 from replicator.aws.job import Job, serverless_request, steps
@@ -273,3 +274,12 @@ def test_a_job_has_its_secrets_before_it_reads_its_configuration(
     monkeypatch.setenv("REPLICATOR_SECRETS", "WAREHOUSE_PASSWORD=replicator-publish:password")
     entry.submit("publish")
     assert seen == {"password": "hunter2"}
+
+
+def test_a_kafka_client_without_the_login_to_msk_is_told_where_there_is_one() -> None:
+    """On a laptop its class is missing, whatever the options: to fix them does not help."""
+    why = "Class software.amazon.msk.auth.iam.IAMClientCallbackHandler could not be found."
+    told = brokers.startup_error(ValueError(why), "b-1.example:9098")
+    assert "could not be found" in told.what
+    assert told.fix == "Only stages on EMR have the login to MSK, from `replicator aws package`."
+    assert "Fix the `options` of Kafka" in str(brokers.startup_error(ValueError("no such keystore"), "b:9092").fix)
