@@ -14,7 +14,9 @@ PARTITIONS = 100
 """Partitions per statement: Athena accepts 256 KiB of text."""
 
 _FIELD = re.compile(r"(\w+):", re.ASCII)
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+"""A number that a partition's value may be: Hive's grammar has no sign there."""
+
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")
 
 

@@ -60,6 +60,14 @@ def test_a_partition_without_a_value_is_told_as_hive_names_it() -> None:
     assert "(`order_id` = '__HIVE_DEFAULT_PARTITION__')" in athena_ddl.statements(table, "lakehouse")[1]
 
 
+def test_a_partition_below_zero_is_told_as_a_text() -> None:
+    """Hive's grammar knows no sign in a partition's value, and takes the text of a number for it."""
+    kept = replace(HUDI, partition_by=("order_id",), folders=("order_id=-5", "order_id=5"))
+    table = entries(silver(kept, order_id="INT", id="INT"), "lakehouse")[0]
+    statement = athena_ddl.statements(table, "lakehouse")[1]
+    assert re.findall(r"\(`order_id` = (\S+)\)", statement) == ["'-5'", "5"]
+
+
 def test_fields_are_quoted_as_columns_are() -> None:
     """Hive's grammar, which reads the statement, refuses words of its own and a leading `_` else."""
     inner = T.StructType([T.StructField("date", T.DateType()), T.StructField("_id", T.DecimalType(10, 2))])
