@@ -55,7 +55,10 @@ def _value(found: Mapping[str, Mapping[str, Any]], place: str) -> str:
         raise ConfigError(
             f"the secret has no key {key!r}", where=name, fix=f"It has: {', '.join(sorted(found[name]))}."
         )
-    return str(found[name][key])
+    value = found[name][key]
+    if not isinstance(value, (str, int)) or isinstance(value, bool):
+        raise ConfigError(f"the secret's key {key!r} is neither a text nor a whole number", where=name)
+    return str(value)
 
 
 _SERVICE = Service(

@@ -257,6 +257,16 @@ def test_secrets_that_are_not_there_are_told_without_their_neighbours(secret: No
         secrets.parse("PASSWORD")
 
 
+@pytest.mark.parametrize("value", [None, True, {"a": 1}, [1], 1.5], ids=json.dumps)
+def test_a_value_that_is_no_text_is_no_secret(secret: None, value: object) -> None:
+    """A null would become the password `None`, and worse, the key of a hash; whole numbers have one text."""
+    client = boto3.client("secretsmanager", REGION)
+    client.put_secret_value(SecretId="replicator-publish", SecretString=json.dumps({"hash_key": value, "port": 5432}))
+    with pytest.raises(ConfigError, match="'hash_key' is neither a text nor a whole number"):
+        secrets.read({"HASH_KEY": "replicator-publish:hash_key"})
+    assert secrets.read({"PORT": "replicator-publish:port"}) == {"PORT": "5432"}
+
+
 def test_a_job_has_its_secrets_before_it_reads_its_configuration(
     secret: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
