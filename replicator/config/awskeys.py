@@ -26,6 +26,12 @@ Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 Secret = Annotated[str, Field(pattern=r"^[^=;:\s]+:[^=;:\s]+$")]
 
 
+def worker_gigabytes(memory: str) -> int:
+    """The memory of a worker in GB whose JVM has that much, such as ``14g``: with Spark's overhead."""
+    heap = int(memory[:-1])
+    return math.ceil(heap + max(heap * _OVERHEAD, _LEAST_OVERHEAD))
+
+
 class JobKeys(Strict):
     """The Spark resources of one stage: cores and memory of the driver and of each of the ``executors``. After
     ``minutes`` it is cancelled. ``spark`` has additional Spark settings; ``secrets`` are variables that are set for the
@@ -47,11 +53,10 @@ class JobKeys(Strict):
             ("driver", self.driver_cores, self.driver_memory),
             ("executor", self.executor_cores, self.executor_memory),
         ):
-            wanted = int(memory[:-1])
-            total = math.ceil(wanted + max(wanted * _OVERHEAD, _LEAST_OVERHEAD))
+            total = worker_gigabytes(memory)
             if total > _LARGEST[cores]:
                 raise ValueError(
-                    f"a {process} with {cores} cores cannot have {wanted}g: with Spark's overhead that is {total} of "
+                    f"a {process} with {cores} cores cannot have {memory}: with Spark's overhead that is {total} of "
                     f"at most {_LARGEST[cores]} gigabytes"
                 )
         return self

@@ -12,6 +12,7 @@ import yaml
 from infra.templates import read
 from replicator import settings
 from replicator.aws import msk, s3_sink
+from replicator.config import awskeys
 from replicator.connect.configuration import configuration
 
 TEMPLATES = read.every()
@@ -64,6 +65,23 @@ def test_brokers_that_iam_would_overrun_are_refused() -> None:
     allowed = re.compile(TEMPLATES["streaming"]["Parameters"]["BrokerType"]["AllowedPattern"])
     assert not allowed.fullmatch("kafka.t3.small")
     assert allowed.fullmatch(TEMPLATES["streaming"]["Parameters"]["BrokerType"]["Default"])
+
+
+def test_the_stages_fit_into_the_application_at_the_same_time() -> None:
+    """A scheduler starts them side by side, and EMR Serverless fails a job for whose driver nothing is left."""
+    keys = settings.load(ROOT / "conf/aws", "aws", {}).aws
+    cores, gigabytes, workers = 0, 0, 0
+    for stage in ("bronze", "silver", "gold", "publish"):
+        job = keys.job(stage)  # type: ignore[arg-type]
+        sizes = [(job.driver_cores, job.driver_memory), *[(job.executor_cores, job.executor_memory)] * job.executors]
+        cores += sum(each for each, _ in sizes)
+        gigabytes += sum(awskeys.worker_gigabytes(memory) for _, memory in sizes)
+        workers += len(sizes)
+    most = {name: int(given["Default"].split()[0]) for name, given in TEMPLATES["processing"]["Parameters"].items()
+            if name.startswith("Most")}  # fmt: skip
+    assert (cores <= most["MostCpu"], gigabytes <= most["MostMemory"], 20 * workers <= most["MostDisk"]) == (
+        True, True, True
+    ), (cores, gigabytes, workers, most)  # fmt: skip
 
 
 def test_who_reaches_brokers_and_database_is_named() -> None:
