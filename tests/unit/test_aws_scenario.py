@@ -84,6 +84,25 @@ def test_the_stages_fit_into_the_application_at_the_same_time() -> None:
     ), (cores, gigabytes, workers, most)  # fmt: skip
 
 
+YARN_MEGABYTES = {"m6i.xlarge": 12288, "m6i.2xlarge": 24576, "m6i.4xlarge": 57344}
+"""What EMR gives YARN of a machine with 16, 32 and 64 GiB, by its guide."""
+
+
+def test_every_driver_and_executor_fits_into_a_machine_of_the_cluster() -> None:
+    """YARN refuses a job with a larger one at once. One machine holds three of the largest."""
+    keys = settings.load(ROOT / "conf/aws", "aws", {}).aws
+    of_a_machine = YARN_MEGABYTES[TEMPLATES["cluster"]["Parameters"]["CoreType"]["Default"]]
+    jobs = [keys.job(stage) for stage in ("bronze", "silver", "gold", "publish")]
+    wanted = [awskeys.worker_gigabytes(each) for job in jobs for each in (job.driver_memory, job.executor_memory)]
+    assert 3 * max(wanted) * 1024 <= of_a_machine
+    [most] = [
+        each["ConfigurationProperties"]["yarn.scheduler.maximum-allocation-mb"]
+        for each in of("cluster", "Cluster")["Configurations"]
+        if each["Classification"] == "yarn-site"
+    ]
+    assert int(most) == of_a_machine
+
+
 def test_who_reaches_brokers_and_database_is_named() -> None:
     """9098 from connectors, jobs, bastion and Kafka UI, 5432 from all but the UI; each rule has its way out."""
     rule = read.properties(TEMPLATES["access"], "AWS::EC2::SecurityGroupIngress").values()
