@@ -21,13 +21,15 @@ ATTEMPTS = 4
 """
 
 _THROTTLED, _SERVER_ERROR = 429, 500
-_CREDENTIALS_HINT = (
-    "Set s3.access_key and s3.secret_key, or provide credentials as for any AWS tool: environment variables, "
-    "a profile or a role."
+CREDENTIALS_HINT = (
+    "Set s3.access_key and s3.secret_key, or provide credentials by environment variables or the role of the machine; "
+    "export those of a profile (docs/s3.md)."
 )
 _AWS_CONFIG_HINT = (
     "Correct or unset AWS_PROFILE, AWS_CONFIG_FILE and other AWS variables, or correct their files or s3.region."
 )
+_NO_CREDENTIALS = re.compile(r"No AWS Credentials provided|//169[.]254[.]169[.]254/")
+"""Messages of Hadoop's client, and of delta-rs, which asks a machine for its role last: neither reads a profile."""
 _NO_BUCKET = re.compile(r"\bNoSuchBucket\b|\bNO_SUCH_BUCKET\b")
 """The error of a missing bucket as S3 and pyarrow spell it."""
 
@@ -99,11 +101,11 @@ def translate_errors(where: str, what: str, fix: str) -> Iterator[None]:
         raise ConfigError(f"The object store refused to {what}: {code}.", where=where, fix=fix) from error
     except (aws.NoCredentialsError, aws.PartialCredentialsError) as error:
         raise ConfigError(
-            "No credentials for the object store were found.", where=where, fix=_CREDENTIALS_HINT
+            "No credentials for the object store were found.", where=where, fix=CREDENTIALS_HINT
         ) from error
     except (aws.CredentialRetrievalError, aws.TokenRetrievalError, aws.SSOError) as error:
         check_credentials_agent(error, where)
-        raise ConfigError(f"invalid AWS settings: {error}", where=where, fix=_CREDENTIALS_HINT) from error
+        raise ConfigError(f"invalid AWS settings: {error}", where=where, fix=CREDENTIALS_HINT) from error
     except aws.ParamValidationError as error:  # nothing was sent
         reason = str(error).splitlines()[-1].partition(": Bucket name must")[0]
         raise ConfigError(f"invalid address in an object store: {reason}", where=where, fix="Correct it.") from error
@@ -142,8 +144,13 @@ def read_error(why: str, where: str, *, is_refused: bool) -> ReplicatorError:
     """Return the error for a lake whose store refuses the driver, or gave no answer or an unexpected one."""
     if is_refused:
         return access_error(why, where)
-    fix = "Check the lake's root and the object store's settings."
+    fix = CREDENTIALS_HINT if lacks_credentials(why) else "Check the lake's root and the object store's settings."
     return Unreachable(f"the lake does not answer: {why}", where=where, fix=fix)
+
+
+def lacks_credentials(why: str) -> bool:
+    """Whether the text of an error says that a client found no credentials."""
+    return _NO_CREDENTIALS.search(why) is not None
 
 
 def status(error: Any) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from replicator import s3
 from replicator.catalog.store import SPARK_HINT
 from replicator.errors import ReplicatorError, first_line
 
@@ -30,5 +31,5 @@ def translate_read_errors(table: Table) -> Iterator[None]:
         raise ReplicatorError(
             f"table {table.name} cannot be read without Spark: {first_line(error)}",
             where=table.location,
-            fix=SPARK_HINT,
+            fix=s3.CREDENTIALS_HINT if s3.lacks_credentials(str(error)) else SPARK_HINT,
         ) from error

@@ -16,11 +16,13 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from replicator import cli, session
 from replicator.catalog import athena, store
+from replicator.catalog.read_errors import translate_read_errors
 from replicator.cli import probes
 from replicator.config.settingkeys import S3Keys
 from replicator.errors import ConfigError, ReplicatorError, StoreRefused, TableStopped, Unreachable, exit_code
 from replicator.jvm import causes, hadoop
-from replicator.s3 import access_error, client, translate_errors
+from replicator.s3 import access_error, client, read_error, translate_errors
+from replicator.spec import Table
 from replicator.stages import engine_errors
 from replicator.stages.ingest import bronze_stream
 from replicator.stages.models import refresh_plan, refresh_reasons
@@ -359,3 +361,19 @@ def test_what_spark_does_not_start_with_is_a_setting_a_cluster_or_told_as_elsewh
     with pytest.raises(told) as caught:
         session._build(cast("SparkSession.Builder", SimpleNamespace(getOrCreate=failing)))
     assert type(caught.value) is told
+
+
+@pytest.mark.parametrize(
+    ("why", "is_known"),
+    [
+        ("NoAuthWithAWSException: No AWS Credentials provided by TemporaryAWSCredentialsProvider", True),
+        ("Generic S3 error\n Error performing PUT http://169.254.169.254/latest/api/token in 5 ms", True),
+        ("Generic S3 error\n Error performing GET http://127.0.0.1:9000/lake in 5 ms", False),
+    ],
+)
+def test_a_client_that_reads_no_profiles_is_told_where_it_finds_credentials(why: str, is_known: bool) -> None:
+    """Hadoop's client and delta-rs; boto3, which took the lease, knows them: to check the lake's root does not help."""
+    assert ("export those of a profile" in str(read_error(why, "s3a://lake/x", is_refused=False).fix)) is is_known
+    with pytest.raises(ReplicatorError) as raised, translate_read_errors(Table("t", "s3a://lake/t")):
+        raise OSError(why)
+    assert ("export those of a profile" in str(raised.value.fix)) is is_known
