@@ -14,9 +14,10 @@ from replicator import s3
 from replicator.errors import ConfigError, ReplicatorError, Unreachable
 
 _ACCESS_DENIED = frozenset(
-    {"AccessDenied", "AccessDeniedException", "ExpiredTokenException", "GlueEncryptionException", "IncompleteSignature",
-     "InvalidClientTokenId", "InvalidSignatureException", "MissingAuthenticationToken",
-     "MissingAuthenticationTokenException", "UnrecognizedClientException"}
+    {"AccessDenied", "AccessDeniedException", "ExpiredToken", "ExpiredTokenException", "GlueEncryptionException",
+     "IncompleteSignature", "InvalidAccessKeyId", "InvalidClientTokenId", "InvalidSignatureException", "InvalidToken",
+     "MissingAuthenticationToken", "MissingAuthenticationTokenException", "SignatureDoesNotMatch",
+     "UnrecognizedClientException"}
 )  # fmt: skip
 _RETRYABLE = frozenset(
     {"InternalServerException", "InternalServiceException", "OperationTimeoutException", "RequestLimitExceeded",

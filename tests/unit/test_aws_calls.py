@@ -293,3 +293,13 @@ def test_a_kafka_client_without_the_login_to_msk_is_told_where_there_is_one() ->
     assert "could not be found" in told.what
     assert told.fix == "Only stages on EMR have the login to MSK, from `replicator aws package`."
     assert "Fix the `options` of Kafka" in str(brokers.startup_error(ValueError("no such keystore"), "b:9092").fix)
+
+
+@pytest.mark.parametrize("code", ["ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"])
+def test_keys_that_s3_does_not_take_are_told_as_such(bucket: S3Folder, code: str) -> None:
+    """By S3's own codes, which other services spell otherwise: not as a fault of the bucket."""
+    with Stubber(bucket._client) as stub:
+        stub.add_client_error("get_object", code, "no", 400)
+        with pytest.raises(ConfigError, match=f"S3 denied access: {code}") as raised:
+            bucket.get("current")
+    assert str(raised.value.fix).startswith("Check credentials and permissions")
