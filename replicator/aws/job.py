@@ -107,6 +107,7 @@ def spark_settings(job: Job, driver_variable: str) -> dict[str, str]:
         "spark.executor.memory": size.executor_memory,
         "spark.executor.instances": str(size.executors),
         "spark.dynamicAllocation.enabled": "false",
+        "spark.sql.catalogImplementation": "in-memory",  # models ask Hive's for a database; roles have no rights there
         "spark.jars": ",".join([*runtime.jars(job.formats), *(f"{job.place}/{name}" for name in job.packed.jars)]),
         "spark.submit.pyFiles": f"{job.place}/{job.packed.wheel}",
         "spark.archives": f"{job.place}/{DEPENDENCIES}#dependencies,{job.place}/{CONF}#conf",

@@ -31,6 +31,7 @@ FILES = {
 PACKED = Manifest("aws", FILES)
 PLACE = f"s3://artifacts/replicator/{PACKED.id}"
 BRONZE = Job("bronze", PACKED, PLACE)
+CATALOG = "spark.sql.catalogImplementation"
 ROLE = "arn:aws:iam::123456789012:role/replicator-bronze"
 
 
@@ -108,6 +109,16 @@ def test_a_size_becomes_settings_and_the_users_settings_win() -> None:
     )
     assert told["spark.sql.shuffle.partitions"] == "8"
     assert told["spark.jars"].endswith("/jars/org.postgresql_postgresql-42.7.14.jar,s3://x/own.jar")
+
+
+def test_a_job_asks_no_metastore() -> None:
+    """Tables are found by their paths. With Hive's catalog, which may be Glue, a model's query asks it for the database
+    `default`, and the role of a stage has no rights there.
+    """
+    assert submitted(job.serverless_request(BRONZE, "00app", ROLE, None, None))[CATALOG] == "in-memory"
+    assert conf(job.step(BRONZE)["HadoopJarStep"]["Args"])[CATALOG] == "in-memory"
+    own = replace(BRONZE, keys=JobKeys(spark={CATALOG: "hive"}))
+    assert job.spark_settings(own, "spark.yarn.appMasterEnv")[CATALOG] == "hive"
 
 
 def test_settings_that_bring_another_delta_are_refused() -> None:
