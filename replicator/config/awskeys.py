@@ -33,9 +33,10 @@ def worker_gigabytes(memory: str) -> int:
 
 
 class JobKeys(Strict):
-    """The Spark resources of one stage: cores and memory of the driver and of each of the ``executors``. After
-    ``minutes`` it is cancelled. ``spark`` has additional Spark settings; ``secrets`` are variables that are set for the
-    stage, since its role may read them: name -> ``<secret of Secrets Manager>:<key in it>``.
+    """The Spark resources of one stage: cores and memory of the driver and of each of the ``executors``. A job run of
+    EMR Serverless is cancelled after ``minutes``, a step never. ``spark`` has additional Spark settings; ``secrets``
+    are variables that are set for the stage, since its role may read them: name -> ``<secret of Secrets Manager>:<key
+    in it>``.
     """
 
     driver_cores: Cores = 2
