@@ -180,6 +180,12 @@ def test_the_sink_may_write_where_it_writes() -> None:
     assert places == {"cdc-events/*", ".indexes/*", ".temp-upload/*"}
 
 
+def test_what_the_sink_remembers_stays() -> None:
+    """It writes its offsets below .indexes only over what it wrote before: one that is gone would stop it."""
+    rules = of("lake", "LandingBucket")["LifecycleConfiguration"]["Rules"]
+    assert {each.get("Prefix") for each in rules if "ExpirationInDays" in each} == {"cdc-events/", ".temp-upload/"}
+
+
 def test_a_cluster_may_use_the_key_of_its_disks() -> None:
     """EC2 takes it from EMR's own role, which has to be allowed what EBS asks for; it hands it on to EC2 alone."""
     policies = of("roles", "ClusterServiceRole")["Policies"]
