@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -60,13 +61,13 @@ def replicator(
     """
 
 
-def main() -> None:
+def main(prepare: Callable[[], None] | None = None) -> None:
     """Run the program. A ReplicatorError is printed as one sentence and sets its exit code; any other exception is
-    printed on one line and exits with 1.
+    printed on one line and exits with 1. *prepare* is called first, and its errors are the program's.
     """
     termination = interrupts.Termination()
     try:
-        _main()
+        _main(prepare)
     except SystemExit as end:
         if termination.came and end.code == _INTERRUPTED:
             narrate("terminated by SIGTERM", style="red")
@@ -74,13 +75,15 @@ def main() -> None:
         raise
 
 
-def _main() -> None:
+def _main(prepare: Callable[[], None] | None) -> None:
     arguments = sys.argv[1:]
     invocation = Invocation(debug="--debug" in arguments)
     try:
         stdout.require_open()
         _arm(environment.failpoint())
         environment.bypass_proxy_for_localhost()
+        if prepare is not None:
+            prepare()
         with stdout.that_may_close():
             app([argument for argument in arguments if argument != "--debug"] or ["--help"], obj=invocation)
     except ReplicatorError as error:

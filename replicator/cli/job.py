@@ -15,6 +15,9 @@ def submit(stage: str) -> None:
     Variables that ``$REPLICATOR_SECRETS`` names are read from Secrets Manager first.
     """
     sys.argv = [f"jobs/{stage}.py", "run", stage, *sys.argv[1:]]
+    main(_read_secrets)
+
+
+def _read_secrets() -> None:
     if wanted := environment.variable(secrets.VARIABLE):
         environment.set_defaults(secrets.read(secrets.parse(wanted)))
-    main()

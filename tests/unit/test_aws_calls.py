@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -273,9 +273,10 @@ def test_a_job_has_its_secrets_before_it_reads_its_configuration(
     """What the job's own file asks for is set when the stage's command line begins."""
     seen: dict[str, str] = {}
 
-    def command_line() -> None:
+    def command_line(prepare: Callable[[], None]) -> None:
         import os
 
+        prepare()
         seen["password"] = os.environ["WAREHOUSE_PASSWORD"]
 
     monkeypatch.setattr(entry, "main", command_line)
@@ -284,6 +285,24 @@ def test_a_job_has_its_secrets_before_it_reads_its_configuration(
     monkeypatch.setenv("REPLICATOR_SECRETS", "WAREHOUSE_PASSWORD=replicator-publish:password")
     entry.submit("publish")
     assert seen == {"password": "hunter2"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ("WAREHOUSE_PASSWORD", "not a list of NAME=SECRET:KEY"),
+        ("WAREHOUSE_PASSWORD=replicator-missing:password", "Secrets Manager refused the request"),
+    ],
+)
+def test_a_job_without_its_secrets_ends_as_other_verbs_do(
+    secret: None, wanted: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With one sentence and its exit code; 1 would say that a table stopped."""
+    monkeypatch.setattr("sys.argv", ["publish.py", "--env", "aws"])
+    monkeypatch.setenv("REPLICATOR_SECRETS", wanted)
+    with pytest.raises(SystemExit) as end:
+        entry.submit("publish")
+    assert (end.value.code, says in capsys.readouterr().err) == (2, True)
 
 
 def test_a_kafka_client_without_the_login_to_msk_is_told_where_there_is_one() -> None:
