@@ -257,6 +257,15 @@ def test_there_is_an_alarm_for_each_trouble() -> None:
     assert "FAILED" in told["StepFailed"]
 
 
+def test_alarms_are_about_our_jobs_alone() -> None:
+    """In an account with others, whose jobs that succeed would hide that none of ours does."""
+    events = read.properties(TEMPLATES["alarms"], "AWS::Events::Rule")
+    ours = {name: each["EventPattern"]["detail"] for name, each in events.items()}
+    wanted = [{"Ref": "EmrId"}]
+    assert ours["JobFailed"]["applicationId"] == ours["StepFailed"]["clusterId"] == wanted
+    assert ours["JobSucceeded"]["$or"] == [{"applicationId": wanted}, {"clusterId": wanted}]
+
+
 def test_events_may_be_mailed() -> None:
     """EventBridge does not tell SNS or KMS whose rule it is: an allowance with a condition would never hold for it."""
     policies = of("alarms", "Key")["KeyPolicy"], of("alarms", "AlarmsPolicy")["PolicyDocument"]
