@@ -151,8 +151,7 @@ def _maintenance(spark: SparkSession, settings: Settings, fence: Fence, stages: 
         if keys.every is None or time.monotonic() - last < keys.every:
             return
         try:
-            tables = maintain.filter_by_stages(stages, keeper.tables(spark))
-            for result in maintain.maintain(spark, keeper.tables_of, tables, keys.keep):
+            for result in maintain.maintain(spark, keeper.tables_of, keeper.tables(spark, stages), keys.keep):
                 if result.error is not None:
                     console.narrate(f"maintenance of {result.table}: {result.error}", style="yellow")
         except Unreachable as error:

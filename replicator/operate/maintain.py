@@ -18,6 +18,8 @@ from replicator.spec import Maintained, Table
 from replicator.spelling import did_you_mean_table
 from replicator.stages import engine_errors
 
+_LAYERS = ("bronze", "silver", "gold")
+
 
 @dataclass(frozen=True)
 class MaintenanceResult:
@@ -39,12 +41,19 @@ class LakeTables:
     lake: Lake
     tables_of: TableFormat
 
-    def tables(self, spark: SparkSession) -> list[tuple[str, Table]]:
-        """Return every table with its layer, in the order of the layers."""
-        found = [("bronze", self.lake.bronze(name)) for name in self._names(spark, self.lake.bronze_root())]
-        for source in [names.decode(folder) for folder in self._folders(spark, self.lake.bronze_root())]:
-            found += self._of_source(spark, source)
-        return found + [("gold", self.lake.gold(name)) for name in self._names(spark, self.lake.gold_root())]
+    def tables(self, spark: SparkSession, stages: Collection[str] = _LAYERS) -> list[tuple[str, Table]]:
+        """Return every table of the stages with its layer, in the order of the layers: tables of all layers but bronze
+        and gold belong to silver. Those of other stages are not opened; a stage's role may have no right to.
+        """
+        found: list[tuple[str, Table]] = []
+        sources = self._names(spark, self.lake.bronze_root()) if {"bronze", "silver"} & set(stages) else []
+        if "bronze" in stages:
+            found += [("bronze", self.lake.bronze(source)) for source in sources]
+        if "silver" in stages:
+            found += [each for source in sources for each in self._of_source(spark, source)]
+        if "gold" in stages:
+            found += [("gold", self.lake.gold(name)) for name in self._names(spark, self.lake.gold_root())]
+        return found
 
     def shadows(self, spark: SparkSession) -> list[Table]:
         """Return the shadow tables that unfinished rebuilds have left."""
@@ -79,13 +88,6 @@ def select_tables(tables: Sequence[tuple[str, Table]], name: str | None) -> list
             f"table {name!r} does not exist{did_you_mean_table(name, known)}", fix=f"Available: {listed}."
         )
     return found
-
-
-def filter_by_stages(stages: Collection[str], tables: Sequence[tuple[str, Table]]) -> list[tuple[str, Table]]:
-    """Return the tables of the stages whose leases a run holds; tables of all layers but bronze and gold belong to
-    silver.
-    """
-    return [each for each in tables if (each[0] if each[0] in {"bronze", "gold"} else "silver") in stages]
 
 
 def maintain(

@@ -13,7 +13,7 @@ from replicator.cli import purge
 from replicator.errors import LeaseLost, ReplicatorError, StoreRefused, TableStopped, Unreachable
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.maintain import filter_by_stages, maintain
+from replicator.operate.maintain import LakeTables, maintain
 from replicator.spec import Maintained, Table
 
 NOTHING: Any = None
@@ -60,19 +60,45 @@ def test_upkeep_ends_where_the_lake_is_away_or_not_ours_any_more(kind: type[Repl
     assert [(each.table, type(each.error)) for each in done] == [("broken", TableStopped), ("kept", type(None))]
 
 
+class Asked(MemoryFormat):
+    """A lake with a table of each layer, which notes what it is asked for."""
+
+    def __init__(self, lake: Lake) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self._children = {
+            lake.bronze_root(): ("s",), lake.silver_root("s"): ("a.b",), f"{lake.history_root()}/s": ("a.b",),
+            lake.gold_root(): ("m",),
+        }  # fmt: skip
+
+    def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:  # noqa: ARG002
+        self.asked.append(folder)
+        return self._children.get(folder, ())
+
+    def version(self, spark: SparkSession, table: Table) -> int | None:  # noqa: ARG002
+        self.asked.append(table.location)
+        return 1
+
+
 def test_a_run_keeps_the_tables_of_its_own_stages_only() -> None:
-    """Those of others are written under a lease that it does not hold (reliability.md F-W3)."""
+    """Those of others are written under a lease that it does not hold (reliability.md F-W3), and a stage's role may
+    have no right to read them.
+    """
     lake = Lake("/lake")
     bronze, gold = ("bronze", lake.bronze("s")), ("gold", lake.gold("m"))
     silver = [
         ("silver", lake.silver("s", "a.b")),
         ("history", lake.history("s", "a.b")),
         ("dead letters", lake.dead_letters("s")),
+        ("dead letters", lake.dropped_letters("s")),
     ]
-    every = [bronze, *silver, gold]
-    assert filter_by_stages(("silver", "publish"), every) == silver
-    assert filter_by_stages(("gold", "bronze"), every) == [bronze, gold]
-    assert filter_by_stages(("publish",), every) == []
+    kept = LakeTables(lake, Asked(lake))
+    assert kept.tables(NOTHING) == [bronze, *silver, gold]
+    assert kept.tables(NOTHING, ("silver", "publish")) == silver
+    alone = Asked(lake)
+    assert LakeTables(lake, alone).tables(NOTHING, ("gold", "bronze")) == [bronze, gold]
+    assert alone.asked == [lake.bronze_root(), lake.gold_root()]
+    assert LakeTables(lake, alone).tables(NOTHING, ("publish",)) == []
 
 
 def test_a_lake_in_which_there_is_nothing_is_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:
