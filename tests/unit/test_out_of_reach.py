@@ -239,7 +239,7 @@ def test_a_failure_that_no_table_met_is_fixed_alike(
     monkeypatch.setattr(cli, "app", failing)
     monkeypatch.setattr(cli.stdout, "that_may_close", nullcontext)
     with pytest.raises(SystemExit, match=str(code)):
-        cli._main()
+        cli._main(None)
     assert re.search(f"{re.escape(told)}.* {fix}", capsys.readouterr().err)
 
 
