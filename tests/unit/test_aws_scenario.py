@@ -43,6 +43,16 @@ def test_the_network_is_that_of_the_scenario() -> None:
     }
 
 
+def test_refused_traffic_can_be_logged() -> None:
+    """The role of the flow log has the rights that AWS asks for at least."""
+    [policy] = of("network", "FlowLogRole")["Policies"]
+    actions = {one for each in policy["PolicyDocument"]["Statement"] for one in each["Action"]}
+    assert actions == {
+        "logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogGroups",
+        "logs:DescribeLogStreams",
+    }  # fmt: skip
+
+
 def test_kafka_and_database_are_set_as_the_scenario_says() -> None:
     """Topics by themselves, deletable, IAM only; logical replication; five steps at a time."""
     settings = dict(line.split("=") for line in of("streaming", "Settings")["ServerProperties"].split())
@@ -72,7 +82,7 @@ def test_the_stages_fit_into_the_application_at_the_same_time() -> None:
     keys = settings.load(ROOT / "conf/aws", "aws", {}).aws
     cores, gigabytes, workers = 0, 0, 0
     for stage in ("bronze", "silver", "gold", "publish"):
-        job = keys.job(stage)  # type: ignore[arg-type]
+        job = keys.job(stage)
         sizes = [(job.driver_cores, job.driver_memory), *[(job.executor_cores, job.executor_memory)] * job.executors]
         cores += sum(each for each, _ in sizes)
         gigabytes += sum(awskeys.worker_gigabytes(memory) for _, memory in sizes)
