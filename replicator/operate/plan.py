@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from replicator.errors import AtWork, ConfigError, ReplicatorError, TableMissing
 from replicator.jvm.failures import FAILURES
-from replicator.spec import INCREMENTAL, Model
+from replicator.spec import FULL, INCREMENTAL, Model
 from replicator.spelling import suggest
 from replicator.stages import engine_errors
 from replicator.stages.gold import keys_of
-from replicator.stages.models import refresh_plan, source_cuts
+from replicator.stages.models import model_growth, refresh_plan, source_cuts
 from replicator.stages.models.refresh_plan import FIRST_BUILD, NOTHING
 from replicator.stages.models.refresh_work import Keys
 from replicator.stages.models.warehouse import Warehouse
@@ -64,7 +64,7 @@ def plan_models(
     for model in models:
         if model.name in looked_at:
             found = _plan_model(spark, model, at, keys, moving)
-            if found.action != NOTHING:
+            if found.action not in (NOTHING, WAITS, STOPS):
                 moving[model.name] = found.action
             if model.name in wanted:
                 yield found
@@ -84,6 +84,8 @@ def _plan_model(spark: SparkSession, model: Model, at: Warehouse, keys: Keys, mo
     try:
         source_cuts.load(model, at)
         with refresh_plan.prepare(spark, model, at, keys) as task:
+            if task.action == FULL and task.work is not None:
+                model_growth.refuse_unfit(model, task.work)
             rows = _count_rows(spark, model, at) if task.rows is None else task.rows
             changed = {model.inputs[name]: count for name, count in task.changed.items()}
             reason = task.reason

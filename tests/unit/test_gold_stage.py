@@ -537,6 +537,23 @@ def test_a_model_in_delta_is_followed_as_one_in_memory(spark: SparkSession, tmp_
     assert shop.rows() == [(1, 10, None, 5, None), (3, 20, "twenty", 7, "TWENTY")]
 
 
+def test_a_model_whose_table_cannot_follow_it_is_planned_to_stop(shop: Shop) -> None:
+    """As a run would refuse it: a column less, a key that rows at rest share. The models over it are not told that it
+    is built first.
+    """
+    over = Model("over", "SELECT f.id, f.name FROM {fact} f", {"fact": "fact"}, ("id",), (),
+                 lineage={"fact": ("id",)}, refresh=INCREMENTAL)  # fmt: skip
+    shop.refresh(FACT, over)
+    shop.take("lines", (1, 10, 6))
+    less, shared = replace(FACT, sql=SQL.replace(", d.pieces", "")), replace(FACT, key=("product",))
+    for changed, why in ((less, "pieces was removed"), (shared, "the model's key is now product")):
+        told = list(plan.plan_models(shop.spark, [changed, over], shop.at, {"fact", "over"}))
+        assert [(each.action, each.reason) for each in told] == [("stops", "error"), ("nothing", "unmoved")]
+        assert why in told[0].why
+        [stopped] = shop.refresh(changed, over)
+        assert str(stopped.error) == told[0].why
+
+
 def test_silver_or_gold_that_was_copied_back_goes_on_to_the_target(spark: SparkSession, tmp_path: Path) -> None:
     """F-C5: whether its versions then come to the number that was read, by another commit, or pass it, also where so
     little is always computed in full; rows of earlier checkouts, which do not say which commit it was, stay as they

@@ -25,6 +25,12 @@ def required(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> E
     return transform.required_evolution(before, now)
 
 
+def refuse_unfit(model: Model, work: Work) -> None:
+    """Raise SchemaRefused if the model's table cannot take the rows that the model computes now."""
+    if work.stored is not None:
+        required(model, work, work.stored, transform.with_unknown_member(work.full_rows(), model.unknown_member))
+
+
 def has_key(model: Model, stored: DataFrame) -> bool:
     """Whether the table has the columns of the model's key."""
     return set(model.key) <= set(stored.columns)
