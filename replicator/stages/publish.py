@@ -30,8 +30,8 @@ those on disk; by bytes a task gets no fewer than a twentieth of the rows.
 """
 
 _OTHER_TABLE = (
-    "the target had the rows of another gold table, and now has these. If that table was not removed, two lakes "
-    "publish to the same target alternately"
+    "the target had the rows of another gold table, and now has these. If no model was renamed or given this target, "
+    "and that table was not removed, two lakes publish to the same target alternately"
 )
 _SEND_ALL = "Restore the newest gold. Or make the target match this one: `replicator republish {}`."
 
