@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.errors import ChecksFailed, ConfigError, EngineFailed
+from replicator.errors import ChecksFailed, ConfigError, EngineFailed, TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
@@ -341,6 +341,28 @@ def test_a_row_that_left_its_own_model_leaves_no_child_unseen(small: SparkSessio
     assert shop.build()["orders"].warnings == ()
     shop.write("orders", gone=[1])
     assert shop.build()["orders"].warnings == ("relationship(customer -> orders.id): 2 rows fail (id=2, id=4)",)
+
+
+@pytest.mark.parametrize(
+    "rule", [NotNull("more"), AcceptedValues("more", (1,)), Relationship("more", "orders", "more")]
+)
+def test_a_table_that_was_built_before_its_model_got_a_column_is_not_checked(small: SparkSession, rule: Any) -> None:
+    """`checks` says that gold runs first, as it does where a relationship names a column that its parent lacks: the
+    files of the models are right.
+    """
+    shop = Shop(small, [orders()])
+    shop.write("orders", [(1, 1, "a")])
+    shop.build()
+    sql = "SELECT id, number AS customer, text AS status, 1 AS more FROM {orders}"
+    wider = replace(orders(*checked(rule)), sql=sql, columns=columns("id", "customer", "status", "more"))
+    [found] = checks.run_checks(small, [wider], shop.at.gold, shop.at.lake)
+    assert isinstance(found.error, TableStopped)
+    assert "gold table orders lacks columns of its model: more [orders] Run gold first." in str(found.error)
+    child = Model("child", "SELECT id, number FROM {orders}", {"orders": "s/db.orders"}, ("id",),
+                  columns("id", "number"), checks=checked(Relationship("number", "orders", "more")))  # fmt: skip
+    stopped = gold.refresh(small, [child], shop.at)[0].error
+    assert isinstance(stopped, TableStopped)
+    assert str(stopped).endswith("Run gold, and fix what stopped model orders.")
 
 
 def test_a_rebuild_holds_all_rows_to_the_checks_and_tells_the_warnings(small: SparkSession) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.errors import ChecksFailed, ConfigError, first_line
+from replicator.errors import ChecksFailed, ConfigError, TableStopped, first_line
 from replicator.spec import Model
 from replicator.spec.rules import FAIL, Check, Relationship, RowCountChange
 from replicator.stages import engine_errors
@@ -111,8 +111,12 @@ def _raise_failed(model: Model, found: Iterable[Verdict]) -> tuple[str, ...]:
 
 def check_stored(model: Model, rows: DataFrame, parents: Parents) -> list[Verdict]:
     """Return a verdict for each of a model's checks over all its stored rows; a change in their number cannot be
-    checked there.
+    checked there. Raises TableStopped if the table was built before the model got a column.
     """
+    missing = [column.name for column in model.columns if column.name not in rows.columns]
+    if missing:
+        message = f"gold table {model.name} lacks columns of its model: {', '.join(missing)}"
+        raise TableStopped(message, where=model.name, fix="Run gold first.")
     return list(_verdicts(model, model.checks, BuildRows.unchanged_build(rows), replace(parents, moved=frozenset())))
 
 
@@ -159,6 +163,9 @@ def _orphans(model: Model, rule: Relationship, rows: BuildRows, parents: Parents
     if rule.to == model.name:
         return checks.orphans(rule, rows, rows.all_rows, _none_if_empty(_left(rule, rows)))
     known = parents.rows(rule.to)
+    if rule.field not in known.columns:
+        fix = f"Run gold, and fix what stopped model {rule.to}."
+        raise TableStopped(f"{rule} needs a column that gold table {rule.to} lacks", where=model.name, fix=fix)
     if not parents.has_moved(rule):
         return checks.orphans(rule, rows, known)
     removed = parents.left(rule)
