@@ -98,7 +98,10 @@ def _plan_model(spark: SparkSession, model: Model, at: Warehouse, keys: Keys, mo
         return ModelPlan(model.name, WAITS, "at work", str(error))
     except (ReplicatorError, *FAILURES) as error:
         why = error if isinstance(error, ReplicatorError) else engine_errors.to_table_error(error, model.name)
-        return ModelPlan(model.name, STOPS, "error", str(why))
+        are_columns_known = all(moving[input_name] == INCREMENTAL for input_name in first)
+        if are_columns_known or not isinstance(why, ConfigError):
+            return ModelPlan(model.name, STOPS, "error", str(why))
+        found = _before_inputs(model, why, _count_rows(spark, model, at))
     if first:
         return _after_inputs(model, found, first)
     looked_up = sorted(model.reads & moving.keys())
@@ -108,6 +111,12 @@ def _plan_model(spark: SparkSession, model: Model, at: Warehouse, keys: Keys, mo
 def _count_rows(spark: SparkSession, model: Model, at: Warehouse) -> int | None:
     table = at.lake.gold(model.name)
     return None if at.gold.version(spark, table) is None else at.gold.count(spark, table)
+
+
+def _before_inputs(model: Model, error: ConfigError, rows: int | None) -> ModelPlan:
+    """Return the plan of a model that does not fit its inputs as they are, before they are written."""
+    what = f"with the present columns of its inputs, {error.what}"
+    return ModelPlan(model.name, FIRST_BUILD if rows is None else FULL, "input first", what, rows=rows)
 
 
 def _after_inputs(model: Model, found: ModelPlan, first: Sequence[str]) -> ModelPlan:

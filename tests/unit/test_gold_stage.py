@@ -554,6 +554,23 @@ def test_a_model_whose_table_cannot_follow_it_is_planned_to_stop(shop: Shop) -> 
         assert str(stopped.error) == told[0].why
 
 
+def test_a_model_that_reads_a_new_column_of_another_is_planned_after_it(shop: Shop) -> None:
+    """A run builds the model with the new column first, and then the one that reads it."""
+    over = Model("over", "SELECT f.id, f.name FROM {fact} f", {"fact": "fact"}, ("id",), (),
+                 lineage={"fact": ("id",)}, refresh=INCREMENTAL)  # fmt: skip
+    shop.refresh(FACT, over)
+    more = replace(FACT, sql=SQL.replace(", d.pieces", ", d.pieces, 1 AS more"))
+    reads = replace(over, sql="SELECT f.id, f.name, f.more FROM {fact} f")
+    _, told, new = plan.plan_models(
+        shop.spark, [more, reads, replace(reads, name="new")], shop.at, {"fact", "over", "new"}
+    )
+    assert (told.action, told.reason, told.rows) == ("full", "input first", 3)
+    assert told.why.startswith("with the present columns of its inputs, the SQL of model over is invalid")
+    assert told.why.endswith("fact is built first, and its changes are not known yet")
+    assert (new.action, new.reason, new.rows) == ("first build", "input first", None)
+    assert [(built.model, built.error) for built in shop.refresh(more, reads)] == [("fact", None), ("over", None)]
+
+
 def test_silver_or_gold_that_was_copied_back_goes_on_to_the_target(spark: SparkSession, tmp_path: Path) -> None:
     """F-C5: whether its versions then come to the number that was read, by another commit, or pass it, also where so
     little is always computed in full; rows of earlier checkouts, which do not say which commit it was, stay as they
