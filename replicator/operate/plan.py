@@ -82,14 +82,7 @@ def _with_upstream(models: Sequence[Model], wanted: Collection[str]) -> set[str]
 def _plan_model(spark: SparkSession, model: Model, at: Warehouse, keys: Keys, moving: Mapping[str, str]) -> ModelPlan:
     first = [input_name for input_name in model.inputs.values() if input_name in moving]
     try:
-        source_cuts.load(model, at)
-        with refresh_plan.prepare(spark, model, at, keys) as task:
-            if task.action == FULL and task.work is not None:
-                model_growth.refuse_unfit(model, task.work)
-            rows = _count_rows(spark, model, at) if task.rows is None else task.rows
-            changed = {model.inputs[name]: count for name, count in task.changed.items()}
-            reason = task.reason
-            found = ModelPlan(model.name, task.action, reason.name, reason.sentence, changed, task.affected, rows)
+        found = _plan_from_present_inputs(spark, model, at, keys)
     except TableMissing as error:
         if any(moving.get(input_name) == FIRST_BUILD for input_name in first):
             return ModelPlan(model.name, FIRST_BUILD, "no table", f"{', '.join(first)} is built first, then this one")
@@ -106,6 +99,17 @@ def _plan_model(spark: SparkSession, model: Model, at: Warehouse, keys: Keys, mo
         return _after_inputs(model, found, first)
     looked_up = sorted(model.reads & moving.keys())
     return _after_parents(found, looked_up) if looked_up and found.action == NOTHING else found
+
+
+def _plan_from_present_inputs(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> ModelPlan:
+    source_cuts.load(model, at)
+    with refresh_plan.prepare(spark, model, at, keys) as task:
+        if task.action == FULL and task.work is not None:
+            model_growth.refuse_unfit(model, task.work)
+        rows = _count_rows(spark, model, at) if task.rows is None else task.rows
+        changed = {model.inputs[name]: count for name, count in task.changed.items()}
+        reason = task.reason
+        return ModelPlan(model.name, task.action, reason.name, reason.sentence, changed, task.affected, rows)
 
 
 def _count_rows(spark: SparkSession, model: Model, at: Warehouse) -> int | None:
