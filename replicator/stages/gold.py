@@ -10,7 +10,7 @@ no reader sees the new columns without values.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints
-from replicator.errors import ChecksFailed, ReplicatorError
+from replicator.errors import ChecksFailed, ConfigError, ReplicatorError
 from replicator.jvm.failures import FAILURES
 from replicator.spec import INCREMENTAL, Applied, Model, Progress, Table
 from replicator.stages import engine_errors, parallel, tuning
@@ -62,8 +62,19 @@ def refresh(spark: SparkSession, models: Iterable[Model], at: Warehouse) -> list
     keys, built = keys_of(models), dict[str, RefreshResult | None]()
     for wave in waves(models):
         reports = parallel.run_each(lambda model: _timed(spark, model, at, keys), wave, _PARALLEL_MODELS, "gold")
-        built |= zip((model.name for model in wave), reports, strict=True)
+        for model, report in zip(wave, reports, strict=True):
+            built[model.name] = report and _with_cause(model, report, built)
     return [report for model in models if (report := built[model.name]) is not None]
+
+
+def _with_cause(model: Model, built: RefreshResult, before: Mapping[str, RefreshResult | None]) -> RefreshResult:
+    """Return the result of a model; if it does not fit an input that stopped in this run, with that as the way out."""
+    reports = {name: before.get(name) for name in model.inputs.values()}
+    stopped = [name for name, report in reports.items() if report is not None and report.error is not None]
+    if not stopped or not isinstance(built.error, ConfigError):
+        return built
+    fix = f"Fix what stopped its input {stopped[0]} first."
+    return replace(built, error=ConfigError(built.error.what, where=built.error.where, fix=fix))
 
 
 def keys_of(models: Iterable[Model]) -> Keys:

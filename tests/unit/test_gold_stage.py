@@ -555,7 +555,9 @@ def test_a_model_whose_table_cannot_follow_it_is_planned_to_stop(shop: Shop) -> 
 
 
 def test_a_model_that_reads_a_new_column_of_another_is_planned_after_it(shop: Shop) -> None:
-    """A run builds the model with the new column first, and then the one that reads it."""
+    """A run builds the model with the new column first, and then the one that reads it; where the first one stops, the
+    second one's SQL is not what needs to be fixed.
+    """
     over = Model("over", "SELECT f.id, f.name FROM {fact} f", {"fact": "fact"}, ("id",), (),
                  lineage={"fact": ("id",)}, refresh=INCREMENTAL)  # fmt: skip
     shop.refresh(FACT, over)
@@ -568,6 +570,11 @@ def test_a_model_that_reads_a_new_column_of_another_is_planned_after_it(shop: Sh
     assert told.why.startswith("with the present columns of its inputs, the SQL of model over is invalid")
     assert told.why.endswith("fact is built first, and its changes are not known yet")
     assert (new.action, new.reason, new.rows) == ("first build", "input first", None)
+    stopped, stops = shop.refresh(
+        replace(more, sql=more.sql.replace("p.name, ", "")), replace(reads, sql=f"{reads.sql} ")
+    )
+    assert str(stopped.error).endswith("`replicator rebuild fact` builds it again.")
+    assert str(stops.error).endswith("Fix what stopped its input fact first.")
     assert [(built.model, built.error) for built in shop.refresh(more, reads)] == [("fact", None), ("over", None)]
 
 
