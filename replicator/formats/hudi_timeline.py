@@ -214,6 +214,10 @@ class Timeline:
         self._by_completion = int(client.getTableConfig().getTableVersion().versionCode()) >= _COMPLETION_TIMES
         return self.ours
 
+    def instants(self, spark: SparkSession) -> set[str]:
+        """The instants of everything that the timeline has not archived, completed or not."""
+        return {str(each.requestedTime()) for each in self._client(spark).getActiveTimeline().getInstants()}
+
     def order_by_commit(self, spark: SparkSession) -> None:
         """See ``hudi_ordering``."""
         hudi_ordering.order_by_commit(spark, self._client(spark))

@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame
 
 from replicator import failpoints
 from replicator.errors import StaleWriter
-from replicator.formats import hudi_options, validation
+from replicator.formats import hudi_late_files, hudi_options, validation
 from replicator.formats.hudi_timeline import METADATA_KEY, TOKEN_KEY, Commit, CommitMetadata, Timeline
+from replicator.jvm.failures import FAILURES
 from replicator.protocols import Fence
 from replicator.spec import Progress, Table
 
@@ -45,18 +46,22 @@ def write(
     _refuse_rows(rows, note, table.name)
     if commits:
         timeline.order_by_commit(spark)
-    _commit(
-        rows, table.location, hudi_options.write(table.location, note, operation) | {METADATA_KEY: note.text()}, fence
-    )
+    options = hudi_options.write(table.location, note, operation) | {METADATA_KEY: note.text()}
+    _commit(rows, table.location, timeline, options, fence)
     return note
 
 
-def _commit(rows: DataFrame, location: str, options: Mapping[str, str], fence: Fence) -> None:
+def _commit(rows: DataFrame, location: str, timeline: Timeline, options: Mapping[str, str], fence: Fence) -> None:
     """Write with these options and the writer's token."""
     failpoints.hit("hudi.commit_noted")
     token = {} if fence.token is None else {TOKEN_KEY: json.dumps(asdict(fence.token))}
     fence.check()
-    rows.write.format("hudi").options(**options, **token).mode("append").save(location)
+    begun = hudi_late_files.now()
+    try:
+        rows.write.format("hudi").options(**options, **token).mode("append").save(location)
+    except FAILURES:
+        hudi_late_files.remove(rows.sparkSession, location, timeline, begun)
+        raise
     failpoints.hit("hudi.committed")
 
 

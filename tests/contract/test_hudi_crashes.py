@@ -22,6 +22,7 @@ from replicator.catalog.store import Store
 from replicator.catalog.tables import LakeListing
 from replicator.formats import hudi_options
 from replicator.formats.hudi import HudiFormat
+from replicator.jvm.failures import FAILURES
 from replicator.lake import Lake
 from replicator.spec import Progress, Table
 from replicator.transforms import fold
@@ -70,6 +71,28 @@ def camera(table: Path, album: Path, wanted: Callable[[str], bool]) -> Iterator[
     watcher.start()
     try:
         yield taken
+    finally:
+        done.set()
+        watcher.join()
+
+
+@contextmanager
+def rolled_back(table: Path) -> Iterator[None]:
+    """The next commit that is in flight leaves the timeline, as when another writer rolls it back."""
+    done, known = threading.Event(), set(_steps(table))
+
+    def watch() -> None:
+        while not done.wait(0.002):
+            fresh = set(_steps(table)) - known
+            if any(name.endswith(".inflight") for name in fresh):
+                for name in fresh:
+                    (table / TIMELINE / name).unlink()
+                return
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
     finally:
         done.set()
         watcher.join()
@@ -125,6 +148,22 @@ def test_a_write_that_dies_is_taken_back_and_repeated(exact: SparkSession, tmp_p
     assert {"requested", "inflight"} <= {name.rsplit(".", 1)[-1] for name, _ in taken}
     for _, place in taken:
         world.goes_on(place)
+
+
+@pytest.mark.parametrize("on_read", [False, True], ids=["copy on write", "merge on read"])
+def test_files_of_a_write_that_was_rolled_back_meanwhile_are_removed(
+    exact: SparkSession, tmp_path: Path, on_read: bool
+) -> None:
+    """A driver was suspended within a write, and another one took over: what it writes when it is resumed would be in
+    the table as soon as the commits of that time are archived.
+    """
+    world = World(exact, tmp_path, on_read=on_read)
+    before = {*(tmp_path / "t").glob("*.parquet")}
+    with rolled_back(tmp_path / "t"), pytest.raises(FAILURES):
+        world.apply(world.format, world.table, 3)
+    assert {*(tmp_path / "t").glob("*.parquet")} == before
+    assert [*(tmp_path / "t" / TIMELINE / ".temp").iterdir()] == []
+    world.goes_on(tmp_path / "t")
 
 
 @pytest.mark.parametrize("on_read", [False, True], ids=["copy on write", "merge on read"])
