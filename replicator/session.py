@@ -72,6 +72,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     gateway.cache_lookups(gateway.of(spark))
     _redirect_stdout(gateway.of(spark))
     if not submitted:
+        _log_uncaught_exceptions(gateway.of(spark))
         interrupts.cancel_on_interrupt(spark.sparkContext.cancelAllJobs)
     elif not debug:
         spark.sparkContext.setLogLevel("ERROR")
@@ -204,6 +205,15 @@ def _redirect_stdout(jvm: Any) -> None:
     log = system.getProperty("replicator.log")
     is_writable = log is not None and jvm.java.io.File(log).canWrite()
     system.setOut(jvm.java.io.PrintStream(jvm.java.io.FileOutputStream(log, True)) if is_writable else system.err)
+
+
+def _log_uncaught_exceptions(jvm: Any) -> None:
+    """Have exceptions that end a thread of the JVM logged: Java would print their stack traces to stderr. If OPTIMIZE
+    fails in one partition, Delta interrupts its threads that compact the others, and raises the error itself.
+    """
+    jvm.java.lang.Thread.setDefaultUncaughtExceptionHandler(
+        jvm.org.apache.spark.util.SparkUncaughtExceptionHandler(False)
+    )
 
 
 def _set_time_zone_utc(jvm: Any) -> None:

@@ -300,6 +300,19 @@ def test_what_libraries_print_is_no_data_and_no_warning_of_ours(spark: SparkSess
     assert printed in session.log_file(settings.bare(None).cache).read_text(errors="replace").splitlines()
 
 
+@pytest.mark.spark
+def test_an_exception_that_ends_a_thread_of_the_jvm_is_logged(spark: SparkSession) -> None:
+    """Java would print its stack trace to stderr: one per partition for a `maintain` of a table that lost a file, since
+    Delta interrupts the threads that compact the other partitions.
+    """
+    reason = f"interrupted {uuid4()}"
+    jvm: Any = spark.sparkContext._jvm
+    threads = jvm.java.lang
+    ended = threads.InterruptedException(reason)
+    threads.Thread.getDefaultUncaughtExceptionHandler().uncaughtException(threads.Thread(), ended)
+    assert reason in session.log_file(settings.bare(None).cache).read_text(errors="replace")
+
+
 def test_a_session_that_runs_without_a_formats_extension_is_refused() -> None:
     """Spark takes none later: without Hudi's, its tables would look empty."""
     session.refuse_missing_extension(("delta", "hudi"), f"{DELTA}, {HUDI}")
