@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import TimeoutError  # noqa: A004 - another one in Python 3.10
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+_NOT_YET = (KafkaError._TIMED_OUT, KafkaError.TOPIC_ALREADY_EXISTS)
 
 
 def create(servers: str, *topics: str, partitions: int = 1) -> None:
-    """New topics, which are there when this is over."""
-    admin = AdminClient({"bootstrap.servers": servers})
-    for each in admin.create_topics([NewTopic(topic, partitions) for topic in topics]).values():
-        each.result(timeout=30)
-    latest = time.monotonic() + 30
-    while missing := set(topics) - admin.list_topics(timeout=30).topics.keys():  # the controller knows before a broker
-        assert time.monotonic() < latest, missing
+    """New topics, which are there when this is over.
+
+    A broker that was suspended for longer than its session names no controller for a moment. A client that asks then
+    asks again minutes later; another one does so here.
+    """
+    latest = time.monotonic() + 60
+    while not _is_created(AdminClient({"bootstrap.servers": servers}), topics, partitions):
+        assert time.monotonic() < latest, topics
         time.sleep(0.05)
+
+
+def _is_created(admin: AdminClient, topics: Sequence[str], partitions: int) -> bool:
+    """Whether the topics are there; they are created unless they are."""
+    try:
+        missing = set(topics) - admin.list_topics(timeout=5).topics.keys()  # the controller knows before a broker
+        made = admin.create_topics([NewTopic(topic, partitions) for topic in missing]) if missing else {}
+        for each in made.values():
+            each.result(timeout=5)
+    except TimeoutError:
+        return False
+    except KafkaException as error:
+        if error.args[0].code() not in _NOT_YET:
+            raise
+        return False
+    return not missing
 
 
 def produce(
