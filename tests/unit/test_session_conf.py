@@ -289,6 +289,12 @@ def test_spark_defaults_are_read_as_spark_reads_them(tmp_path: Path, monkeypatch
     assert session.spark_defaults() == read
 
 
+def logged() -> str:
+    """What Spark's log has. Every JVM writes to it, and whichever fills it renames it, under the eyes of the others."""
+    log = session.log_file(settings.bare(None).cache)
+    return "".join(each.read_text(errors="replace") for each in log.parent.glob(f"{log.name}*"))
+
+
 @pytest.mark.spark
 def test_what_libraries_print_is_no_data_and_no_warning_of_ours(spark: SparkSession) -> None:
     """What a library prints in the JVM, as Hudi's do ("# WARNING: Unable to get Instrumentation"), goes where Spark's
@@ -297,7 +303,7 @@ def test_what_libraries_print_is_no_data_and_no_warning_of_ours(spark: SparkSess
     printed = f"# WARNING: {uuid4()}"
     jvm: Any = spark.sparkContext._jvm
     jvm.java.lang.System.out.println(printed)
-    assert printed in session.log_file(settings.bare(None).cache).read_text(errors="replace").splitlines()
+    assert printed in logged().splitlines()
 
 
 @pytest.mark.spark
@@ -310,7 +316,7 @@ def test_an_exception_that_ends_a_thread_of_the_jvm_is_logged(spark: SparkSessio
     threads = jvm.java.lang
     ended = threads.InterruptedException(reason)
     threads.Thread.getDefaultUncaughtExceptionHandler().uncaughtException(threads.Thread(), ended)
-    assert reason in session.log_file(settings.bare(None).cache).read_text(errors="replace")
+    assert reason in logged()
 
 
 def test_a_session_that_runs_without_a_formats_extension_is_refused() -> None:
