@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +25,7 @@ from replicator.jvm.failures import FAILURES
 from replicator.lake import Lake
 from replicator.spec import Progress, Table
 from replicator.transforms import fold
+from tests import beside
 from tests.builders import changes, state, states, upsert
 
 pytestmark = [pytest.mark.spark, pytest.mark.hudi]
@@ -54,48 +54,35 @@ def _if_there(source: str, to: str) -> None:
 @contextmanager
 def camera(table: Path, album: Path, wanted: Callable[[str], bool]) -> Iterator[list[tuple[str, Path]]]:
     """Photographs of every state of the timeline whose newest file is wanted, by the name of that file."""
-    done = threading.Event()
     taken: list[Any] = []
     known = set(_steps(table))
 
     def watch() -> None:
-        while not done.wait(0.002):
-            for name in sorted(set(_steps(table)) - known):
-                known.add(name)
-                if wanted(name):
-                    place = album / f"{len(taken)}" / table.name
-                    photograph(table, place)
-                    taken.append((name, place))
+        for name in sorted(set(_steps(table)) - known):
+            known.add(name)
+            if wanted(name):
+                place = album / f"{len(taken)}" / table.name
+                photograph(table, place)
+                taken.append((name, place))
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
+    with beside.repeated(watch, 0.002):
         yield taken
-    finally:
-        done.set()
-        watcher.join()
 
 
 @contextmanager
 def rolled_back(table: Path) -> Iterator[None]:
     """The next commit that is in flight leaves the timeline, as when another writer rolls it back."""
-    done, known = threading.Event(), set(_steps(table))
+    known = set(_steps(table))
 
-    def watch() -> None:
-        while not done.wait(0.002):
-            fresh = set(_steps(table)) - known
-            if any(name.endswith(".inflight") for name in fresh):
-                for name in fresh:
-                    (table / TIMELINE / name).unlink()
-                return
+    def roll_back() -> bool:
+        fresh = set(_steps(table)) - known
+        is_in_flight = any(name.endswith(".inflight") for name in fresh)
+        for name in fresh if is_in_flight else ():
+            (table / TIMELINE / name).unlink()
+        return is_in_flight
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
+    with beside.repeated(roll_back, 0.002):
         yield
-    finally:
-        done.set()
-        watcher.join()
 
 
 def _steps(table: Path) -> Iterator[str]:

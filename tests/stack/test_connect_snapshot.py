@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -22,6 +21,7 @@ from replicator.connect.rest import Connect
 from replicator.errors import ConfigError
 from replicator.jvm.jvm_options import SHORT_LIVED
 from replicator.lake import Lake
+from tests import beside
 from tests.cli import said
 from tests.workload.drained import Source
 from tests.workload.play import MARKS, Topics
@@ -85,32 +85,25 @@ class Side:
     @contextmanager
     def busy(self) -> Iterator[None]:
         """A writer for the time of the block: updates, deletes, inserts and changes of keys."""
-        over, dice = threading.Event(), random.Random(self.name)
+        dice = random.Random(self.name)
 
         def write() -> None:
-            while not over.is_set():
-                row = dice.randint(1, ROWS)
-                with suppress(psycopg2.IntegrityError, pymysql.err.IntegrityError):
-                    self.run(
-                        dice.choice(
-                            [
-                                f"UPDATE {self.table} SET n = n + 1 WHERE id = {row}",
-                                f"UPDATE {self.table} SET n = n + 1 WHERE id = {row}",
-                                f"DELETE FROM {self.table} WHERE id = {row}",
-                                f"INSERT INTO {self.table} VALUES ({row}, 1000)",
-                                f"UPDATE {self.table} SET id = id + 1000 WHERE id = {row}",
-                            ]
-                        )
+            row = dice.randint(1, ROWS)
+            with suppress(psycopg2.IntegrityError, pymysql.err.IntegrityError):
+                self.run(
+                    dice.choice(
+                        [
+                            f"UPDATE {self.table} SET n = n + 1 WHERE id = {row}",
+                            f"UPDATE {self.table} SET n = n + 1 WHERE id = {row}",
+                            f"DELETE FROM {self.table} WHERE id = {row}",
+                            f"INSERT INTO {self.table} VALUES ({row}, 1000)",
+                            f"UPDATE {self.table} SET id = id + 1000 WHERE id = {row}",
+                        ]
                     )
-                time.sleep(0.005)
+                )
 
-        writer = threading.Thread(target=write)
-        writer.start()
-        try:
+        with beside.repeated(write, 0.005):
             yield
-        finally:
-            over.set()
-            writer.join()
 
 
 def of_postgres(endpoints: Any) -> Side:
