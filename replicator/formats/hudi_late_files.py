@@ -12,7 +12,6 @@ next compaction leaves them behind.
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from replicator.errors import ReplicatorError, first_line
@@ -31,11 +30,6 @@ _MARKERS = ".hoodie/.temp"
 
 _MARKER = ".marker."
 """What stands in a marker's name between the name of its file and the kind of the write."""
-
-
-def now() -> str:
-    """This moment as Hudi names a commit that begins."""
-    return f"{datetime.now(timezone.utc):%Y%m%d%H%M%S%f}"[:17]
 
 
 def remove(spark: SparkSession, location: str, timeline: Timeline, begun: str) -> None:

@@ -44,6 +44,9 @@ _TABLE_SERVICES = ("COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA")
 _NULLS = ("nullable", "containsNull", "valueContainsNull")
 """The nullability attributes in Spark's JSON of a schema."""
 
+_INSTANT, _INSTANT_DIGITS = "%Y%m%d%H%M%S%f", 17
+"""How Hudi writes instants: of the microseconds of this format, only the milliseconds."""
+
 RETAINED_COMMITS = 24
 """How many commits, of any kind, cleaning retains: their versions can be read."""
 
@@ -273,9 +276,15 @@ def parse_instant(spark: SparkSession, text: str) -> datetime:
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
 
 
+def utc_instant_now() -> str:
+    """This moment as an instant, to the millisecond; ``hudi_options`` sets UTC."""
+    return datetime.now(timezone.utc).strftime(_INSTANT)[:_INSTANT_DIGITS]
+
+
 def _parse_utc_instant(instant: str) -> datetime:
     """Parse an instant, to the millisecond; ``hudi_options`` sets UTC."""
-    return datetime.strptime(f"{instant or '1970010100'}0000000"[:17], "%Y%m%d%H%M%S%f").replace(tzinfo=timezone.utc)
+    digits = f"{instant or '1970010100'}0000000"[:_INSTANT_DIGITS]
+    return datetime.strptime(digits, _INSTANT).replace(tzinfo=timezone.utc)
 
 
 def _with_nullable(json_: Any) -> Any:
