@@ -51,6 +51,7 @@ def cancel_on_interrupt(cancel: Callable[[], None]) -> None:
 
     if threading.current_thread() is threading.main_thread():
         logging.getLogger().addFilter(_is_not_of_py4j)
+        logging.getLogger("py4j").propagate = False  # what a batch of a stream met is raised as well
         signal.signal(signal.SIGINT, interrupted)
 
 

@@ -160,6 +160,26 @@ def test_a_jvm_that_is_gone_is_told_in_one_sentence() -> None:
     assert re.fullmatch(r"Spark's JVM has exited \[.*spark\.log\] If .* give it more memory: .*\n", done.stdout), done
 
 
+def test_a_jvm_that_dies_amid_a_batch_of_a_stream_leaves_no_trace_of_pythons() -> None:
+    """py4j writes what a batch met once its own error has set Python's log up; it is raised as well."""
+    script = (
+        "import pyspark\n"
+        "from replicator import session, settings\n"
+        "from replicator.cli import _translate\n"
+        "def die(batch, _):\n"
+        "    pyspark.SparkContext._gateway.proc.kill()\n"
+        "    batch.count()\n"
+        "stream = session.session(settings.bare(None)).readStream.format('rate').load()\n"
+        "try:\n"
+        "    stream.writeStream.foreachBatch(die).start().awaitTermination()\n"
+        "except Exception as error:\n"
+        "    print(_translate(error))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "Spark's JVM has exited" in done.stdout
+    assert done.stderr == ""
+
+
 def test_a_jvm_without_a_temporary_folder_is_told_as_one(tmp_path: Path) -> None:
     """Spark ends its own process then, and its log alone would say why: it is not memory."""
     (tmp_path / "file").touch()
