@@ -27,7 +27,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from infra.local.ending import exit_code_of
 from replicator import environment as variables
-from replicator.errors import Unreachable
+from replicator.errors import ConfigError, Unreachable
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The folder of a NULL, as Hive calls it."""
@@ -185,10 +185,16 @@ def _records_of(consumer: Consumer, topic: str, partition: int) -> Iterator[Reco
 
 
 def store(target: str, environment: Mapping[str, str]) -> Store:
-    """The store behind ``s3://bucket/prefix`` (endpoint and keys of the stack's variables) or a folder."""
-    if not target.startswith("s3://"):
+    """The store behind ``s3a://bucket/prefix`` or ``s3://`` (endpoint and keys of the stack's variables), or a folder.
+
+    Raises ConfigError for another scheme.
+    """
+    scheme, found, place = target.partition("://")
+    if not found:
         return Folder(Path(target))
-    bucket, _, prefix = target.removeprefix("s3://").partition("/")
+    if scheme not in ("s3", "s3a"):
+        raise ConfigError(f"records cannot be landed in {scheme}://", where=target, fix="Name s3a:// or a folder.")
+    bucket, _, prefix = place.partition("/")
     client = boto3.client(
         "s3",
         endpoint_url=environment.get("S3_ENDPOINT"),
@@ -204,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Land a topic once, or again and again; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m infra.landing", description="Land a topic's records as objects.")
     parser.add_argument("topic")
-    parser.add_argument("target", help="s3://bucket/prefix, or a folder")
+    parser.add_argument("target", help="s3a://bucket/prefix, or a folder")
     parser.add_argument("--partition-by", required=True, help="columns, with commas", metavar="A,B")
     parser.add_argument("--flush-count", type=int, default=FLUSH_COUNT, help="records that make an object full")
     parser.add_argument("--every", type=float, metavar="SECONDS", help="go on, and look this often")

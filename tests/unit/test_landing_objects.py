@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from infra import landing
-from infra.landing import Folder, Record
+from infra.landing import Bucket, Folder, Record, store
 from replicator import landing_objects
 from replicator.config.sourcefile import load_sources
 from replicator.config.yamlfile import Problems
@@ -194,3 +194,23 @@ def test_a_source_in_objects_takes_a_folder_of_any_file_system(tmp_path: Path, m
     assert (one.objects, one.topics) == ("s3a://b/p", "a[.](?:[^.]+[.])?(?:x[.]y)")
     assert other.objects == str(tmp_path / "landing")
     assert other.declaration("b.orders").deletes == "rewrite"
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_the_stand_in_takes_a_buckets_address_as_a_source_names_it(scheme: str) -> None:
+    """With ``s3a:``, as docs/objects.md writes it, a local folder of that name got the objects, and all was reported as
+    well.
+    """
+    place = store(
+        f"{scheme}://lakehouse/landing/",
+        {"S3_ENDPOINT": "http://127.0.0.1:9", "S3_ACCESS_KEY": "a", "S3_SECRET_KEY": "b"},
+    )
+    assert isinstance(place, Bucket)
+    assert (place.bucket, place.prefix) == ("lakehouse", "landing")
+
+
+def test_the_stand_in_makes_no_folder_of_another_stores_address() -> None:
+    """Only a path without a scheme is a folder."""
+    assert store("landed/here", {}) == Folder(Path("landed/here"))
+    with pytest.raises(ConfigError, match="gs://"):
+        store("gs://bucket/landing", {})
