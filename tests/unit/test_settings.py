@@ -720,3 +720,11 @@ def test_shards_are_declared_with_the_column_that_tells_them_apart(conf: Callabl
     assert (table.shards, table.transform and table.transform.shard) == ("shop_[0-9]+[.]orders", "shard")
     assert "must be given together" in refusal(conf, **{"sources/s.yaml": file + "truncate: fail}\n"})
     assert "would empty them all" in refusal(conf, **{"sources/s.yaml": file + "shard_column: shard}\n"})
+
+
+@pytest.mark.parametrize("conf", ["conf", "conf/northwind", "conf/star"])
+def test_the_local_stack_is_the_catalog_of_each_shipped_configuration(conf: str) -> None:
+    """``catalog sync --env local`` without it asks AWS: it ends for want of a region, or changes an account."""
+    endpoint = "http://127.0.0.1:9123"
+    catalog = settings.load(CONF.parent / conf, "local", {"S3_ENDPOINT": endpoint}).catalog
+    assert (catalog.endpoint, catalog.region) == (endpoint, "us-east-1")
