@@ -28,6 +28,9 @@ _THROTTLED, _SERVER_ERROR, _NOT_IMPLEMENTED = 429, 500, 501
 retry will not find either.
 """
 
+_REGION_VARIABLE = "AWS_DEFAULT_REGION"
+"""boto3 does not read ``AWS_REGION``."""
+
 ServiceError = Callable[[str, str, str], ReplicatorError]
 
 
@@ -40,14 +43,15 @@ def refusal(name: str, fix: str, error: type[ReplicatorError] = ConfigError) -> 
 
 @dataclass(frozen=True)
 class Service:
-    """One of AWS's services: its name for messages, the setting of its region, and the hint for missing rights.
+    """One of AWS's services: its name for messages, the setting of its region if there is one, and the hint for missing
+    rights.
 
     ``refused`` makes the error for any code that is specific to the service: from the code, AWS's message, and where
     (:func:`refusal`).
     """
 
     name: str
-    region: str
+    region: str | None
     rights: str
     refused: ServiceError
 
@@ -74,7 +78,8 @@ class Service:
         except aws.ClientError as error:
             raise self._error_of_code(error, where) from error
         except aws.NoRegionError as error:
-            raise ConfigError(f"No AWS region is configured for {self.name}.", fix=f"Set {self.region}.") from error
+            region = " or the variable ".join(filter(None, (self.region, _REGION_VARIABLE)))
+            raise ConfigError(f"No AWS region is configured for {self.name}.", fix=f"Set {region}.") from error
         except credentials as error:
             s3.check_credentials_agent(error, where)
             fix = "Provide them as for any AWS tool: environment variables, a profile or a role."

@@ -63,7 +63,7 @@ def _value(found: Mapping[str, Mapping[str, Any]], place: str) -> str:
 
 _SERVICE = Service(
     "SecretsManager",
-    "AWS_DEFAULT_REGION",
+    None,
     "The job's role needs secretsmanager:GetSecretValue.",
     refusal("Secrets Manager", "Check `secrets` in `aws.jobs`."),
 )

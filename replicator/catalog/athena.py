@@ -149,6 +149,4 @@ def _service_error(code: str, reason: str, where: str) -> ReplicatorError:
     return Unreachable(f"Athena failed ({code}): {reason}", where=where, fix="Try again.")
 
 
-_ATHENA = Service(
-    "Athena", "athena.region or the variable AWS_DEFAULT_REGION", "Check credentials and permissions.", _service_error
-)
+_ATHENA = Service("Athena", "athena.region", "Check credentials and permissions.", _service_error)

@@ -124,7 +124,7 @@ def _chunks(every: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 _GLUE = Service(
     "Glue",
-    "catalog.region or the variable AWS_DEFAULT_REGION",  # boto3 does not read AWS_REGION
+    "catalog.region",
     "Grant these credentials the permissions listed in docs/catalog.md.",
     refusal("Glue", "Fix it there, then run again.", CatalogRefused),
 )

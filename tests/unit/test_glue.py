@@ -455,7 +455,8 @@ def test_glue_that_lets_nobody_in_is_a_matter_of_configuration() -> None:
     ):
         with pytest.raises(kind, match=code), glue._GLUE.translated("lakehouse"):
             raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetTables")
-    with pytest.raises(ConfigError, match="AWS_DEFAULT_REGION"), glue._GLUE.translated("lakehouse"):
+    region = r"catalog\.region or the variable AWS_DEFAULT_REGION"
+    with pytest.raises(ConfigError, match=region), glue._GLUE.translated("lakehouse"):
         raise NoRegionError
     with pytest.raises(ConfigError, match="No AWS credentials"), glue._GLUE.translated("lakehouse"):
         raise NoCredentialsError
