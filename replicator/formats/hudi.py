@@ -16,8 +16,16 @@ from pyspark.sql import functions as F
 
 from replicator import names, time_travel
 from replicator.errors import SchemaRefused, TableMissing
-from replicator.formats import control, hudi_incremental, hudi_maintenance, hudi_options, hudi_rows, hudi_write
-from replicator.formats.hudi_timeline import RETAINED_COMMITS, Commit, CommitMetadata, Timeline, parse_instant
+from replicator.formats import (
+    control,
+    hudi_incremental,
+    hudi_instant,
+    hudi_maintenance,
+    hudi_options,
+    hudi_rows,
+    hudi_write,
+)
+from replicator.formats.hudi_timeline import RETAINED_COMMITS, Commit, CommitMetadata, Timeline
 from replicator.formats.table_locks import TableLocks, with_table_lock
 from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
@@ -57,7 +65,7 @@ class HudiFormat:
         timeline = self._timeline(spark, table)
         if not timeline.ours:
             raise TableMissing.of(table)
-        kept = [CommittedVersion(each.note.version, parse_instant(spark, each.done)) for each in timeline.readable]
+        kept = [CommittedVersion(each.note.version, hudi_instant.parse(spark, each.done)) for each in timeline.readable]
         why = f"A table in Hudi keeps its last {RETAINED_COMMITS} commits, unless another program cleans it."
         return time_travel.select(table, kept, when, why)
 

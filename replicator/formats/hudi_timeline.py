@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from replicator.errors import TableStopped
-from replicator.formats import control, hudi_ordering
+from replicator.formats import control, hudi_instant, hudi_ordering
 from replicator.jvm import gateway
 from replicator.spec import Progress, TableDetail
 
@@ -43,9 +43,6 @@ _TABLE_SERVICES = ("COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA")
 
 _NULLS = ("nullable", "containsNull", "valueContainsNull")
 """The nullability attributes in Spark's JSON of a schema."""
-
-_INSTANT, _INSTANT_DIGITS = "%Y%m%d%H%M%S%f", 17
-"""How Hudi writes instants: of the microseconds of this format, only the milliseconds."""
 
 RETAINED_COMMITS = 24
 """How many commits, of any kind, cleaning retains: their versions can be read."""
@@ -180,7 +177,7 @@ class Timeline:
                 where=self._location,
                 fix="Move it away, or give the lake another root: the next run builds the table from bronze.",
             )
-        ahead = _parse_utc_instant(max(self._known, default="")) - datetime.now(timezone.utc)
+        ahead = hudi_instant.parse_utc(max(self._known, default="")) - datetime.now(timezone.utc)
         if ahead > timedelta():
             raise TableStopped(
                 f"the table's newest commit is {ahead.total_seconds():.0f} seconds ahead of this machine's clock",
@@ -267,24 +264,6 @@ def _read_commit(timeline: Any, instant: Any) -> Commit | ForeignCommit:
     return Commit(
         _parse_metadata(json.loads(text)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote
     )
-
-
-def parse_instant(spark: SparkSession, text: str) -> datetime:
-    """Parse an instant by Hudi's own generator, which knows the time zone that it is written in."""
-    times = gateway.of(spark).org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator
-    milliseconds = int(times.parseDateFromInstantTime(text).getTime())
-    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
-
-
-def utc_instant_now() -> str:
-    """This moment as an instant, to the millisecond; ``hudi_options`` sets UTC."""
-    return datetime.now(timezone.utc).strftime(_INSTANT)[:_INSTANT_DIGITS]
-
-
-def _parse_utc_instant(instant: str) -> datetime:
-    """Parse an instant, to the millisecond; ``hudi_options`` sets UTC."""
-    digits = f"{instant or '1970010100'}0000000"[:_INSTANT_DIGITS]
-    return datetime.strptime(digits, _INSTANT).replace(tzinfo=timezone.utc)
 
 
 def _with_nullable(json_: Any) -> Any:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from replicator import failpoints
 from replicator.errors import StaleWriter
-from replicator.formats import hudi_late_files, hudi_options, hudi_timeline, validation
+from replicator.formats import hudi_instant, hudi_late_files, hudi_options, validation
 from replicator.formats.hudi_timeline import METADATA_KEY, TOKEN_KEY, Commit, CommitMetadata, Timeline
 from replicator.jvm.failures import FAILURES
 from replicator.protocols import Fence
@@ -56,7 +56,7 @@ def _commit(rows: DataFrame, location: str, timeline: Timeline, options: Mapping
     failpoints.hit("hudi.commit_noted")
     token = {} if fence.token is None else {TOKEN_KEY: json.dumps(asdict(fence.token))}
     fence.check()
-    begun = hudi_timeline.utc_instant_now()
+    begun = hudi_instant.utc_now()
     try:
         rows.write.format("hudi").options(**options, **token).mode("append").save(location)
     except FAILURES:
